@@ -1,0 +1,51 @@
+"""Failures a person can meet: each says what happened and how to mend it. Full tracebacks go to the log."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person reads when something failed; the same on the window, the terminal and in JSON.
+
+    ``code`` is stable and machine-readable (``kebab-case``); ``detail`` is for the log drawer (may be long).
+    """
+
+    code: str
+    what: str
+    fix: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.fix}".strip()
+
+
+class TandemError(Exception):
+    """A failure with its mend. ``what`` and ``fix`` are whole sentences; ``code`` is stable."""
+
+    def __init__(self, *, code: str, what: str, fix: str = "", detail: str = "") -> None:
+        super().__init__(what)
+        self.problem = Problem(code=code, what=what, fix=fix, detail=detail)
+
+    @classmethod
+    def of(cls, problem: Problem) -> TandemError:
+        return cls(code=problem.code, what=problem.what, fix=problem.fix, detail=problem.detail)
+
+    @property
+    def code(self) -> str:
+        return self.problem.code
+
+    @property
+    def what(self) -> str:
+        return self.problem.what
+
+    @property
+    def fix(self) -> str:
+        return self.problem.fix
+
+    def __str__(self) -> str:
+        return str(self.problem)
+
+
+class IllegalTransition(RuntimeError):
+    """A machine was given an event that its state cannot take: a bug in the house, never a user's fault."""

@@ -1,0 +1,17 @@
+"""The names that things go by. Each is its own type, so that one cannot stand for another."""
+
+from typing import NewType
+
+DeviceId = NewType("DeviceId", str)
+"""SHA-256 of the device's certificate (DER), lower-case hex, 64 characters."""
+
+RunId = NewType("RunId", str)
+"""Start time and four random bytes, e.g. ``20261121-191204-9f3a01bc``: sorts by time, fits a file name."""
+
+ProjectId = NewType("ProjectId", str)
+"""SHA-256 of a project's manifest, lower-case hex, 64 characters."""
+
+
+def short(identifier: str) -> str:
+    """The first eight characters: enough to tell devices or projects apart on a screen."""
+    return identifier[:8]

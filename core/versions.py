@@ -1,0 +1,64 @@
+"""What must agree between laptops before a run: compared when a link opens, named when it differs."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+import msgspec
+
+from core.errors import Problem
+
+TANDEM = "0.1.0"
+LINK_PROTOCOL = 1
+"""Version of the messages on a link; nodes with different ones do not talk beyond the hello."""
+
+VOCABULARY = 1
+"""Version of the commands and events spoken by ``--jsonl`` and the local socket."""
+
+
+class Versions(msgspec.Struct, frozen=True, kw_only=True):
+    """Read from the installed packages' metadata: nothing heavy is imported."""
+
+    tandem: str
+    protocol: int
+    python: str
+    tensorflow: str
+    keras: str
+    platform: str
+
+
+def installed() -> Versions:
+    """This laptop's versions; ``""`` for a package that is missing."""
+    return Versions(
+        tandem=TANDEM,
+        protocol=LINK_PROTOCOL,
+        python=".".join(platform.python_version_tuple()[:2]),
+        tensorflow=_version("tensorflow"),
+        keras=_version("keras"),
+        platform=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
+    """The first difference that forbids a common run, as ``name``'s problem; None where they agree."""
+    for label, mine, other in (
+        ("Tandem's link protocol", str(ours.protocol), str(theirs.protocol)),
+        ("Python", ours.python, theirs.python),
+        ("TensorFlow", ours.tensorflow, theirs.tensorflow),
+        ("Keras", ours.keras, theirs.keras),
+    ):
+        if mine != other:
+            return Problem(
+                code="versions-differ",
+                what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
+                fix=f"Install the same {label} on both laptops; then they can train together.",
+            )
+    return None
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
