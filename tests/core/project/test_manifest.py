@@ -1,0 +1,175 @@
+import hashlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import wire
+from core.errors import TandemError
+from core.project import manifest as module
+from core.project.manifest import Manifest, ProjectFile, check_project, find_collision, manifest_of
+from core.project.paths import folded_path, why_unsafe
+
+SHA = hashlib.sha256(b"").hexdigest()
+
+
+def a_file(path: str, size: int = 1, sha256: str = SHA) -> ProjectFile:
+    return ProjectFile(path=path, size=size, sha256=sha256)
+
+
+def a_project(*paths: str, script: str = "train.py") -> Manifest:
+    return manifest_of(script, [a_file(path) for path in paths])
+
+
+def reason(manifest: Manifest) -> str:
+    with pytest.raises(TandemError) as caught:
+        check_project(manifest)
+    assert caught.value.code == "project-refused"
+    assert caught.value.fix
+    return caught.value.what
+
+
+def test_an_ordinary_project_passes() -> None:
+    check_project(a_project("train.py", "data/digits.csv", "lib/__init__.py", "lib/model.py"))
+
+
+def test_the_digest_is_fixed_for_all_time() -> None:
+    text = f'["tandem-project-1","train.py",[["a/b.csv",1,"{SHA}"],["train.py",1,"{SHA}"]]]'
+    assert a_project("train.py", "a/b.csv").digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_order_does_not_change_the_digest_but_content_does() -> None:
+    one = a_project("train.py", "a.csv", "b.csv")
+    assert one.digest == a_project("b.csv", "train.py", "a.csv").digest
+    others = [
+        a_project("train.py", "a.csv"),
+        a_project("train.py", "a.csv", "c.csv"),
+        a_project("train.py", "a.csv", "b.csv", script="a.csv"),
+        manifest_of("train.py", [a_file("train.py", 2), a_file("a.csv"), a_file("b.csv")]),
+        manifest_of("train.py", [a_file("train.py", sha256="0" * 64), a_file("a.csv"), a_file("b.csv")]),
+    ]
+    assert len({one.digest, *(other.digest for other in others)}) == 6
+
+
+def test_it_travels_and_keeps_its_digest() -> None:
+    before = a_project("train.py", "ä/ß.csv")
+    for after in (
+        wire.from_msgpack(wire.to_msgpack(before), Manifest),
+        wire.from_json(wire.to_json(before), Manifest),
+    ):
+        assert after == before
+        assert after.digest == before.digest
+        assert after.total_bytes == 2
+
+
+def test_an_unsafe_path_is_named() -> None:
+    assert "'../train.py'" in reason(a_project("../train.py", script="../train.py"))
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("Model.py", "model.py"),
+        ("straße.csv", "STRASSE.csv"),
+        ("caf\u00e9.csv", "cafe\u0301.csv"),
+        ("data", "data/a.csv"),
+        ("DATA", "data/a.csv"),
+        ("Data/a.csv", "data/b.csv"),
+        ("a.csv", "a\u200d.csv"),
+        ("\u00c5.csv", "\u212b.csv"),
+        ("same.csv", "same.csv"),
+    ],
+)
+def test_two_names_for_one_file_are_refused(one: str, two: str) -> None:
+    assert "one name on some systems" in reason(a_project("train.py", one, two))
+
+
+def test_too_many_files() -> None:
+    assert "5,001 files" in reason(a_project("train.py", *(f"f{i}" for i in range(5_000))))
+
+
+def test_as_many_files_as_allowed_pass() -> None:
+    check_project(a_project("train.py", *(f"f{i}" for i in range(4_999))))
+
+
+def test_too_many_bytes() -> None:
+    files = [a_file("train.py", module.LIMIT_BYTES), a_file("b", 1)]
+    assert "100.0 MB" in reason(manifest_of("train.py", files))
+
+
+def test_a_list_that_fits_no_frame_is_refused() -> None:
+    long = [f"{'d' * 200}/{'e' * 200}/{i}" for i in range(2_500)]
+    assert "too long for one message" in reason(a_project("train.py", *long))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        a_file("x", -1),
+        a_file("x", 1, ""),
+        a_file("x", 1, SHA.upper()),
+        a_file("x", 1, SHA[:-1]),
+        a_file("x", 1, SHA + "\n"),
+        a_file("x", 1, "../" + SHA[3:]),
+    ],
+)
+def test_sizes_and_hashes_have_one_form(file: ProjectFile) -> None:
+    assert "proper size" in reason(manifest_of("train.py", [a_file("train.py"), file]))
+
+
+def test_the_script_must_be_among_the_files() -> None:
+    assert "not among its files" in reason(a_project("other.py"))
+    assert "not among its files" in reason(a_project("other.py", script=""))
+
+
+def test_another_order_is_refused() -> None:
+    files = (a_file("train.py"), a_file("a.csv"))
+    assert "not in order" in reason(Manifest(script="train.py", files=files))
+
+
+paths = st.lists(
+    st.text(alphabet="aAbBéE\u0301ß./", min_size=1, max_size=8).filter(lambda path: why_unsafe(path) is None),
+    max_size=8,
+)
+
+
+@given(paths)
+def test_a_collision_is_found_exactly_where_there_is_one(names: list[str]) -> None:
+    folds = [folded_path(name) for name in names]
+    folders = {
+        ("/".join(name.split("/")[:depth])) for name in names for depth in range(1, len(name.split("/")))
+    }
+    folder_folds = [folded_path(folder) for folder in folders]
+    clash = (
+        len(set(folds)) < len(folds)
+        or len(set(folder_folds)) < len(folder_folds)
+        or bool(set(folds) & set(folder_folds))
+    )
+    assert (find_collision(names) is not None) == clash
+
+
+@given(st.binary(max_size=300))
+def test_garbage_is_a_decode_error_or_checked(data: bytes) -> None:
+    try:
+        manifest = wire.from_msgpack(data, Manifest)
+    except msgspec.DecodeError:
+        return
+    try:
+        check_project(manifest)
+    except TandemError:
+        return
+    assert manifest.script
+
+
+@given(st.lists(st.tuples(st.text(max_size=12), st.integers(-5, 10**9), st.text(max_size=66)), max_size=6))
+def test_whatever_passes_is_safe(rows: list[tuple[str, int, str]]) -> None:
+    files = [ProjectFile(path=path, size=size, sha256=sha or SHA) for path, size, sha in rows]
+    manifest = manifest_of(rows[0][0] if rows else "", files)
+    try:
+        check_project(manifest)
+    except TandemError:
+        return
+    assert all(why_unsafe(file.path) is None for file in manifest.files)
+    assert find_collision(file.path for file in manifest.files) is None
+    assert 0 <= manifest.total_bytes <= module.LIMIT_BYTES

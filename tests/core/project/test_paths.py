@@ -1,0 +1,105 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.project.paths import NAME_BYTES, folded_path, shown, why_unsafe
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "train.py",
+        "data/a.csv",
+        "a/b/c/d.txt",
+        ".hidden",
+        "über/naïve ☃.txt",
+        "aux_data/x",
+        "console.py",
+        "a..b",
+    ],
+)
+def test_plain_paths_may_travel(path: str) -> None:
+    assert why_unsafe(path) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/etc/passwd",
+        "//host/share",
+        "..",
+        "../x",
+        "a/../../x",
+        "a/..",
+        "./a",
+        "a/./b",
+        "a//b",
+        "a/",
+        "a\\b",
+        "..\\x",
+        "C:/x",
+        "c:x",
+        "a.txt:stream",
+        "a\0b",
+        "a\nb",
+        "a\x1b[2Jb",
+        "a\x7f",
+        "a\u2028b",
+        "gpj.\u202eyp.py",
+        "CON",
+        "con.txt",
+        "a/Aux.py",
+        "NUL .txt",
+        "com1",
+        "COM¹.log",
+        "lpt9.x.y",
+        "CONOUT$",
+        "end.",
+        "end ",
+        " start",
+        "a /b",
+        "what?.py",
+        "star*",
+        "pipe|",
+        'quote"',
+        "<a>",
+        ".git/config",
+        "sub/.GIT/hooks/post-checkout",
+        ".g\u200cit/config",
+        "GIT~1/config",
+        "\u200b",
+        "a/\u200d",
+        "x" * (NAME_BYTES + 1),
+        "ä" * 128,
+        "/".join(["d" * 100] * 11),
+        "/".join(["d"] * 41),
+        "lone\udcff",
+    ],
+)
+def test_path_tricks_are_named(path: str) -> None:
+    assert why_unsafe(path)
+
+
+@given(st.text(max_size=40))
+def test_a_safe_path_stays_inside_and_prints_plainly(path: str) -> None:
+    if why_unsafe(path) is None:
+        names = path.split("/")
+        assert all(name not in ("", ".", "..") for name in names)
+        assert not set(path) & set("\\:\0\n\r\x1b")
+        path.encode("utf-8")
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_normal_forms_and_case_fold_to_one(path: str) -> None:
+    assert folded_path(unicodedata.normalize("NFC", path)) == folded_path(unicodedata.normalize("NFD", path))
+    if path.isascii():
+        assert folded_path(path.upper()) == folded_path(path.lower())
+
+
+def test_shown_paths_cannot_move_the_cursor_and_fit_a_line() -> None:
+    assert shown("a\x1b[2Jb\n") == "a\\x1b[2Jb\\n"
+    assert len(shown("x" * 500)) <= 80
+    assert shown("\ud800") == "\\ud800"
