@@ -1,0 +1,79 @@
+"""Addresses as people type them and as devices announce them: ``host``, ``host:port``, ``[v6]:port``."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from core.errors import TandemError
+from core.settings import DEFAULT_PORT
+
+_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """Where a device listens. ``host`` is a name or an IP address without brackets."""
+
+    host: str
+    port: int = DEFAULT_PORT
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse(text: str, default_port: int = DEFAULT_PORT) -> Address:
+    """Read an address. Raises ``TandemError`` (``bad-address``) that names what is wrong with it."""
+    text = text.strip()
+    if text.startswith("["):
+        host, closed, rest = text[1:].partition("]")
+        if not closed or (rest and not rest.startswith(":")) or ":" not in host:
+            raise _bad(text, "an IPv6 address with a port is written [fe80::1]:27600")
+        port_text = rest[1:] if rest else None
+    elif text.count(":") > 1:
+        host, port_text = text, None
+    else:
+        host, colon, rest = text.partition(":")
+        port_text = rest if colon else None
+    return Address(_host(text, host), default_port if port_text is None else _port(text, port_text))
+
+
+def plain_host(host: str) -> str:
+    """``host`` in one spelling: an IPv4 address that came in IPv6 clothes is unwrapped, a scope is kept."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower().rstrip(".")
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)
+
+
+def _host(text: str, host: str) -> str:
+    if ":" in host:
+        try:
+            return str(ipaddress.IPv6Address(host))
+        except ValueError as error:
+            raise _bad(text, f"{host!r} is no IPv6 address") from error
+    if re.fullmatch(r"[0-9.]+", host):
+        try:
+            return str(ipaddress.IPv4Address(host))
+        except ValueError as error:
+            raise _bad(text, f"{host!r} is no IPv4 address") from error
+    if len(host) > 253 or not _HOST_NAME.fullmatch(host):
+        raise _bad(text, "the name of the host is missing or has characters that no host has")
+    return host
+
+
+def _port(text: str, port: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+        raise _bad(text, "a port is a number from 1 to 65535")
+    return int(port)
+
+
+def _bad(text: str, why: str) -> TandemError:
+    return TandemError(
+        code="bad-address",
+        what=f"{text[:80]!r} is not an address: {why}.",
+        fix=f"Write it as the other device shows it, such as 192.168.1.20 or 192.168.1.20:{DEFAULT_PORT}.",
+    )

@@ -1,0 +1,116 @@
+"""What a command is answered with, at once. What follows from it comes as events."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.ids import DeviceId, RunId
+from core.project.manifest import ProjectFile
+from core.run.phases import Phase
+from core.run.reports import EpochEnd, Progress, Summary
+from core.state import State
+from core.tagged import Tagged
+
+
+class Done(Tagged, frozen=True, kw_only=True):
+    """Accepted; there is nothing more to say."""
+
+
+class Refused(Tagged, frozen=True, kw_only=True):
+    """Not accepted, and why."""
+
+    problem: Problem
+
+
+class StateNow(Tagged, frozen=True, kw_only=True):
+    state: State
+
+
+class ScriptRead(Tagged, frozen=True, kw_only=True):
+    """What reading a script found. ``mistakes`` name the known ones, each with its line."""
+
+    script: str
+    folder: str
+    kind: Literal["managed", "own", "neither"]
+    strategies: tuple[str, ...] = ()
+    mistakes: tuple[Problem, ...] = ()
+    files: tuple[ProjectFile, ...] = ()
+    skipped: tuple[str, ...] = ()
+    total_bytes: int = 0
+
+
+class PlanMade(Tagged, frozen=True, kw_only=True):
+    """``tf_configs``: by ``device id/task name`` the exact text of TF_CONFIG; empty for one device alone.
+
+    Ports that are not chosen yet are shown as they will be asked for.
+    """
+
+    plan: Plan
+    tf_configs: dict[str, str] = {}
+    expectation: str = ""
+
+
+class RunAccepted(Tagged, frozen=True, kw_only=True):
+    run: RunId
+
+
+class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the history. ``started_s`` is Unix time; ``phase`` is the last one."""
+
+    run: RunId
+    started_s: float
+    duration_s: float | None = None
+    script: str
+    source: str = ""
+    """Where the script lay on the starter's laptop; ``""`` on the others."""
+    arguments: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Names, chief first."""
+    phase: Phase
+    summary: Summary = Summary()
+    folder: str = ""
+
+
+class Runs(Tagged, frozen=True, kw_only=True):
+    runs: tuple[RunEntry, ...]
+    problem: Problem | None = None
+    """Why the list may be short: the index was corrupt and has been rebuilt from the run folders."""
+
+
+class RunDetails(Tagged, frozen=True, kw_only=True):
+    """``steps`` and ``epochs``: by device id, in order; thinned to a few thousand points a device."""
+
+    entry: RunEntry
+    plan: Plan | None = None
+    steps: dict[DeviceId, tuple[Progress, ...]] = {}
+    epochs: dict[DeviceId, tuple[EpochEnd, ...]] = {}
+    log: str = ""
+    """The end of the run's log, at most 64 KiB."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the doctor. ``mend`` True: Tandem can mend it (``Mend(code=...)``)."""
+
+    code: str
+    topic: str
+    level: Literal["ok", "note", "warning", "error"]
+    what: str
+    fix: str = ""
+    mend: bool = False
+
+
+class Findings(Tagged, frozen=True, kw_only=True):
+    findings: tuple[Finding, ...]
+
+
+class Saved(Tagged, frozen=True, kw_only=True):
+    path: str
+
+
+Answer = (
+    Done | Refused | StateNow | ScriptRead | PlanMade | RunAccepted | Runs | RunDetails | Findings | Saved
+)

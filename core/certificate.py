@@ -1,0 +1,118 @@
+"""What a device's certificate looks like: made here for our own key, checked here for a peer's. Pure.
+
+A fingerprint is the SHA-256 of the whole certificate (DER), and a certificate can't name its own hash: its
+common name is the SHA-256 of its public key instead. That is as unique, which OpenSSL's lookup by name needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from datetime import UTC, datetime
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from core.errors import TandemError
+from core.ids import DeviceId
+
+MAX_DER_BYTES = 2048
+
+# Laptop clocks are wrong sometimes, and a pin does not expire: it is forgotten by its user.
+_FIRST_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+_LAST_DAY = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+def fingerprint(der: bytes) -> bytes:
+    """SHA-256 of a certificate's DER, 32 bytes."""
+    return hashlib.sha256(der).digest()
+
+
+def device_id(der: bytes) -> DeviceId:
+    """The device that a certificate (DER) stands for."""
+    return DeviceId(fingerprint(der).hex())
+
+
+def build(key: Ed25519PrivateKey) -> bytes:
+    """The self-signed certificate (DER) of ``key``: always the same for one key, so it can be made again."""
+    public = key.public_key()
+    raw = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    key_id = hashlib.sha256(raw).hexdigest()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, key_id)])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    both_ends = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(public)
+        .serial_number(int(key_id[:30], 16) + 1)
+        .not_valid_before(_FIRST_DAY)
+        .not_valid_after(_LAST_DAY)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(both_ends, critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(public), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(f"{key_id[:32]}.tandem")]),
+            critical=False,
+        )
+    )
+    return builder.sign(key, algorithm=None).public_bytes(Encoding.DER)
+
+
+def check_peer_certificate(der: bytes) -> None:
+    """Raise ``TandemError`` (``bad-certificate``) unless ``der`` is what Tandem makes for a device."""
+    if len(der) > MAX_DER_BYTES:
+        raise _bad(f"it has {len(der)} bytes; at most {MAX_DER_BYTES} are taken")
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+        public = certificate.public_key()
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound as error:
+        raise _bad("it does not say that it is a device's and not an authority's") from error
+    except (
+        ValueError,
+        TypeError,
+        UnsupportedAlgorithm,
+        x509.DuplicateExtension,
+        x509.UnsupportedGeneralNameType,
+        x509.InvalidVersion,
+    ) as error:
+        raise _bad("it can't be read") from error
+    if constraints.ca:
+        # A pinned authority could vouch for other keys: a pin must stand for one device.
+        raise _bad("it is an authority's (CA:TRUE), not a device's")
+    if not isinstance(public, Ed25519PublicKey):
+        raise _bad("its key is not an Ed25519 key")
+    try:
+        public.verify(certificate.signature, certificate.tbs_certificate_bytes)
+    except InvalidSignature as error:
+        raise _bad("it is not signed with its own key") from error
+    try:
+        # OpenSSL must be able to hold it, or one pin would break the context of all links.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)
+    except ssl.SSLError as error:
+        raise _bad("OpenSSL can't read it") from error
+
+
+def _bad(why: str) -> TandemError:
+    return TandemError(
+        code="bad-certificate",
+        what=f"The other device's certificate was refused: {why}.",
+        fix="Check that the other device runs an unaltered Tandem, then pair again.",
+    )

@@ -1,0 +1,93 @@
+"""What a run is going to be: who takes part, as what, where, with how much of each batch. Pure data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from core.cluster.roles import Role
+from core.ids import DeviceId, ProjectId, RunId
+
+StrategyKind = Literal["managed", "own"]
+"""``managed``: Tandem makes ``fit`` work across members. ``own``: the script builds its own strategy."""
+
+Wire = Literal["f32", "bf16", "fp16", "auto"]
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user asks for. Empty ``devices`` with ``solo`` false means every paired device that is here."""
+
+    script: str
+    """Path of the script, or of a folder with exactly one, on the starter's laptop."""
+    arguments: tuple[str, ...] = ()
+    devices: tuple[DeviceId, ...] = ()
+    solo: bool = False
+    roles: dict[DeviceId, tuple[Role, ...]] = {}
+    """Roles that the user fixed; the rest is proposed. More than one: that many tasks on the device."""
+    shares: dict[DeviceId, int] = {}
+    """Shares that the user fixed, in rows of the global batch or any other unit; the rest is proposed."""
+    strategy: StrategyKind | None = None
+    """Overrules what reading the script found."""
+    seed: int | None = None
+    wire: Wire = "f32"
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of TF_CONFIG's cluster, and one trainer process. ``port`` 0: not chosen yet."""
+
+    device: DeviceId
+    role: Role
+    index: int
+    host: str = ""
+    port: int = 0
+
+    @property
+    def name(self) -> str:
+        """``chief:0`` and so on, as TensorFlow says it."""
+        return f"{self.role}:{self.index}"
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that takes part. ``share`` counts in the same unit as every other member's."""
+
+    device: DeviceId
+    name: str
+    share: int = 1
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that every member must agree on. Complete once each task has a host and a port."""
+
+    run: RunId
+    generation: int = 0
+    starter: DeviceId
+    project: ProjectId
+    script: str
+    """Relative path inside the project."""
+    arguments: tuple[str, ...] = ()
+    strategy: StrategyKind = "managed"
+    members: tuple[Member, ...]
+    tasks: tuple[Task, ...]
+    """In rank order: the chief first, then workers by index; then ps, then evaluator."""
+    seed: int = 0
+    wire: Wire = "f32"
+
+    @property
+    def solo(self) -> bool:
+        """One process alone: no cluster, no TF_CONFIG."""
+        return len(self.tasks) == 1
+
+    @property
+    def chief(self) -> Task:
+        return self.tasks[0]
+
+    def member(self, device: DeviceId) -> Member:
+        """Raises KeyError for a device that is not in the run."""
+        for member in self.members:
+            if member.device == device:
+                return member
+        raise KeyError(device)
+
+    def tasks_of(self, device: DeviceId) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks if task.device == device)

@@ -1,0 +1,157 @@
+"""What a user wants, in the imperative. The window, the command line and ``--jsonl`` speak exactly these.
+
+Each is given to ``Node.submit`` and answered by one of ``core.answers``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from core.cluster.plan import RunSpec
+from core.ids import DeviceId, RunId
+from core.settings import SettingsChange
+from core.tagged import Tagged
+
+CodePolicy = Literal["ask", "always"]
+Decision = Literal["once", "always", "no"]
+
+# --- devices -----------------------------------------------------------------------------------------------
+
+
+class Pair(Tagged, frozen=True, kw_only=True):
+    """Begin pairing with a device seen by discovery, or at ``address`` (``host[:port]``). Answered at once."""
+
+    device: DeviceId | None = None
+    address: str = ""
+
+
+class AnswerPairing(Tagged, frozen=True, kw_only=True):
+    """The person compared the codes on both screens: ``same`` or different."""
+
+    same: bool
+
+
+class CancelPairing(Tagged, frozen=True, kw_only=True):
+    """Give up the pairing under way."""
+
+
+class Forget(Tagged, frozen=True, kw_only=True):
+    """Remove a device's pin, drop its link, end its part in a run."""
+
+    device: DeviceId
+
+
+class Rename(Tagged, frozen=True, kw_only=True):
+    """Give a paired device a nickname; ``""`` takes it away."""
+
+    device: DeviceId
+    nickname: str
+
+
+class SetCodePolicy(Tagged, frozen=True, kw_only=True):
+    """Whether a paired device may run code here without asking."""
+
+    device: DeviceId
+    policy: CodePolicy
+
+
+# --- runs --------------------------------------------------------------------------------------------------
+
+
+class AnalyseScript(Tagged, frozen=True, kw_only=True):
+    """Read a script or project folder without running it. Answer: ``ScriptRead``."""
+
+    path: str
+
+
+class PlanRun(Tagged, frozen=True, kw_only=True):
+    """What would be run, where, and with which TF_CONFIG. Answer: ``PlanMade``."""
+
+    spec: RunSpec
+
+
+class StartRun(Tagged, frozen=True, kw_only=True):
+    """Press Train. Answer: ``RunAccepted`` with the run's id as soon as it is planned."""
+
+    spec: RunSpec
+
+
+class StopRun(Tagged, frozen=True, kw_only=True):
+    """End the present run at the end of a step. Again: terminate; a third time: kill."""
+
+
+class AnswerConsent(Tagged, frozen=True, kw_only=True):
+    """The user's decision on a peer's request to run a project here."""
+
+    run: RunId
+    decision: Decision
+
+
+class ListRuns(Tagged, frozen=True, kw_only=True):
+    """The history, newest first. Answer: ``Runs``."""
+
+    limit: int = 200
+
+
+class GetRun(Tagged, frozen=True, kw_only=True):
+    """One run with its metrics. Answer: ``RunDetails``. ``run`` may be a unique beginning of its id."""
+
+    run: RunId
+
+
+# --- the node ----------------------------------------------------------------------------------------------
+
+
+class GetState(Tagged, frozen=True, kw_only=True):
+    """Answer: ``StateNow``."""
+
+
+class RunDoctor(Tagged, frozen=True, kw_only=True):
+    """Look at what works here. ``deep`` also loads TensorFlow in a child process. Answer: ``Findings``."""
+
+    deep: bool = False
+
+
+class Mend(Tagged, frozen=True, kw_only=True):
+    """Let Tandem mend one of the doctor's findings (one that has ``mend``)."""
+
+    code: str
+
+
+class ChangeSettings(Tagged, frozen=True, kw_only=True):
+    """Only the fields given change."""
+
+    change: SettingsChange
+
+
+class SaveDiagnostics(Tagged, frozen=True, kw_only=True):
+    """Write a zip with logs, doctor's findings and versions; no secrets, no scripts. Answer: ``Saved``."""
+
+    path: str
+
+
+class Quit(Tagged, frozen=True, kw_only=True):
+    """End this node: its run is stopped, its trainers end."""
+
+
+Command = (
+    Pair
+    | AnswerPairing
+    | CancelPairing
+    | Forget
+    | Rename
+    | SetCodePolicy
+    | AnalyseScript
+    | PlanRun
+    | StartRun
+    | StopRun
+    | AnswerConsent
+    | ListRuns
+    | GetRun
+    | GetState
+    | RunDoctor
+    | Mend
+    | ChangeSettings
+    | SaveDiagnostics
+    | Quit
+)

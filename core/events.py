@@ -1,0 +1,277 @@
+"""What happened, in the past tense. ``core.state.apply`` folds these into the state; screens follow them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.ids import DeviceId, ProjectId, RunId
+from core.project.manifest import ProjectFile
+from core.run.phases import Exit, MemberPhase, Phase
+from core.run.reports import EpochEnd, LogLines, Progress, Summary
+from core.settings import Settings
+from core.tagged import Tagged
+from core.telemetry.reading import Hardware, Reading
+from core.versions import Versions
+
+# --- this node ---------------------------------------------------------------------------------------------
+
+
+class NodeStarted(Tagged, frozen=True, kw_only=True):
+    """The node listens. ``addresses`` are this laptop's own, as ``host:port``."""
+
+    device: DeviceId
+    name: str
+    addresses: tuple[str, ...]
+    versions: Versions
+    hardware: Hardware
+    settings: Settings
+    home: str
+
+
+class AddressesChanged(Tagged, frozen=True, kw_only=True):
+    """This laptop joined or left a network."""
+
+    addresses: tuple[str, ...]
+
+
+class SettingsChanged(Tagged, frozen=True, kw_only=True):
+    settings: Settings
+
+
+class NoticeRaised(Tagged, frozen=True, kw_only=True):
+    """Something the user should know that belongs to no run and no pairing."""
+
+    problem: Problem
+
+
+class NodeStopped(Tagged, frozen=True, kw_only=True):
+    """The last event of a node."""
+
+
+# --- devices -----------------------------------------------------------------------------------------------
+
+
+class DeviceFound(Tagged, frozen=True, kw_only=True):
+    """mDNS or a hint shows a device. Nothing of this is proven: the certificate decides later."""
+
+    device: DeviceId
+    name: str
+    addresses: tuple[str, ...]
+
+
+class DeviceGone(Tagged, frozen=True, kw_only=True):
+    """A device said goodbye to the network, or its record ran out."""
+
+    device: DeviceId
+
+
+class DevicePaired(Tagged, frozen=True, kw_only=True):
+    """A device is in the trust store (now, or when the node started)."""
+
+    device: DeviceId
+    name: str
+    nickname: str = ""
+    policy: Literal["ask", "always"] = "ask"
+    addresses: tuple[str, ...] = ()
+
+
+class DeviceForgotten(Tagged, frozen=True, kw_only=True):
+    device: DeviceId
+
+
+class DeviceRenamed(Tagged, frozen=True, kw_only=True):
+    device: DeviceId
+    nickname: str
+
+
+class CodePolicyChanged(Tagged, frozen=True, kw_only=True):
+    device: DeviceId
+    policy: Literal["ask", "always"]
+
+
+class LinkUp(Tagged, frozen=True, kw_only=True):
+    """A paired device is connected and proven. ``problem``: why no run is possible with it (versions)."""
+
+    device: DeviceId
+    name: str
+    address: str
+    versions: Versions
+    hardware: Hardware
+    busy: bool = False
+    problem: Problem | None = None
+
+
+class LinkDown(Tagged, frozen=True, kw_only=True):
+    """The link closed or fell silent. ``problem`` says which, and whether it will be tried again."""
+
+    device: DeviceId
+    problem: Problem
+
+
+class BusyChanged(Tagged, frozen=True, kw_only=True):
+    """A device began or ended a run."""
+
+    device: DeviceId
+    busy: bool
+
+
+class TelemetryReported(Tagged, frozen=True, kw_only=True):
+    """One second of a laptop, this one included."""
+
+    device: DeviceId
+    reading: Reading
+
+
+# --- pairing -----------------------------------------------------------------------------------------------
+
+
+class PairingBegan(Tagged, frozen=True, kw_only=True):
+    """``incoming``: the other side asked. ``device`` is None until its certificate came."""
+
+    incoming: bool
+    name: str
+    address: str
+    device: DeviceId | None = None
+
+
+class PairingCodeShown(Tagged, frozen=True, kw_only=True):
+    """Six digits to compare on both screens. ``warning``: a known name came with a new key."""
+
+    device: DeviceId
+    name: str
+    code: str
+    warning: Problem | None = None
+
+
+class PairingAnswered(Tagged, frozen=True, kw_only=True):
+    """This side said *Same*; the other has to."""
+
+
+class PairingEnded(Tagged, frozen=True, kw_only=True):
+    """``problem`` None: paired (a ``DevicePaired`` came before). Otherwise why not."""
+
+    device: DeviceId | None = None
+    problem: Problem | None = None
+
+
+# --- consent -----------------------------------------------------------------------------------------------
+
+
+class ConsentAsked(Tagged, frozen=True, kw_only=True):
+    """A peer wants to run a project here."""
+
+    run: RunId
+    device: DeviceId
+    name: str
+    project: ProjectId
+    script: str
+    arguments: tuple[str, ...]
+    files: tuple[ProjectFile, ...]
+    changed: bool
+    """An earlier version of this script was allowed; its content is another now."""
+
+
+class ConsentSettled(Tagged, frozen=True, kw_only=True):
+    """The question is off the table: answered, or the other side gave up."""
+
+    run: RunId
+    allowed: bool
+
+
+# --- runs --------------------------------------------------------------------------------------------------
+
+
+class RunPlanned(Tagged, frozen=True, kw_only=True):
+    """A run takes shape on this node. Comes again when ports or a new generation complete the plan."""
+
+    plan: Plan
+
+
+class RunPhaseChanged(Tagged, frozen=True, kw_only=True):
+    run: RunId
+    phase: Phase
+
+
+class MemberPhaseChanged(Tagged, frozen=True, kw_only=True):
+    """``done`` of ``total`` bytes while receiving; ``words`` where there is more to say."""
+
+    run: RunId
+    device: DeviceId
+    phase: MemberPhase
+    words: str = ""
+    done: int = 0
+    total: int = 0
+
+
+class MemberProgressed(Tagged, frozen=True, kw_only=True):
+    run: RunId
+    device: DeviceId
+    progress: Progress
+
+
+class MemberEndedEpoch(Tagged, frozen=True, kw_only=True):
+    run: RunId
+    device: DeviceId
+    epoch: EpochEnd
+
+
+class MemberLogged(Tagged, frozen=True, kw_only=True):
+    run: RunId
+    device: DeviceId
+    lines: LogLines
+
+
+class MemberEnded(Tagged, frozen=True, kw_only=True):
+    """A trainer of this member ended."""
+
+    run: RunId
+    device: DeviceId
+    task: str
+    exit: Exit
+
+
+class RunSummarised(Tagged, frozen=True, kw_only=True):
+    """Comes just before the last phase change."""
+
+    run: RunId
+    summary: Summary
+
+
+RunEvent = (
+    RunPlanned
+    | RunPhaseChanged
+    | MemberPhaseChanged
+    | MemberProgressed
+    | MemberEndedEpoch
+    | MemberLogged
+    | MemberEnded
+    | RunSummarised
+)
+"""What the starter's node mirrors to every member, so that every screen shows the same run."""
+
+Event = (
+    NodeStarted
+    | AddressesChanged
+    | SettingsChanged
+    | NoticeRaised
+    | NodeStopped
+    | DeviceFound
+    | DeviceGone
+    | DevicePaired
+    | DeviceForgotten
+    | DeviceRenamed
+    | CodePolicyChanged
+    | LinkUp
+    | LinkDown
+    | BusyChanged
+    | TelemetryReported
+    | PairingBegan
+    | PairingCodeShown
+    | PairingAnswered
+    | PairingEnded
+    | ConsentAsked
+    | ConsentSettled
+    | RunEvent
+)

@@ -1,0 +1,168 @@
+"""What paired nodes say to each other over a link. MessagePack in length-checked frames; unknown ones end it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.events import RunEvent
+from core.ids import DeviceId, ProjectId, RunId
+from core.project.manifest import Manifest
+from core.tagged import Tagged
+from core.telemetry.reading import Hardware, Reading
+from core.versions import Versions
+
+MAX_FRAME_BYTES = 1 << 20
+CHUNK_BYTES = 256 * 1024
+
+
+class Hello(Tagged, frozen=True, kw_only=True):
+    """The first frame both ways. ``port``: where this node listens; ``nonce``: the opener's, names the connection."""
+
+    name: str
+    versions: Versions
+    hardware: Hardware
+    port: int
+    busy: bool
+    nonce: bytes = b""
+
+
+class PairOk(Tagged, frozen=True, kw_only=True):
+    """Instead of Hello on the connection that proves a pairing. ``th``: 32 bytes."""
+
+    th: bytes
+
+
+class Ping(Tagged, frozen=True, kw_only=True):
+    """Every 2 s. Any frame counts as a sign of life; silent after 10 s."""
+
+
+class Bye(Tagged, frozen=True, kw_only=True):
+    """The link ends on purpose."""
+
+    problem: Problem
+
+
+class TelemetrySent(Tagged, frozen=True, kw_only=True):
+    reading: Reading
+    busy: bool
+
+
+# --- a run: starter to member ------------------------------------------------------------------------------
+
+
+class Prepare(Tagged, frozen=True, kw_only=True):
+    """Take part in this run? The answer is one of the member's messages below."""
+
+    plan: Plan
+    manifest: Manifest
+    source: str = ""
+
+
+class Chunk(Tagged, frozen=True, kw_only=True):
+    """A piece of file number ``file`` of the manifest, at most ``CHUNK_BYTES``."""
+
+    run: RunId
+    project: ProjectId
+    file: int
+    offset: int
+    data: bytes
+
+
+class Launch(Tagged, frozen=True, kw_only=True):
+    """Everybody is prepared: start the trainers of this complete plan."""
+
+    plan: Plan
+
+
+class StopAsked(Tagged, frozen=True, kw_only=True):
+    """``force`` 0: at the end of a step; 1: terminate; 2: kill. Also sent by a member to the starter."""
+
+    run: RunId
+    force: int = 0
+
+
+class RunAbandoned(Tagged, frozen=True, kw_only=True):
+    """The run is over for this member, whatever it is doing: end every trainer of it now."""
+
+    run: RunId
+    problem: Problem
+
+
+class Mirrored(Tagged, frozen=True, kw_only=True):
+    """The starter's events of the run, for the member's screen."""
+
+    event: RunEvent
+
+
+class OutputsReceived(Tagged, frozen=True, kw_only=True):
+    """The starter has every output file: the chief may clean up."""
+
+    run: RunId
+
+
+# --- a run: member to starter ------------------------------------------------------------------------------
+
+
+class FilesWanted(Tagged, frozen=True, kw_only=True):
+    """Consent is given. Indices into the manifest of the files that are not here yet; empty: none."""
+
+    run: RunId
+    files: tuple[int, ...]
+
+
+class Prepared(Tagged, frozen=True, kw_only=True):
+    """Files verified, ports chosen: one for each of this device's tasks, by task name."""
+
+    run: RunId
+    ports: dict[str, int]
+
+
+class Declined(Tagged, frozen=True, kw_only=True):
+    """No: the user said so, busy, disk full, another version…"""
+
+    run: RunId
+    problem: Problem
+
+
+class Reported(Tagged, frozen=True, kw_only=True):
+    """What happened at this member: the starter checks its device and mirrors it to all."""
+
+    event: RunEvent
+
+
+class OutputsOffered(Tagged, frozen=True, kw_only=True):
+    """What the chief's script wrote. ``Chunk``s with this manifest's id follow; ``problem``: why some are missing."""
+
+    run: RunId
+    manifest: Manifest
+    problem: Problem | None = None
+
+
+Message = (
+    Hello
+    | PairOk
+    | Ping
+    | Bye
+    | TelemetrySent
+    | Prepare
+    | Chunk
+    | Launch
+    | StopAsked
+    | RunAbandoned
+    | Mirrored
+    | OutputsReceived
+    | FilesWanted
+    | Prepared
+    | Declined
+    | Reported
+    | OutputsOffered
+)
+
+
+class From(msgspec.Struct, frozen=True):
+    """A message with the proven device it came from."""
+
+    device: DeviceId
+    message: Message

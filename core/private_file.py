@@ -1,0 +1,72 @@
+"""Files that only their owner may touch: keys and the trust store. Checked each time they are read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from core.errors import TandemError
+
+MAX_BYTES = 4 * 1024 * 1024
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make ``folder`` (0700) or check that it is the user's own and nobody else's."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check(folder, folder.lstat(), folder=True)
+    except OSError as error:
+        raise TandemError(
+            code="folder-unusable",
+            what=f"The folder {folder} can't be made or read ({error.strerror or error}).",
+            fix="Make it writable for you, or choose another home with --home DIR.",
+        ) from error
+
+
+def read_private(path: Path) -> bytes:
+    """The content of ``path``. Raises ``FileNotFoundError``, or ``TandemError`` where others could touch it."""
+    try:
+        # O_NONBLOCK: a named pipe put in the file's place must not hang the start.
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    with os.fdopen(descriptor, "rb") as file:
+        _check(path, os.fstat(descriptor), folder=False)
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise _unusable(path, f"it is larger than {MAX_BYTES} bytes")
+    return data
+
+
+def _check(path: Path, found: os.stat_result, *, folder: bool) -> None:
+    kind = "folder" if folder else "file"
+    if not (stat.S_ISDIR if folder else stat.S_ISREG)(found.st_mode):
+        raise _unusable(path, f"it is not an ordinary {kind}")
+    if not hasattr(os, "geteuid"):
+        return  # Windows: a user's profile folder is private by its access list
+    if found.st_uid != os.geteuid():
+        raise TandemError(
+            code="wrong-owner",
+            what=f"{path} belongs to user {found.st_uid}, and Tandem runs as user {os.geteuid()}.",
+            fix=f"Run Tandem as the user who made it, or: sudo chown -R {os.geteuid()} '{path}'.",
+        )
+    if found.st_mode & 0o077:
+        right = "700" if folder else "600"
+        raise TandemError(
+            code="wrong-mode",
+            what=f"Other users of this computer can reach {path} (mode {stat.S_IMODE(found.st_mode):04o}).",
+            fix=f"Close it: chmod {right} '{path}'. If others may have read a key in it, delete the key "
+            "and pair your devices again.",
+        )
+
+
+def _unusable(path: Path, why: str) -> TandemError:
+    return TandemError(
+        code="file-unusable",
+        what=f"{path} can't be used: {why}.",
+        fix="Put the right file back, or move it away and start Tandem again.",
+    )

@@ -1,0 +1,69 @@
+"""What a training says while it runs. The same structs go from trainer to node, node to node, and to screens."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest step, at most ten a second. Epochs and steps count from 0; totals None where unknown.
+
+    ``step`` counts over the whole of one ``fit``. ``samples_s`` counts the global batch's rows.
+    ``fit`` tells several ``fit`` calls of one script apart.
+    """
+
+    at_s: float
+    fit: int = 0
+    epoch: int
+    epochs: int
+    step: int
+    batch: int
+    steps_in_epoch: int | None = None
+    logs: dict[str, float] = {}
+    samples_s: float | None = None
+    steps_s: float | None = None
+    step_s: float | None = None
+    wait_s: float | None = None
+    """Seconds of the last step spent waiting for other members."""
+    share: int | None = None
+
+
+class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """An epoch's logs as Keras gives them to callbacks, ``val_*`` included."""
+
+    at_s: float
+    fit: int = 0
+    epoch: int
+    epochs: int
+    step: int
+    logs: dict[str, float] = {}
+    seconds: float
+
+
+class LogLines(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trainer's process wrote. ``stream``: ``stdout``, ``stderr``, or ``tandem`` for Tandem's own
+    words about the training (a fallback, say). ``text`` may hold many lines."""
+
+    task: str
+    stream: str
+    text: str
+    dropped: int = 0
+    """Lines left out before these because there were too many; all of them are in the log file."""
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out of a run. Times in seconds from pressing Train; None where it did not come so far."""
+
+    strategy: str = ""
+    first_step_s: float | None = None
+    train_s: float | None = None
+    total_s: float | None = None
+    epochs: int = 0
+    steps: int = 0
+    steps_s: float | None = None
+    samples_s: float | None = None
+    last_logs: dict[str, float] = {}
+    weights_sha256: dict[str, str] = {}
+    """By device id."""
+    outputs: tuple[str, ...] = ()
+    """Relative paths in the run folder's ``outputs``."""

@@ -1,0 +1,100 @@
+"""The vocabulary between a node and its trainer process: JSON lines on two pipes. Imports no TensorFlow.
+
+Orders come on the trainer's order pipe, after it imported TensorFlow; reports go out on the report pipe.
+The script's stdout and stderr are the process's own, read by the node as they are.
+"""
+
+from __future__ import annotations
+
+from core.cluster.plan import StrategyKind, Wire
+from core.run.phases import Exit
+from core.run.reports import EpochEnd, Progress
+from core.tagged import Tagged
+
+# --- node to trainer ---------------------------------------------------------------------------------------
+
+
+class Train(Tagged, frozen=True, kw_only=True):
+    """Run a script. ``folder`` is the working copy; ``script`` is relative to it; cwd is the script's folder.
+
+    ``tf_config`` is the exact text of TF_CONFIG, ``""`` for one process alone. ``shares`` in rank order.
+    ``peers``: ``name host:port`` of the other tasks, for the words of a verdict.
+    """
+
+    run: str
+    task: str
+    folder: str
+    script: str
+    arguments: tuple[str, ...] = ()
+    tf_config: str = ""
+    strategy: StrategyKind = "managed"
+    rank: int = 0
+    shares: tuple[int, ...] = (1,)
+    seed: int = 0
+    wire: Wire = "f32"
+    peers: dict[str, str] = {}
+    """By task name: ``device name at host:port``."""
+    meet_timeout_s: float = 60.0
+
+
+class Stop(Tagged, frozen=True, kw_only=True):
+    """End at the end of a step; callbacks' ``on_train_end`` run."""
+
+
+Order = Train | Stop
+
+# --- trainer to node ---------------------------------------------------------------------------------------
+
+
+class Booted(Tagged, frozen=True, kw_only=True):
+    """TensorFlow is imported; ``devices`` are its GPUs' names, empty for CPU only."""
+
+    seconds: float
+    devices: tuple[str, ...]
+
+
+class Meeting(Tagged, frozen=True, kw_only=True):
+    """The cluster's server is up and waits for the others."""
+
+
+class Met(Tagged, frozen=True, kw_only=True):
+    """Every member answered. ``strategy`` is the class's name."""
+
+    strategy: str
+    replicas: int
+
+
+class FitBegan(Tagged, frozen=True, kw_only=True):
+    fit: int
+    epochs: int
+    steps_in_epoch: int | None = None
+    global_batch: int | None = None
+
+
+class Progressed(Tagged, frozen=True, kw_only=True):
+    progress: Progress
+
+
+class EpochEnded(Tagged, frozen=True, kw_only=True):
+    epoch: EpochEnd
+
+
+class Evaluated(Tagged, frozen=True, kw_only=True):
+    """``evaluate`` called by the script itself."""
+
+    logs: dict[str, float]
+
+
+class Said(Tagged, frozen=True, kw_only=True):
+    """Something about the training that the user should read (a fallback, say)."""
+
+    words: str
+
+
+class Ended(Tagged, frozen=True, kw_only=True):
+    """The last report. A process that dies without it was killed; its parent says so."""
+
+    exit: Exit
+
+
+Report = Booted | Meeting | Met | FitBegan | Progressed | EpochEnded | Evaluated | Said | Ended
