@@ -292,9 +292,7 @@ def _apply_to_pairing(pairing: Pairing | None, event: ev.Event) -> Pairing | Non
             return replace(pairing, stage="waiting")
         case ev.PairingEnded():
             stage: Literal["failed", "done"] = "failed" if event.problem else "done"
-            return replace(
-                pairing, stage=stage, device=event.device or pairing.device, problem=event.problem
-            )
+            return replace(pairing, stage=stage, device=event.device or pairing.device, problem=event.problem)
         case _:
             raise IllegalTransition(f"{event} is not about a pairing")
 
@@ -326,9 +324,7 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
 def _apply_to_member(member: MemberState, event: ev.Event) -> MemberState:
     match event:
         case ev.MemberPhaseChanged():
-            return replace(
-                member, phase=event.phase, words=event.words, done=event.done, total=event.total
-            )
+            return replace(member, phase=event.phase, words=event.words, done=event.done, total=event.total)
         case ev.MemberProgressed():
             return replace(member, progress=event.progress)
         case ev.MemberEndedEpoch():
