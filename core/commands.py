@@ -19,7 +19,7 @@ Decision = Literal["once", "always", "no"]
 
 
 class Pair(Tagged, frozen=True, kw_only=True):
-    """Begin pairing with a device seen by discovery, or at ``address`` (``host[:port]``). Answered at once."""
+    """Begin pairing with a device seen by discovery, or at ``address`` (``host[:port]``)."""
 
     device: DeviceId | None = None
     address: str = ""

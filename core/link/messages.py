@@ -1,4 +1,4 @@
-"""What paired nodes say to each other over a link. MessagePack in length-checked frames; unknown ones end it."""
+"""What paired nodes say to each other: MessagePack in length-checked frames; an unknown one ends the link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 class Hello(Tagged, frozen=True, kw_only=True):
-    """The first frame both ways. ``port``: where this node listens; ``nonce``: the opener's, names the connection."""
+    """The first frame both ways. ``port``: where this node listens."""
 
     name: str
     versions: Versions
@@ -133,7 +133,7 @@ class Reported(Tagged, frozen=True, kw_only=True):
 
 
 class OutputsOffered(Tagged, frozen=True, kw_only=True):
-    """What the chief's script wrote. ``Chunk``s with this manifest's id follow; ``problem``: why some are missing."""
+    """What the chief's script wrote; its ``Chunk``s follow. ``problem``: why some are missing."""
 
     run: RunId
     manifest: Manifest

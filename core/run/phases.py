@@ -83,7 +83,7 @@ MemberPhase = Literal[
 """What a member is doing: ``consent`` waits for its user, ``meeting`` waits for the other trainers."""
 
 
-# --- how a trainer process ended -----------------------------------------------------------------------------
+# --- how a trainer process ended ----------------------------------------------------------------------------
 
 ExitReason = Literal[
     "finished", "stopped", "script-error", "out-of-memory", "lost-peer", "never-met", "killed"

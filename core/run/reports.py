@@ -1,4 +1,4 @@
-"""What a training says while it runs. The same structs go from trainer to node, node to node, and to screens."""
+"""What a training says while it runs: from trainer to node, node to node, and to screens."""
 
 from __future__ import annotations
 
