@@ -113,7 +113,7 @@ def _load_certificate(path: Path, key: Ed25519PrivateKey) -> bytes:
 
 def _corrupt(path: Path, what: str) -> TandemError:
     mends = {
-        "key": "Put a good copy back, or delete it and cert.pem for a new identity and pair your devices again.",
+        "key": "Put a good copy back, or delete it and cert.pem for a new identity; then pair again.",
         "certificate": f"Delete {path}: it is made again from the key.",
     }
     return TandemError(

@@ -25,7 +25,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """The content of ``path``. Raises ``FileNotFoundError``, or ``TandemError`` where others could touch it."""
+    """The content of ``path``. Raises ``FileNotFoundError``; ``TandemError`` where others could touch it."""
     try:
         # O_NONBLOCK: a named pipe put in the file's place must not hang the start.
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

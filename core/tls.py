@@ -113,13 +113,18 @@ async def connect(host: str, port: int, context: ssl.SSLContext, pin: bytes) -> 
     except (OSError, EOFError) as error:
         raise TandemError(
             code="unreachable",
-            what=f"{address} can't be reached ({error.strerror if isinstance(error, OSError) else error}).",
+            what=f"{address} can't be reached ({_reason(error)}).",
             fix="Check that Tandem is open there, that both are on one network, and the firewall.",
         ) from error
     if peer_der(writer) != pin:
         writer.transport.abort()
         raise _refused(f"The device at {address}", "another certificate than the pinned one")
     return reader, writer
+
+
+def _reason(error: Exception) -> str:
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return strerror or str(error) or type(error).__name__
 
 
 def _refused(who: str, why: object) -> TandemError:

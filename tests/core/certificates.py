@@ -1,0 +1,63 @@
+"""Certificates for tests: right ones, and each wrong kind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from core.certificate import build
+from core.identity import Identity
+
+Key = Ed25519PrivateKey | ec.EllipticCurvePrivateKey
+
+
+def device_key(number: int) -> Ed25519PrivateKey:
+    """A key that is the same in each test run."""
+    return Ed25519PrivateKey.from_private_bytes(number.to_bytes(32, "big"))
+
+
+def device_certificate(number: int) -> bytes:
+    return build(device_key(number))
+
+
+def odd_certificate(
+    *, ca: bool | None = False, key: Key | None = None, signer: Key | None = None, padding: int = 0
+) -> bytes:
+    """A certificate that may be an authority's (``ca``), have no such extension (None), or a strange key."""
+    key = key or device_key(99)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "odd")])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(2000, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2100, 1, 1, tzinfo=UTC))
+    )
+    if ca is not None:
+        builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+    if padding:
+        names = [x509.DNSName("a" * 60 + f".{number}") for number in range(padding // 60)]
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    signer = signer or key
+    algorithm = hashes.SHA256() if isinstance(signer, ec.EllipticCurvePrivateKey) else None
+    return builder.sign(signer, algorithm).public_bytes(Encoding.DER)
+
+
+def identity_of(key: Ed25519PrivateKey, der: bytes, folder: Path) -> Identity:
+    """An identity on disk with any certificate, as an attacker might make it."""
+    import ssl
+
+    folder.mkdir(parents=True)
+    key_path, cert_path = folder / "key.pem", folder / "cert.pem"
+    key_path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    cert_path.write_text(ssl.DER_cert_to_PEM_cert(der))
+    return Identity(cert_der=der, key_path=key_path, cert_path=cert_path)
