@@ -1,0 +1,122 @@
+"""From what a user asks for to the plan that every member agrees on. Pure, but for the fresh id and seed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from core.cluster.plan import Member, Plan, RunSpec, StrategyKind, Task
+from core.cluster.proposal import Roles
+from core.cluster.roles import Role
+from core.errors import TandemError
+from core.ids import DeviceId, ProjectId, RunId, short
+
+FIRST_PORT = 20_000
+"""TensorFlow's ports are asked for from here on, by rank; a member whose port is taken names another."""
+LAST_PORT = 32_000
+"""Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
+
+_RANKS = (Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR)
+_SEEDS = 1 << 31
+
+
+def new_run_id(now: datetime | None = None) -> RunId:
+    """Sorts by time (UTC), and no two laptops make the same one."""
+    moment = (now or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
+    return RunId(f"{moment}-{secrets.token_hex(4)}")
+
+
+def make_plan(
+    spec: RunSpec,
+    *,
+    starter: DeviceId,
+    project: ProjectId,
+    script: str,
+    strategy: StrategyKind,
+    roles: Roles,
+    names: Mapping[DeviceId, str],
+    hosts: Mapping[DeviceId, str],
+    run: RunId | None = None,
+) -> Plan:
+    """The plan with ports as they will be asked for. ``roles``: see ``propose_roles``; chief's device first.
+
+    Raises ``TandemError`` for shares or a seed that cannot be.
+    """
+    tasks: list[Task] = []
+    for role in _RANKS:
+        holders = [device for device, given in roles.items() for each in given if each is role]
+        for index, device in enumerate(holders):
+            port = FIRST_PORT + len(tasks)
+            tasks.append(Task(device=device, role=role, index=index, host=hosts.get(device, ""), port=port))
+    if len(tasks) == 1:
+        tasks = [replace(tasks[0], host="", port=0)]
+    in_order = dict.fromkeys(task.device for task in tasks)
+    shares = _shares(spec, roles, names)
+    members = tuple(
+        Member(device=device, name=names.get(device) or short(device), share=shares[device])
+        for device in in_order
+    )
+    return Plan(
+        run=run or new_run_id(),
+        starter=starter,
+        project=project,
+        script=script,
+        arguments=spec.arguments,
+        strategy=strategy,
+        members=members,
+        tasks=tuple(tasks),
+        seed=_seed(spec.seed),
+        wire=spec.wire,
+    )
+
+
+def with_ports(plan: Plan, ports: Mapping[DeviceId, Mapping[str, int]]) -> Plan:
+    """The complete plan: each task with the port that its own device chose."""
+    tasks = [replace(task, port=ports[task.device][task.name]) for task in plan.tasks]
+    return replace(plan, tasks=tuple(tasks))
+
+
+def shares_by_rank(plan: Plan) -> tuple[int, ...]:
+    """Shares of the ranks that compute a batch's rows: chief and workers."""
+    computing = (task for task in plan.tasks if task.role in (Role.CHIEF, Role.WORKER))
+    return tuple(plan.member(task.device).share for task in computing)
+
+
+def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:
+    if not spec.shares:
+        return dict.fromkeys(roles, 1)
+    for device, share in spec.shares.items():
+        name = names.get(device) or short(device)
+        if device not in roles:
+            raise _bad_shares(f"{name} has a share but does not take part in this run.")
+        if not 0 <= share < _SEEDS:
+            raise _bad_shares(f"{name}'s share is {share}, which is no number of rows.")
+    missing = [device for device in roles if device not in spec.shares]
+    if missing:
+        raise _bad_shares(f"{names.get(missing[0]) or short(missing[0])} has no share, and others have one.")
+    if not any(spec.shares.values()):
+        raise _bad_shares("All shares are 0: nobody would compute anything.")
+    return dict(spec.shares)
+
+
+def _bad_shares(what: str) -> TandemError:
+    return TandemError(
+        code="bad-shares",
+        what=what,
+        fix="Give every device of the run a share (48 and 16, say), or none of them.",
+    )
+
+
+def _seed(seed: int | None) -> int:
+    if seed is None:
+        return secrets.randbelow(_SEEDS)
+    if not 0 <= seed < _SEEDS:
+        raise TandemError(
+            code="bad-seed",
+            what=f"{seed} cannot be a seed.",
+            fix=f"Choose a whole number from 0 to {_SEEDS - 1}.",
+        )
+    return seed

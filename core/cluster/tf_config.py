@@ -1,0 +1,93 @@
+"""TF_CONFIG as TensorFlow reads it: the one place that writes it, and the check that it can work. Pure.
+
+Format: tensorflow.org, *Distributed training with TensorFlow*, "Setting up the TF_CONFIG environment
+variable".
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+
+from core.cluster.plan import Plan, Task
+from core.cluster.roles import Role
+from core.errors import TandemError
+
+_IN_CLUSTER = (Role.CHIEF, Role.WORKER, Role.PS)
+
+
+def tf_config(plan: Plan, task: Task) -> str:
+    """The exact text for one task; ``""`` for one process alone. Only ``task`` differs between members."""
+    if plan.solo:
+        return ""
+    return json.dumps({"cluster": cluster(plan), "task": {"type": str(task.role), "index": task.index}})
+
+
+def cluster(plan: Plan) -> dict[str, list[str]]:
+    """Addresses by role, by index. The evaluator is no part of the cluster: it only reads checkpoints."""
+    found: dict[str, list[str]] = {}
+    for role in _IN_CLUSTER:
+        tasks = sorted((task for task in plan.tasks if task.role is role), key=lambda task: task.index)
+        if tasks:
+            found[str(role)] = [address(task) for task in tasks]
+    return found
+
+
+def address(task: Task) -> str:
+    """``host:port``; IPv6 in brackets."""
+    return f"[{task.host}]:{task.port}" if ":" in task.host else f"{task.host}:{task.port}"
+
+
+def check(plan: Plan) -> None:
+    """Raises ``TandemError`` unless every member could be reached by every other at what TF_CONFIG says."""
+    roles = [(task.role, task.index) for task in plan.tasks]
+    chiefs = [task for task in plan.tasks if task.role is Role.CHIEF]
+    if len(chiefs) != 1 or plan.tasks[0].role is not Role.CHIEF or len(set(roles)) != len(roles):
+        raise _broken("does not have exactly one chief and one device for each task")
+    if plan.solo:
+        return
+    devices = {member.device for member in plan.members}
+    for task in plan.tasks:
+        if task.device not in devices:
+            raise _broken(f"gives {task.name} to a device that is not in the run")
+        if not task.host or not 1024 <= task.port <= 65535:
+            raise _broken(f"has no address for {task.name}")
+    taken: dict[str, Task] = {}
+    for task in plan.tasks:
+        other = taken.setdefault(address(task), task)
+        if other is not task:
+            raise TandemError(
+                code="same-address",
+                what=f"{other.name} and {task.name} would both listen at {address(task)}.",
+                fix="Start the run again; another port is chosen then.",
+            )
+    _check_hosts(plan)
+
+
+def _check_hosts(plan: Plan) -> None:
+    """``localhost`` means another machine on each machine: the classic silent hang."""
+    loopback = [task for task in plan.tasks if is_loopback(task.host)]
+    if loopback and len(loopback) < len(plan.tasks):
+        name = plan.member(loopback[0].device).name
+        raise TandemError(
+            code="localhost-in-cluster",
+            what=f"{name} would be {loopback[0].host} to the others, and that is each laptop itself.",
+            fix=f"Connect {name} by its address in the network: see that all laptops are in the same one.",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _broken(what: str) -> TandemError:
+    return TandemError(
+        code="broken-plan",
+        what=f"The run's plan {what}.",
+        fix="Start the run again. If it happens again, update Tandem on all laptops.",
+    )

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.cluster.plan import StrategyKind
+from core.cluster.proposal import propose_roles
+from core.cluster.roles import Role
+from core.errors import TandemError
+from core.ids import DeviceId
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
+
+CHIEF, WORKER, PS, EVALUATOR, NONE = Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR, Role.NONE
+
+
+def propose(
+    *devices: DeviceId,
+    fixed: dict[DeviceId, tuple[Role, ...]] | None = None,
+    strategy: StrategyKind = "managed",
+    parameter_server: bool = False,
+    gpus: dict[DeviceId, int] | None = None,
+) -> dict[DeviceId, tuple[Role, ...]]:
+    return propose_roles(
+        devices,
+        fixed=fixed or {},
+        hardware={device: hardware(gpus=(gpus or {}).get(device, 0)) for device in devices},
+        strategy=strategy,
+        parameter_server=parameter_server,
+        names=NAMES,
+    )
+
+
+def refusal(*devices: DeviceId, **settings: object) -> TandemError:
+    with pytest.raises(TandemError) as caught:
+        propose(*devices, **settings)  # type: ignore[arg-type]
+    assert caught.value.fix
+    return caught.value
+
+
+def test_the_laptop_with_a_gpu_is_the_chief() -> None:
+    roles = propose(ANNA, BEN, CLEO, gpus={BEN: 1})
+    assert list(roles.items()) == [(BEN, (CHIEF,)), (ANNA, (WORKER,)), (CLEO, (WORKER,))]
+
+
+def test_among_equals_the_starter_is_the_chief() -> None:
+    assert propose(ANNA, BEN) == {ANNA: (CHIEF,), BEN: (WORKER,)}
+
+
+def test_a_fixed_chief_stays_the_chief_though_slower() -> None:
+    assert propose(ANNA, BEN, fixed={BEN: (CHIEF,)}, gpus={ANNA: 2})[BEN] == (CHIEF,)
+
+
+def test_a_fixed_worker_is_not_proposed_as_chief() -> None:
+    assert propose(ANNA, BEN, fixed={ANNA: (WORKER,)}) == {BEN: (CHIEF,), ANNA: (WORKER,)}
+
+
+def test_a_device_with_no_part_is_left_out() -> None:
+    assert propose(ANNA, BEN, fixed={ANNA: (NONE,)}) == {BEN: (CHIEF,)}
+
+
+def test_two_chiefs_are_named() -> None:
+    error = refusal(ANNA, BEN, fixed={ANNA: (CHIEF,), BEN: (CHIEF,)})
+    assert error.code == "two-chiefs"
+    assert "Anna's" in error.what
+    assert "Ben's" in error.what
+
+
+def test_no_chief_is_said() -> None:
+    assert refusal(ANNA, BEN, fixed={ANNA: (WORKER,), BEN: (WORKER,)}).code == "no-chief"
+
+
+def test_a_role_for_a_device_outside_the_run_is_named() -> None:
+    error = refusal(ANNA, BEN, fixed={CLEO: (WORKER,)})
+    assert error.code == "role-without-device"
+    assert "Cleo's" in error.what
+
+
+@pytest.mark.parametrize("role", [PS, EVALUATOR])
+def test_a_managed_run_has_no_ps_and_no_evaluator(role: Role) -> None:
+    error = refusal(ANNA, BEN, fixed={BEN: (role,)})
+    assert error.code == "role-needs-own-strategy"
+    assert "Ben's" in error.what
+
+
+def test_several_tasks_a_device_are_for_scripts_with_their_own_strategy() -> None:
+    fixed = {ANNA: (CHIEF, PS), BEN: (WORKER, WORKER)}
+    assert refusal(ANNA, BEN, fixed=fixed).code == "several-tasks"
+    assert propose(ANNA, BEN, fixed=fixed, strategy="own") == fixed
+
+
+def test_a_role_and_none_at_once_is_refused() -> None:
+    assert refusal(ANNA, BEN, fixed={BEN: (WORKER, NONE)}, strategy="own").code == "role-and-none"
+
+
+def test_nobody_takes_part() -> None:
+    assert refusal(ANNA, fixed={ANNA: (NONE,)}).code == "no-devices"
+
+
+def test_a_script_with_parameter_servers_gets_one() -> None:
+    assert propose(ANNA, BEN, strategy="own", parameter_server=True) == {ANNA: (CHIEF, PS), BEN: (WORKER,)}
+    assert propose(ANNA, strategy="own", parameter_server=True) == {ANNA: (CHIEF, PS, WORKER)}
+    assert propose(ANNA, BEN, fixed={BEN: (PS,)}, strategy="own", parameter_server=True) == {
+        ANNA: (CHIEF, WORKER),
+        BEN: (PS,),
+    }
+
+
+@given(
+    devices=st.lists(st.sampled_from([ANNA, BEN, CLEO]), unique=True, min_size=1),
+    fixed=st.dictionaries(
+        st.sampled_from([ANNA, BEN, CLEO]), st.lists(st.sampled_from(list(Role)), max_size=3).map(tuple)
+    ),
+    strategy=st.sampled_from(["managed", "own"]),
+    parameter_server=st.booleans(),
+)
+def test_whatever_is_fixed_there_is_one_chief_or_a_sentence(
+    devices: list[DeviceId],
+    fixed: dict[DeviceId, tuple[Role, ...]],
+    strategy: StrategyKind,
+    parameter_server: bool,
+) -> None:
+    try:
+        roles = propose(*devices, fixed=fixed, strategy=strategy, parameter_server=parameter_server)
+    except TandemError as error:
+        assert error.what
+        assert error.fix
+        return
+    given_roles = [role for each in roles.values() for role in each]
+    assert given_roles[0] is CHIEF
+    assert given_roles.count(CHIEF) == 1
+    assert NONE not in given_roles
+    assert all(roles.values())
+    for device, wanted in fixed.items():
+        if wanted and NONE not in wanted:
+            assert roles[device][: len(wanted)] == wanted

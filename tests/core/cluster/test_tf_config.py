@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from core.cluster.plan import Plan, Task
+from core.cluster.roles import Role
+from core.cluster.tf_config import address, check, is_loopback, tf_config
+from core.errors import TandemError
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, plan_of
+
+
+def refused(plan: Plan) -> str:
+    with pytest.raises(TandemError) as caught:
+        check(plan)
+    assert caught.value.fix
+    return caught.value.code
+
+
+def test_the_exact_text_for_two_laptops() -> None:
+    plan = plan_of()
+    assert tf_config(plan, plan.tasks[1]) == (
+        '{"cluster": {"chief": ["192.168.1.10:20000"], "worker": ["192.168.1.11:20001"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+
+
+def test_one_process_alone_has_none() -> None:
+    plan = plan_of((ANNA,))
+    check(plan)
+    assert tf_config(plan, plan.chief) == ""
+
+
+def test_the_evaluator_is_told_of_the_cluster_but_is_no_part_of_it() -> None:
+    plan = plan_of((ANNA, BEN, CLEO), fixed={CLEO: (Role.EVALUATOR,)}, strategy="own")
+    check(plan)
+    text = json.loads(tf_config(plan, plan.tasks[2]))
+    assert text["task"] == {"type": "evaluator", "index": 0}
+    assert set(text["cluster"]) == {"chief", "worker"}
+
+
+def test_an_ipv6_address_stands_in_brackets() -> None:
+    assert (
+        address(Task(device=ANNA, role=Role.CHIEF, index=0, host="fe80::1", port=20000)) == "[fe80::1]:20000"
+    )
+
+
+def test_localhost_among_several_hosts_is_refused_and_named() -> None:
+    plan = plan_of(hosts={ANNA: "127.0.0.1", BEN: "192.168.1.11"})
+    assert refused(plan) == "localhost-in-cluster"
+
+
+def test_all_members_on_one_machine_may_use_loopback() -> None:
+    check(plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}))
+
+
+def test_two_tasks_at_one_address_are_refused() -> None:
+    plan = plan_of(hosts={ANNA: "192.168.1.10", BEN: "192.168.1.10"})
+    same = tuple(replace(task, port=20_000) for task in plan.tasks)
+    assert refused(replace(plan, tasks=same)) == "same-address"
+
+
+def test_a_task_without_an_address_is_refused() -> None:
+    assert refused(plan_of(hosts={ANNA: "192.168.1.10"})) == "broken-plan"
+    plan = plan_of()
+    without = (plan.tasks[0], replace(plan.tasks[1], port=0))
+    assert refused(replace(plan, tasks=without)) == "broken-plan"
+
+
+def test_two_chiefs_in_a_plan_from_elsewhere_are_refused() -> None:
+    plan = plan_of()
+    two = (plan.tasks[0], replace(plan.tasks[1], role=Role.CHIEF))
+    assert refused(replace(plan, tasks=two)) == "broken-plan"
+
+
+def test_a_task_of_a_stranger_is_refused() -> None:
+    plan = plan_of()
+    assert refused(replace(plan, tasks=(plan.tasks[0], replace(plan.tasks[1], device=CLEO)))) == "broken-plan"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "::1"])
+def test_loopback_is_known_in_each_form(host: str) -> None:
+    assert is_loopback(host)
+    assert not is_loopback("192.168.1.1")
+
+
+roles = st.lists(st.sampled_from([Role.WORKER, Role.PS, Role.EVALUATOR]), min_size=1, max_size=3).map(tuple)
+
+
+@given(anna=roles, ben=roles, cleo=roles)
+def test_every_member_gets_the_same_cluster_and_its_own_place_in_it(
+    anna: tuple[Role, ...], ben: tuple[Role, ...], cleo: tuple[Role, ...]
+) -> None:
+    fixed = {ANNA: (Role.CHIEF, *anna), BEN: ben, CLEO: cleo}
+    plan = plan_of((ANNA, BEN, CLEO), fixed=fixed, strategy="own")
+    check(plan)
+    texts = {task.name: json.loads(tf_config(plan, task)) for task in plan.tasks}
+    assert len({json.dumps(text["cluster"]) for text in texts.values()}) == 1
+    for task in plan.tasks:
+        text = texts[task.name]
+        assert text["task"] == {"type": str(task.role), "index": task.index}
+        if task.role is not Role.EVALUATOR:
+            listed = text["cluster"][str(task.role)][task.index]
+            assert listed == f"{HOSTS[task.device]}:{task.port}"
+    listed = [one for each in json.loads(tf_config(plan, plan.chief))["cluster"].values() for one in each]
+    assert len(set(listed)) == len(listed) == sum(task.role is not Role.EVALUATOR for task in plan.tasks)
