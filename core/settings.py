@@ -43,5 +43,7 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 def changed(settings: Settings, change: SettingsChange) -> Settings:
     """``settings`` with the fields that ``change`` gives."""
-    fields = {name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not None}
+    fields = {
+        name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not None
+    }
     return msgspec.structs.replace(settings, **fields)

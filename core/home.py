@@ -1,0 +1,112 @@
+"""Where one node keeps everything: a folder that only its user may enter. Blocks: use a thread."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import TandemError
+
+ENVIRONMENT = "TANDEM_HOME"
+_OWN = ("identity", "trust.json", "settings.json", "logs", "runs", "projects", "node.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder and the names in it."""
+
+    folder: Path
+
+    @property
+    def identity(self) -> Path:
+        return self.folder / "identity"
+
+    @property
+    def trust(self) -> Path:
+        return self.folder / "trust.json"
+
+    @property
+    def settings(self) -> Path:
+        return self.folder / "settings.json"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def projects(self) -> Path:
+        return self.folder / "projects"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "node.lock"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "node.sock"
+
+
+def choose(given: str | Path | None = None) -> Home:
+    """``given`` (``--home``), else ``TANDEM_HOME``, else the platform's folder for a user's data."""
+    chosen = str(given or os.environ.get(ENVIRONMENT, ""))
+    if not chosen:
+        import platformdirs
+
+        chosen = platformdirs.user_data_dir("tandem", appauthor=False)
+    try:
+        return Home(Path(chosen).expanduser().resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise TandemError(
+            code="home-unusable",
+            what=f"{chosen[:200]!r} can't be used as Tandem's home ({error}).",
+            fix="Name another folder with --home DIR.",
+        ) from error
+
+
+def prepare(home: Home) -> None:
+    """Make the home (0700) or see that it is one. Raises ``TandemError`` with the mend."""
+    folder = home.folder
+    try:
+        if not folder.exists():
+            folder.mkdir(mode=0o700, parents=True)
+        _check_owner(folder)
+        names = {entry.name for entry in folder.iterdir()}
+        if names and names.isdisjoint(_OWN):
+            # Closing a folder such as ~ or /tmp to everybody else would break what lives there.
+            raise TandemError(
+                code="home-not-empty",
+                what=f"{folder} holds other things and is no home of Tandem.",
+                fix="Name an empty or a new folder with --home DIR.",
+            )
+        if os.name == "posix" and stat.S_IMODE(folder.stat().st_mode) != 0o700:
+            folder.chmod(0o700)
+        for part in (home.logs, home.runs, home.projects):
+            part.mkdir(mode=0o700, exist_ok=True)
+        probe = folder / f".writable-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise TandemError(
+            code="home-unusable",
+            what=f"Tandem can't write in its home {folder} ({error.strerror or error}).",
+            fix=f"Make it writable for you (chmod u+rwx '{folder}'), free some space, "
+            "or name another folder with --home DIR.",
+        ) from error
+
+
+def _check_owner(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    owner = folder.stat().st_uid
+    if owner != os.geteuid():
+        raise TandemError(
+            code="home-wrong-owner",
+            what=f"Tandem's home {folder} belongs to user {owner}, and Tandem runs as user {os.geteuid()}.",
+            fix="Run Tandem as the user who made it, or name another folder with --home DIR.",
+        )

@@ -1,0 +1,78 @@
+"""The node's log: ``logs/tandem.log`` in the home, 1 MB a file, three older ones kept. No secrets.
+
+Several nodes may live in one process (the demo, tests): what is logged in the context of one node goes
+to that node's log alone. Lines are written by a thread of their own, so a slow disk never holds the loop.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import io
+import logging
+import logging.handlers
+import os
+import queue
+import re
+from pathlib import Path
+
+BYTES = 1_000_000
+KEPT = 3
+_current: contextvars.ContextVar[str] = contextvars.ContextVar("tandem_log", default="")
+_SECRET = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)
+
+
+class Log:
+    """An open log. ``enter`` marks what follows in this context as this node's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "tandem.log"
+        self._key = str(self.path)
+        file = _PrivateFile(self.path, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
+        file.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+        self._queued = logging.handlers.QueueHandler(lines)
+        # The file's thread formats: QueueHandler would otherwise render tracebacks on the loop.
+        self._queued.prepare = lambda record: record  # type: ignore[method-assign]
+        self._queued.addFilter(self._is_ours)
+        self._listener = logging.handlers.QueueListener(lines, file)
+        self._file = file
+
+    def open(self) -> None:
+        logger = logging.getLogger()
+        logger.addHandler(self._queued)
+        for house in ("core", "app"):
+            logging.getLogger(house).setLevel(logging.INFO)
+        self._listener.start()
+
+    def close(self) -> None:
+        """Everything said so far is in the file afterwards."""
+        logging.getLogger().removeHandler(self._queued)
+        self._listener.stop()
+        self._file.close()
+
+    def enter(self) -> contextvars.Token[str]:
+        return _current.set(self._key)
+
+    @staticmethod
+    def leave(token: contextvars.Token[str]) -> None:
+        _current.reset(token)
+
+    def _is_ours(self, record: logging.LogRecord) -> bool:
+        # A thread that a library made has no node: every log gets its lines.
+        return _current.get() in ("", self._key)
+
+
+class _PrivateFile(logging.handlers.RotatingFileHandler):
+    """Readable by its user alone; a full disk costs lines, never the node."""
+
+    def _open(self) -> io.TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
+class _WithoutSecrets(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return _SECRET.sub("[private key left out]", super().format(record))

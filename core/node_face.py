@@ -1,0 +1,29 @@
+"""What a face (window, command line, JSON lines) needs of a node: the node itself, or a client of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from core.answers import Answer
+from core.commands import Command
+from core.events import Event
+from core.state import State
+
+Listener = Callable[[Event, State], None]
+"""Called on the core thread after each event, with the state that follows from it. Must not block."""
+
+
+class NodeFace(Protocol):
+    """Commands in, events out."""
+
+    @property
+    def state(self) -> State: ...
+
+    async def submit(self, command: Command) -> Answer:
+        """Never raises: what cannot be done is answered with ``Refused``."""
+        ...
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Returns what ends the subscription."""
+        ...
