@@ -1,0 +1,70 @@
+"""A trainer's whole output on disk, bounded: past the bound ``<name>`` becomes ``<name>.1``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+MOST_BYTES = 16 * 1024 * 1024
+
+
+class LogFile:
+    """Never raises once made: a full disk must not end a training. ``trouble`` says it, once."""
+
+    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
+        self._path = path
+        self._most = most_bytes
+        self._size = 0
+        self._file: BinaryIO | None = None
+        self._told = False
+        self._trouble = ""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._open("ab")
+        except OSError as error:
+            self._fail(error)
+
+    def write(self, data: bytes) -> None:
+        if not data:
+            return
+        try:
+            if self._size + len(data) > self._most and self._size:
+                self._turn()
+            if self._file is None:
+                self._open("ab")
+            assert self._file is not None
+            self._file.write(data)
+            self._size += len(data)
+        except OSError as error:
+            self._fail(error)
+
+    def trouble(self) -> str:
+        """A sentence the first time something could not be written; ``""`` otherwise."""
+        words, self._trouble = self._trouble, ""
+        return words
+
+    def close(self) -> None:
+        if self._file is not None:
+            try:
+                self._file.close()
+            except OSError as error:
+                self._fail(error)
+            self._file = None
+
+    def _open(self, mode: str) -> None:
+        # Unbuffered: what the script wrote last is on disk when it crashes the machine.
+        self._file = self._path.open(mode, buffering=0)  # type: ignore[assignment]
+        self._size = self._path.stat().st_size
+
+    def _turn(self) -> None:
+        self.close()
+        self._path.replace(self._path.with_name(self._path.name + ".1"))
+        self._open("wb")
+
+    def _fail(self, error: OSError) -> None:
+        if not self._told:
+            self._told = True
+            self._trouble = (
+                f"The log {self._path.name} cannot be written ({error.strerror or error}); "
+                "the training goes on, its log has gaps. Free some disk space."
+            )
