@@ -195,7 +195,10 @@ class RunPhaseChanged(Tagged, frozen=True, kw_only=True):
 
 
 class MemberPhaseChanged(Tagged, frozen=True, kw_only=True):
-    """``done`` of ``total`` bytes while receiving; ``words`` where there is more to say."""
+    """``done`` of ``total`` bytes while receiving; ``words`` where there is more to say.
+
+    ``strategy``: the class's name, once a trainer has opened it.
+    """
 
     run: RunId
     device: DeviceId
@@ -203,6 +206,7 @@ class MemberPhaseChanged(Tagged, frozen=True, kw_only=True):
     words: str = ""
     done: int = 0
     total: int = 0
+    strategy: str = ""
 
 
 class MemberProgressed(Tagged, frozen=True, kw_only=True):
