@@ -1,0 +1,120 @@
+"""The only meeting point of Qt and core: events come in as one signal, commands go out with a callback.
+
+``Bridge`` lives on the GUI thread. The core thread only calls ``deliver`` and ``answer``, which take a lock
+for a moment and wake the GUI thread once, however many events pile up meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from core.answers import Answer
+from core.commands import Command
+from core.errors import Problem
+from core.events import Event
+from core.state import State
+
+OnAnswer = Callable[[Answer], None]
+
+
+class Core(Protocol):
+    """What carries commands to a node: the core thread, or a fake in tests."""
+
+    def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
+        """Returns at once; ``on_answer`` is called from any thread."""
+
+
+class Bridge(QObject):
+    """``changed(events, state)``: a batch of events in order, and the state after the last one.
+
+    ``failed(problem)``: there is no node any more.
+    """
+
+    changed = Signal(tuple, object)
+    failed = Signal(object)
+    _woken = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.state = State()
+        self._core: Core | None = None
+        self._lock = threading.Lock()
+        self._events: list[Event] = []
+        self._newest = State()
+        self._answers: list[tuple[OnAnswer, Answer]] = []
+        self._waiting: list[tuple[Command, OnAnswer]] = []
+        self._begun = False
+        self._problem: Problem | None = None
+        self._asleep = True
+        self._woken.connect(self._flush, Qt.ConnectionType.QueuedConnection)
+
+    # --- GUI thread ----------------------------------------------------------------------------------------
+
+    def attach(self, core: Core) -> None:
+        """From now on commands go to ``core``; those that came earlier go first."""
+        self._core = core
+        waiting, self._waiting = self._waiting, []
+        for command, on_answer in waiting:
+            self.submit(command, on_answer)
+
+    def submit(self, command: Command, on_answer: OnAnswer | None = None) -> None:
+        """Gives a command to the node. ``on_answer`` is called on the GUI thread."""
+        callback = on_answer or _ignore
+        if self._core is None:
+            self._waiting.append((command, callback))
+        else:
+            self._core.submit(command, lambda answer: self.answer(callback, answer))
+
+    def _flush(self) -> None:
+        with self._lock:
+            events, self._events = tuple(self._events), []
+            answers, self._answers = self._answers, []
+            self.state = self._newest
+            begun, self._begun = self._begun, False
+            problem, self._problem = self._problem, None
+            self._asleep = True
+        if events or begun:
+            self.changed.emit(events, self.state)
+        for callback, answer in answers:
+            callback(answer)
+        if problem is not None:
+            self.failed.emit(problem)
+
+    # --- core thread ---------------------------------------------------------------------------------------
+
+    def begin(self, state: State) -> None:
+        """The node is there; ``changed`` comes with no events and this state."""
+        with self._lock:
+            self._newest = state
+            self._begun = True
+            self._wake()
+
+    def fail(self, problem: Problem) -> None:
+        """The node could not start, or ended by a failure: ``failed`` follows on the GUI thread."""
+        with self._lock:
+            self._problem = problem
+            self._wake()
+
+    def deliver(self, event: Event, state: State) -> None:
+        with self._lock:
+            self._events.append(event)
+            self._newest = state
+            self._wake()
+
+    def answer(self, callback: OnAnswer, answer: Answer) -> None:
+        with self._lock:
+            self._answers.append((callback, answer))
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._asleep:
+            self._asleep = False
+            self._woken.emit()
+
+
+def _ignore(answer: Answer) -> None:
+    """Whoever does not ask for an answer follows the events instead."""

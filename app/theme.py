@@ -1,0 +1,149 @@
+"""Colours and spacing, light and dark. Sizes follow the system's font; nothing is given in pixels of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QStyleFactory
+
+from core.settings import Theme
+
+GAP = 12
+"""Pixels between things that belong together; twice that between groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """``curves``: told apart by people who see colours differently (Okabe and Ito's set)."""
+
+    window: str
+    panel: str
+    raised: str
+    line: str
+    text: str
+    faint: str
+    accent: str
+    on_accent: str
+    good: str
+    warning: str
+    bad: str
+    curves: tuple[str, ...]
+
+
+LIGHT = Colours(
+    window="#f4f5f7",
+    panel="#ffffff",
+    raised="#eceef2",
+    line="#d5d9e0",
+    text="#1d2330",
+    faint="#5c6575",
+    accent="#2457d6",
+    on_accent="#ffffff",
+    good="#1a7f4b",
+    warning="#9a6200",
+    bad="#c02b2b",
+    curves=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#4f7fb8"),
+)
+DARK = Colours(
+    window="#15181e",
+    panel="#1d2129",
+    raised="#272c37",
+    line="#363d4a",
+    text="#e8ebf1",
+    faint="#9aa4b5",
+    accent="#7aa2ff",
+    on_accent="#10131a",
+    good="#5fd08f",
+    warning="#f0b64d",
+    bad="#ff7b72",
+    curves=("#56b4e9", "#e69f00", "#2fd19f", "#e08fc0", "#f0e442", "#9ab8ff"),
+)
+
+
+def is_dark() -> bool:
+    """What the application shows at present."""
+    return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+
+
+def colours() -> Colours:
+    return DARK if is_dark() else LIGHT
+
+
+def use(theme: Theme) -> None:
+    """Follows the system, or holds one theme; widgets repaint by the palette's change."""
+    scheme = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}.get(theme, Qt.ColorScheme.Unknown)
+    hints = QGuiApplication.styleHints()
+    if hints.colorScheme() != scheme or scheme == Qt.ColorScheme.Unknown:
+        hints.setColorScheme(scheme)
+    paint()
+
+
+def paint() -> None:
+    """Gives the application the palette and the style sheet of the present scheme."""
+    app = QApplication.instance()
+    if not isinstance(app, QApplication):
+        return
+    if app.style().name() != "fusion":
+        app.setStyle(QStyleFactory.create("Fusion"))
+    chosen = colours()
+    app.setPalette(_palette(chosen))
+    app.setStyleSheet(_sheet(chosen))
+
+
+def _palette(c: Colours) -> QPalette:
+    palette = QPalette()
+    for role, colour in (
+        (QPalette.ColorRole.Window, c.window),
+        (QPalette.ColorRole.WindowText, c.text),
+        (QPalette.ColorRole.Base, c.panel),
+        (QPalette.ColorRole.AlternateBase, c.raised),
+        (QPalette.ColorRole.Text, c.text),
+        (QPalette.ColorRole.Button, c.raised),
+        (QPalette.ColorRole.ButtonText, c.text),
+        (QPalette.ColorRole.PlaceholderText, c.faint),
+        (QPalette.ColorRole.ToolTipBase, c.raised),
+        (QPalette.ColorRole.ToolTipText, c.text),
+        (QPalette.ColorRole.Highlight, c.accent),
+        (QPalette.ColorRole.HighlightedText, c.on_accent),
+        (QPalette.ColorRole.Link, c.accent),
+        (QPalette.ColorRole.Mid, c.line),
+    ):
+        palette.setColor(role, QColor(colour))
+    for role in (QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText, QPalette.ColorRole.WindowText):
+        palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(c.faint))
+    return palette
+
+
+def _sheet(c: Colours) -> str:
+    """Style by ``kind`` properties: card, title, faint, primary, danger, good, warning, bad, code."""
+    return f"""
+    QFrame[kind="card"] {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: 8px; }}
+    QFrame[kind="card"][chosen="true"] {{ border: 2px solid {c.accent}; }}
+    QLabel[kind="title"] {{ font-size: 150%; font-weight: 600; }}
+    QLabel[kind="heading"] {{ font-weight: 600; }}
+    QLabel[kind="faint"] {{ color: {c.faint}; }}
+    QLabel[kind="good"] {{ color: {c.good}; }}
+    QLabel[kind="warning"] {{ color: {c.warning}; }}
+    QLabel[kind="bad"] {{ color: {c.bad}; }}
+    QLabel[kind="code"] {{ font-family: monospace; font-size: 400%; font-weight: 600; }}
+    QPushButton {{ background: {c.raised}; border: 1px solid {c.line}; border-radius: 6px; padding: 6px 14px; }}
+    QPushButton:hover {{ border-color: {c.accent}; }}
+    QPushButton:focus {{ border: 2px solid {c.accent}; padding: 5px 13px; }}
+    QPushButton:disabled {{ color: {c.faint}; }}
+    QPushButton[kind="primary"] {{ background: {c.accent}; color: {c.on_accent}; font-weight: 600; }}
+    QPushButton[kind="primary"]:focus {{ border: 2px solid {c.text}; }}
+    QPushButton[kind="primary"]:disabled {{ background: {c.raised}; color: {c.faint}; }}
+    QPushButton[kind="danger"] {{ color: {c.bad}; }}
+    QListWidget#navigation {{ background: {c.window}; border: none; border-right: 1px solid {c.line}; }}
+    QListWidget#navigation::item {{ padding: 10px 14px; }}
+    QListWidget#navigation::item:selected {{ background: {c.raised}; color: {c.text};
+        border-left: 3px solid {c.accent}; }}
+    QLineEdit, QComboBox, QSpinBox, QPlainTextEdit, QTableView, QTreeView, QTextEdit {{
+        background: {c.panel}; border: 1px solid {c.line}; border-radius: 6px; padding: 4px; }}
+    QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}
+    QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center; }}
+    QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
+    QHeaderView::section {{ background: {c.window}; border: none; border-bottom: 1px solid {c.line}; padding: 6px; }}
+    """

@@ -1,0 +1,26 @@
+"""What every screen is: a widget that is shown the state, and gives commands to the bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QWidget
+
+from app.bridge import Bridge
+from core.events import Event
+from core.state import State
+
+
+class View(QWidget):
+    """``title`` stands in the navigation and is the accessible name."""
+
+    title = ""
+
+    def __init__(self, bridge: Bridge, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.bridge = bridge
+        self.setAccessibleName(self.title)
+
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
+        """Called with every batch of events, also while another screen is in front: must be cheap then."""
+        raise NotImplementedError
