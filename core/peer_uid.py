@@ -18,7 +18,7 @@ elif sys.platform == "darwin":
 
     def peer_uid(connection: socket.socket) -> int:
         """Raises ``OSError`` where the system cannot tell."""
-        # struct xucred {version, uid, …} of sys/ucred.h; SOL_LOCAL and LOCAL_PEERCRED have no names in Python.
+        # struct xucred {version, uid, …} of sys/ucred.h; Python has no name for LOCAL_PEERCRED.
         return int(struct.unpack_from("2I", connection.getsockopt(0, 0x001, 76))[1])
 
 else:

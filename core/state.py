@@ -209,7 +209,8 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
             return replace(state, me=replace(state.me, reading=event.reading))
         case ev.DeviceFound():
             device = _device(state, event.device, event.name)
-            name = device.name if device.linked else event.name
+            # A record proves nothing: it must not rename a device whose own word we have.
+            name = device.name if device.paired or device.linked else event.name
             return _with(state, replace(device, name=name, addresses=event.addresses, seen=True))
         case ev.DevicePaired():
             device = _device(state, event.device, event.name)
@@ -217,6 +218,7 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
                 state,
                 replace(
                     device,
+                    name=event.name,
                     paired=True,
                     nickname=event.nickname,
                     policy=event.policy,
@@ -244,12 +246,10 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
         return state
     match event:
         case ev.DeviceGone():
-            return _with(state, replace(known, seen=False))
+            return _with_or_without(state, replace(known, seen=False))
         case ev.DeviceForgotten():
-            kept = replace(
-                known, paired=False, linked=False, nickname="", busy=False, reading=None, problem=None
-            )
-            return _with(state, kept)
+            kept = Device(device=known.device, name=known.name, addresses=known.addresses, seen=known.seen)
+            return _with_or_without(state, kept)
         case ev.DeviceRenamed():
             return _with(state, replace(known, nickname=event.nickname))
         case ev.CodePolicyChanged():
@@ -351,3 +351,10 @@ def _device(state: State, device: DeviceId, name: str) -> Device:
 
 def _with(state: State, device: Device) -> State:
     return replace(state, devices={**state.devices, device.device: device})
+
+
+def _with_or_without(state: State, device: Device) -> State:
+    """A device that is neither seen nor paired is of no interest any more."""
+    if device.seen or device.paired or device.linked:
+        return _with(state, device)
+    return replace(state, devices={key: kept for key, kept in state.devices.items() if key != device.device})

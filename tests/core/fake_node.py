@@ -37,16 +37,18 @@ def started(home: Path | str = "/home") -> ev.NodeStarted:
 
 
 class FakeNode:
-    """``held``: a RunDoctor waits for it. ``commands``: what was submitted."""
+    """``held``: a RunDoctor waits for it. ``commands``: what was submitted; ``asked``: something was."""
 
     def __init__(self) -> None:
         self.state = apply(State(), started())
         self.commands: list[Command] = []
         self.held = asyncio.Event()
+        self.asked = asyncio.Event()
         self._listeners: list[Listener] = []
 
     async def submit(self, command: Command) -> Answer:
         self.commands.append(command)
+        self.asked.set()
         if isinstance(command, RunDoctor):
             await self.held.wait()
         return StateNow(state=self.state) if isinstance(command, GetState) else Done()

@@ -116,8 +116,7 @@ async def test_a_reader_that_falls_behind_gets_the_state_anew() -> None:
     wire.stuck.clear()
     talk = asyncio.create_task(Conversation(node, wire.write, kept_lines=3).run(wire.chunks()))
     wire.say({"id": 1, "type": "stop_run"})
-    while not node.commands:
-        await asyncio.sleep(0)
+    await node.asked.wait()
     await asyncio.sleep(0)
     for number in range(10):
         node.happen(found(f"device {number}"))

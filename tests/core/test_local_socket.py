@@ -87,8 +87,7 @@ async def test_a_command_under_way_is_answered_when_the_node_goes(home: Home) ->
     async with listening(home) as node:
         client = await Client.connect(home)
         asked = asyncio.create_task(client.submit(RunDoctor()))
-        while not node.commands:
-            await asyncio.sleep(0.001)
+        await asyncio.wait_for(node.asked.wait(), 30)
 
     answer = await asyncio.wait_for(asked, 30)
 

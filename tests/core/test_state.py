@@ -1,0 +1,302 @@
+"""The state is what its events make of it; what cannot follow raises."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import events as ev
+from core.cluster.plan import Member, Plan, Task
+from core.cluster.roles import Role
+from core.errors import IllegalTransition, Problem
+from core.ids import DeviceId, ProjectId, RunId
+from core.run import phases
+from core.run.reports import EpochEnd, LogLines, Progress, Summary
+from core.settings import Settings
+from core.state import LOG_LINES_KEPT, State, apply
+from core.telemetry.reading import Reading
+from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS, found, started
+from tests.core.samples import sample
+
+RUN = RunId("20261121-191204-9f3a01bc")
+PROBLEM = Problem(code="some-problem", what="Something happened.", fix="Mend it.")
+READING = Reading(
+    at_s=1.0, cpu_pct=5.0, memory_used_bytes=1, memory_total_bytes=2, sent_bytes_s=0.0, received_bytes_s=0.0
+)
+PLAN = Plan(
+    run=RUN,
+    starter=ME,
+    project=ProjectId("c" * 64),
+    script="train.py",
+    members=(Member(device=ME, name="here"), Member(device=OTHER, name="other")),
+    tasks=(Task(device=ME, role=Role.CHIEF, index=0), Task(device=OTHER, role=Role.WORKER, index=0)),
+)
+PAIRED = ev.DevicePaired(device=OTHER, name="other", policy="always", addresses=("192.168.1.3:27600",))
+LINKED = ev.LinkUp(
+    device=OTHER, name="Other", address="192.168.1.9:27600", versions=VERSIONS, hardware=HARDWARE, busy=True
+)
+
+
+def after(*events: ev.Event) -> State:
+    state = apply(State(), started())
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def phase(kind: phases.Phase) -> ev.RunPhaseChanged:
+    return ev.RunPhaseChanged(run=RUN, phase=kind)
+
+
+# --- the node -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_happens_before_the_node_has_started() -> None:
+    with pytest.raises(IllegalTransition):
+        apply(State(), ev.AddressesChanged(addresses=()))
+
+
+def test_changed_settings_change_the_name_unless_it_is_empty() -> None:
+    me = after(ev.SettingsChanged(settings=Settings(name="Büro"))).me
+    assert me is not None and me.name == "Büro"
+
+    me = after(ev.SettingsChanged(settings=Settings(theme="dark"))).me
+    assert me is not None and me.name == "here" and me.settings.theme == "dark"
+
+
+def test_a_notice_that_comes_again_is_kept_once_as_the_newest() -> None:
+    other = Problem(code="other", what="Other.")
+    again = Problem(code="some-problem", what="Again.")
+
+    notices = after(*(ev.NoticeRaised(problem=problem) for problem in (PROBLEM, other, again))).notices
+
+    assert notices == (other, again)
+
+
+def test_the_readings_of_this_laptop_are_its_own() -> None:
+    state = after(PAIRED, ev.TelemetryReported(device=ME, reading=READING))
+
+    assert state.me is not None and state.me.reading == READING
+    assert state.devices[OTHER].reading is None
+
+
+# --- devices ------------------------------------------------------------------------------------------------
+
+
+def test_a_found_device_is_neither_paired_nor_linked() -> None:
+    device = after(found()).devices[OTHER]
+
+    assert device.seen and not device.paired and not device.linked
+
+
+def test_a_found_device_that_goes_is_forgotten() -> None:
+    assert after(found(), ev.DeviceGone(device=OTHER)).devices == {}
+
+
+def test_a_paired_device_that_goes_stays() -> None:
+    device = after(found(), PAIRED, ev.DeviceGone(device=OTHER)).devices[OTHER]
+
+    assert device.paired and not device.seen
+
+
+def test_a_network_record_cannot_rename_a_paired_device() -> None:
+    assert after(PAIRED, found("evil")).devices[OTHER].name == "other"
+    assert after(found("before"), PAIRED).devices[OTHER].name == "other"
+
+
+def test_a_link_tells_name_versions_and_whether_the_device_is_busy() -> None:
+    device = after(PAIRED, LINKED).devices[OTHER]
+
+    assert device.linked and device.busy
+    assert (device.name, device.versions, device.hardware) == ("Other", VERSIONS, HARDWARE)
+    assert device.addresses == ("192.168.1.9:27600", "192.168.1.3:27600")
+
+
+def test_a_lost_link_says_why_and_the_device_is_not_busy_any_more() -> None:
+    device = after(PAIRED, LINKED, ev.LinkDown(device=OTHER, problem=PROBLEM)).devices[OTHER]
+
+    assert (device.linked, device.busy, device.problem) == (False, False, PROBLEM)
+
+
+def test_a_forgotten_device_loses_its_name_its_policy_and_its_place() -> None:
+    nicknamed = ev.DeviceRenamed(device=OTHER, nickname="desk")
+
+    assert after(PAIRED, nicknamed, ev.DeviceForgotten(device=OTHER)).devices == {}
+    device = after(found(), PAIRED, LINKED, nicknamed, ev.DeviceForgotten(device=OTHER)).devices[OTHER]
+    assert device.seen
+    assert (device.paired, device.linked, device.nickname, device.policy) == (False, False, "", "ask")
+
+
+def test_events_of_an_unknown_device_change_nothing() -> None:
+    state = after()
+
+    for event in (
+        ev.DeviceGone(device=OTHER),
+        ev.LinkDown(device=OTHER, problem=PROBLEM),
+        ev.TelemetryReported(device=OTHER, reading=READING),
+        ev.BusyChanged(device=OTHER, busy=True),
+    ):
+        assert apply(state, event) == state
+
+
+def test_a_nickname_is_shown_before_the_name() -> None:
+    state = after(PAIRED, ev.DeviceRenamed(device=OTHER, nickname="desk"))
+    assert state.devices[OTHER].shown_name == "desk"
+
+    state = apply(state, ev.DeviceRenamed(device=OTHER, nickname=""))
+    assert state.devices[OTHER].shown_name == "other"
+
+
+# --- pairing ------------------------------------------------------------------------------------------------
+
+
+def test_a_pairing_goes_from_connecting_to_done() -> None:
+    began = ev.PairingBegan(incoming=False, name="other", address="192.168.1.3:27600")
+    shown = ev.PairingCodeShown(device=OTHER, name="Other", code="408355")
+    stages = []
+    state = after()
+    for event in (began, shown, ev.PairingAnswered(), ev.PairingEnded(device=OTHER)):
+        state = apply(state, event)
+        assert state.pairing is not None
+        stages.append(state.pairing.stage)
+
+    assert stages == ["connecting", "comparing", "waiting", "done"]
+    assert state.pairing is not None and state.pairing.code == "408355"
+
+
+def test_a_failed_pairing_keeps_its_reason_until_the_next() -> None:
+    began = ev.PairingBegan(incoming=True, name="other", address="192.168.1.3:27600")
+    failed = after(began, ev.PairingEnded(problem=PROBLEM))
+    assert failed.pairing is not None
+    assert (failed.pairing.stage, failed.pairing.problem) == ("failed", PROBLEM)
+
+    again = apply(failed, began).pairing
+    assert again is not None and again.problem is None
+
+
+def test_a_code_without_a_pairing_is_a_bug() -> None:
+    with pytest.raises(IllegalTransition):
+        after(ev.PairingCodeShown(device=OTHER, name="other", code="000000"))
+
+
+# --- consent ------------------------------------------------------------------------------------------------
+
+
+def test_a_question_stays_until_it_is_settled() -> None:
+    asked = sample(ev.ConsentAsked)
+    other = ev.ConsentSettled(run=RUN, allowed=True)
+
+    assert [consent.run for consent in after(asked, other).consents] == [asked.run]
+    assert after(asked, ev.ConsentSettled(run=asked.run, allowed=False)).consents == ()
+
+
+# --- runs ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_goes_through_its_phases() -> None:
+    state = after(ev.RunPlanned(plan=PLAN))
+    assert state.busy
+    for kind in (phases.Preparing(), phases.Starting(), phases.Training(), phases.Finished()):
+        state = apply(state, phase(kind))
+
+    assert state.run is not None and state.run.over
+    assert not state.busy
+
+
+def test_a_plan_that_comes_again_keeps_what_its_members_did() -> None:
+    moved = ev.MemberPhaseChanged(run=RUN, device=OTHER, phase="receiving", done=1, total=2)
+    completed = ev.RunPlanned(plan=PLAN)
+
+    run = after(ev.RunPlanned(plan=PLAN), moved, completed).run
+
+    assert run is not None and run.members[OTHER].phase == "receiving"
+
+
+def test_two_runs_at_once_are_a_bug() -> None:
+    other = Plan(**{**{f: getattr(PLAN, f) for f in PLAN.__struct_fields__}, "run": RunId("another")})
+    with pytest.raises(IllegalTransition):
+        after(ev.RunPlanned(plan=PLAN), ev.RunPlanned(plan=other))
+
+    state = after(ev.RunPlanned(plan=PLAN), phase(phases.Failed(problem=PROBLEM)), ev.RunPlanned(plan=other))
+    assert state.run is not None and state.run.plan == other and state.run.phase == phases.Planning()
+
+
+def test_events_of_another_run_or_a_stranger_are_bugs() -> None:
+    planned = ev.RunPlanned(plan=PLAN)
+    stranger = DeviceId("d" * 64)
+    for event in (
+        ev.RunPhaseChanged(run=RunId("another"), phase=phases.Preparing()),
+        ev.MemberPhaseChanged(run=RUN, device=stranger, phase="training"),
+    ):
+        with pytest.raises(IllegalTransition):
+            after(planned, event)
+    with pytest.raises(IllegalTransition):
+        after(phase(phases.Preparing()))
+
+
+def test_a_member_shows_its_newest_step_epoch_and_end() -> None:
+    progress = Progress(at_s=1.0, epoch=0, epochs=2, step=3, batch=3)
+    epoch = EpochEnd(at_s=2.0, epoch=0, epochs=2, step=9, logs={"loss": 0.5}, seconds=1.0)
+    end = phases.Exit(reason="finished", weights_sha256="e" * 64)
+    run = after(
+        ev.RunPlanned(plan=PLAN),
+        ev.MemberProgressed(run=RUN, device=OTHER, progress=progress),
+        ev.MemberEndedEpoch(run=RUN, device=OTHER, epoch=epoch),
+        ev.MemberEnded(run=RUN, device=OTHER, task="worker:0", exit=end),
+        ev.RunSummarised(run=RUN, summary=Summary(epochs=2)),
+    ).run
+
+    assert run is not None and run.summary == Summary(epochs=2)
+    member = run.members[OTHER]
+    assert (member.progress, member.epoch, member.phase) == (progress, epoch, "ended")
+    assert member.exits == {"worker:0": end}
+    assert run.members[ME].progress is None
+
+
+def test_only_the_newest_lines_of_a_log_are_kept() -> None:
+    state = after(ev.RunPlanned(plan=PLAN))
+    for start in range(0, LOG_LINES_KEPT * 2, 100):
+        text = "\n".join(f"line {number}" for number in range(start, start + 100))
+        lines = LogLines(task="chief:0", stream="stdout", text=text)
+        state = apply(state, ev.MemberLogged(run=RUN, device=ME, lines=lines))
+
+    assert state.run is not None
+    log = state.run.members[ME].log["chief:0"]
+    assert len(log) == LOG_LINES_KEPT
+    assert log[-1] == f"line {LOG_LINES_KEPT * 2 - 1}"
+
+
+@given(st.lists(st.sampled_from(get_args(phases.Phase)), max_size=8))
+def test_no_order_of_phases_leaves_the_table(kinds: list[type[phases.Phase]]) -> None:
+    state = after(ev.RunPlanned(plan=PLAN))
+    for kind in kinds:
+        assert state.run is not None
+        before = state.run.phase
+        if kind in phases.NEXT[type(before)]:
+            state = apply(state, phase(sample(kind)))
+            assert state.run is not None and type(state.run.phase) is kind
+        else:
+            with pytest.raises(IllegalTransition):
+                apply(state, phase(sample(kind)))
+            assert state.run.phase is before
+
+
+def test_every_phase_that_is_not_an_outcome_leads_to_one() -> None:
+    for kind, following in phases.NEXT.items():
+        assert not following if kind in get_args(phases.Outcome) else phases.Failed in following
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.__name__) for kind in get_args(ev.Event)])
+def test_every_event_is_known_to_the_state(kind: type[ev.Event]) -> None:
+    """Each either changes a running node's state, or is refused as out of place; none is overlooked."""
+    event = sample(kind)
+    device = getattr(event, "device", None) or OTHER
+    state = after(ev.DevicePaired(device=device, name="a"))
+    try:
+        changed = apply(state, event) != state
+    except IllegalTransition:
+        changed = True
+
+    nothing_to_settle = isinstance(event, ev.ConsentSettled | ev.PairingEnded)
+    assert changed or nothing_to_settle

@@ -1,0 +1,65 @@
+"""Commands, events, answers and messages as other programs see them: named, frozen, whole after a journey."""
+
+import importlib
+import re
+from typing import Any, get_args
+
+import pytest
+
+from core import wire
+from core.answers import Answer
+from core.commands import Command
+from core.events import Event
+from core.link.messages import Message
+from core.run.phases import Phase
+from core.tagged import Tagged, type_of
+from core.trainer.protocol import Order, Report
+from tests.core.samples import sample
+
+UNIONS: dict[str, Any] = {
+    "core.commands": Command,
+    "core.events": Event,
+    "core.answers": Answer,
+    "core.link.messages": Message,
+    "core.run.phases": Phase,
+    "core.trainer.protocol": Order | Report,
+}
+KINDS = [
+    pytest.param(kind, union, id=f"{module}.{kind.__name__}")
+    for module, union in UNIONS.items()
+    for kind in get_args(union)
+]
+
+
+@pytest.mark.parametrize(("kind", "union"), KINDS)
+def test_it_is_frozen_and_named_in_snake_case(kind: type[Tagged], union: Any) -> None:
+    assert kind.__struct_config__.frozen
+    assert kind.__struct_config__.tag_field == "type"
+    assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", str(kind.__struct_config__.tag))
+
+
+@pytest.mark.parametrize(("kind", "union"), KINDS)
+def test_it_comes_back_the_same_from_json_and_from_messagepack(kind: type[Tagged], union: Any) -> None:
+    message = sample(kind)
+
+    assert wire.from_json(wire.to_json(message), union) == message
+    assert wire.from_msgpack(wire.to_msgpack(message), union) == message
+    assert b"\n" not in wire.to_json(message)
+    assert wire.from_json(wire.to_json(message), dict[str, Any])["type"] == type_of(message)
+
+
+@pytest.mark.parametrize("module", UNIONS)
+def test_every_message_of_a_module_is_in_its_union(module: str) -> None:
+    defined = {
+        kind
+        for kind in vars(importlib.import_module(module)).values()
+        if isinstance(kind, type) and issubclass(kind, Tagged) and kind.__module__ == module
+    }
+
+    assert defined == {kind for kind in get_args(UNIONS[module]) if kind.__module__ == module}
+
+
+def test_no_command_is_named_as_an_event_or_an_answer() -> None:
+    names = [{type_of(sample(kind)) for kind in get_args(union)} for union in (Command, Event, Answer)]
+
+    assert not names[0] & names[1] and not names[0] & names[2] and not names[1] & names[2]

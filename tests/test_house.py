@@ -1,0 +1,103 @@
+"""The rules of the house, read from the source: who imports whom, how long a module is, how it is named."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LONGEST = 400
+VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers", "misc", "common"}
+SOURCES = sorted([*ROOT.glob("app/**/*.py"), *ROOT.glob("core/**/*.py")])
+TESTS = sorted(ROOT.glob("tests/**/*.py"))
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("resources/**/*.md")])
+HEAVY = {"tensorflow", "keras", "tf_keras"}
+QT = {"PySide6", "shiboken6", "pyqtgraph", "PyQt5", "PyQt6"}
+HIDDEN_IMPORT = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.M)
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The top names of every import, those within functions and inside code kept in strings included."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name.split(".")[0] for alias in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.split(".")[0]
+            case ast.Call(
+                func=ast.Name(id="__import__") | ast.Attribute(attr="import_module"), args=[first, *_]
+            ):
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield first.value.split(".")[0]
+            case ast.Constant(value=str(text)):
+                for found in HIDDEN_IMPORT.findall(text):
+                    if found in HEAVY | QT:
+                        yield found
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def test_there_is_something_to_read() -> None:
+    assert len(SOURCES) > 20
+    assert ROOT / "core/state.py" in SOURCES
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import tensorflow as tf", {"tensorflow"}),
+        ("def f():\n    from keras.layers import Dense", {"keras"}),
+        ("importlib.import_module('tensorflow.python')", {"tensorflow"}),
+        ("__import__('PySide6')", {"PySide6"}),
+        ("CODE = '''\nimport tensorflow\n'''", {"tensorflow"}),
+        ("'says: import tensorflow in words'", set()),
+        ("from . import keras_free", set()),
+    ],
+)
+def test_imports_are_found_wherever_they_hide(code: str, expected: set[str]) -> None:
+    assert set(imported(ast.parse(code))) & (HEAVY | QT) == expected
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_imports_go_one_way(path: Path) -> None:
+    names = set(imported(parsed(path)))
+    if path.is_relative_to(ROOT / "core"):
+        assert "app" not in names, "core never imports app"
+        assert not names & QT, "core knows no window"
+    if not path.is_relative_to(ROOT / "core/trainer"):
+        assert not names & HEAVY, "TensorFlow and Keras live in core/trainer only"
+    assert "tests" not in names
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_a_module_is_short_and_says_what_it_answers_for(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST
+    assert not text.strip() or ast.get_docstring(parsed(path)), "a module begins with its one to three lines"
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=name)
+def test_a_name_says_something(path: Path) -> None:
+    words = {*path.relative_to(ROOT).with_suffix("").parts, *path.stem.split("_")}
+    assert not words & VAGUE
+
+
+@pytest.mark.parametrize("path", TESTS, ids=name)
+def test_a_test_folder_is_a_package(path: Path) -> None:
+    """So that two test modules may have one name."""
+    assert (path.parent / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_documents_promise_only_what_is_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"\b(?:TODO|FIXME|TBD|lorem ipsum|coming soon)\b", text, re.I)
+    assert not re.search(r"(?<![\w/.])/(?:work|root)/", text), "no paths of one machine"
