@@ -121,14 +121,15 @@ def _sheet(c: Colours) -> str:
     return f"""
     QFrame[kind="card"] {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: 8px; }}
     QFrame[kind="card"][chosen="true"] {{ border: 2px solid {c.accent}; }}
-    QLabel[kind="title"] {{ font-size: 150%; font-weight: 600; }}
+    QLabel[kind="title"] {{ font-size: 1.5em; font-weight: 600; }}
     QLabel[kind="heading"] {{ font-weight: 600; }}
     QLabel[kind="faint"] {{ color: {c.faint}; }}
     QLabel[kind="good"] {{ color: {c.good}; }}
     QLabel[kind="warning"] {{ color: {c.warning}; }}
     QLabel[kind="bad"] {{ color: {c.bad}; }}
-    QLabel[kind="code"] {{ font-family: monospace; font-size: 400%; font-weight: 600; }}
-    QPushButton {{ background: {c.raised}; border: 1px solid {c.line}; border-radius: 6px; padding: 6px 14px; }}
+    QLabel[kind="code"] {{ font-family: monospace; font-size: 4em; font-weight: 600; }}
+    QPushButton {{ background: {c.raised}; border: 1px solid {c.line};
+        border-radius: 6px; padding: 6px 14px; }}
     QPushButton:hover {{ border-color: {c.accent}; }}
     QPushButton:focus {{ border: 2px solid {c.accent}; padding: 5px 13px; }}
     QPushButton:disabled {{ color: {c.faint}; }}
@@ -145,5 +146,6 @@ def _sheet(c: Colours) -> str:
     QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}
     QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
-    QHeaderView::section {{ background: {c.window}; border: none; border-bottom: 1px solid {c.line}; padding: 6px; }}
+    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px;
+        border-bottom: 1px solid {c.line}; }}
     """
