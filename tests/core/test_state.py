@@ -292,7 +292,8 @@ def test_every_event_is_known_to_the_state(kind: type[ev.Event]) -> None:
     """Each either changes a running node's state, or is refused as out of place; none is overlooked."""
     event = sample(kind)
     device = getattr(event, "device", None) or OTHER
-    state = after(ev.DevicePaired(device=device, name="a"))
+    seen = ev.DeviceFound(device=device, name="a", addresses=())
+    state = after(seen, ev.DevicePaired(device=device, name="a"))
     try:
         changed = apply(state, event) != state
     except IllegalTransition:
