@@ -1,0 +1,197 @@
+"""What the starter's machine knows, is told and asks for. Data only; the steps are in ``coordinator``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.events import RunEvent
+from core.ids import DeviceId
+from core.link.messages import Message
+from core.project.manifest import Manifest
+from core.run.phases import Exit, MemberPhase, Phase, Planning
+from core.run.tally import Tally
+
+Wait = Literal["consent", "receive", "start", "cause", "end", "stop", "finish", "outputs"]
+
+# --- told --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first event: the plan is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A member said something; ``device`` is proven by its link."""
+
+    device: DeviceId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SendingFailed:
+    """The project's files cannot be sent to a member."""
+
+    device: DeviceId
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLost:
+    device: DeviceId
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class StopWanted:
+    """Somebody pressed Stop, on the device with this name."""
+
+    by: str
+    force: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOver:
+    """A wait ran out."""
+
+    wait: Wait
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsCame:
+    """A piece of the outputs came: a sign of life."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsStored:
+    """Every output file is in the run's folder."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsFailed:
+    problem: Problem
+
+
+Told = (
+    Begun
+    | Heard
+    | SendingFailed
+    | MemberLost
+    | StopWanted
+    | WaitOver
+    | OutputsCame
+    | OutputsStored
+    | OutputsFailed
+)
+
+# --- asked for ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """To a member; the starter's own included, which hears it without a link."""
+
+    device: DeviceId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SendFiles:
+    device: DeviceId
+    files: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """An event of the run for this node's screen and record."""
+
+    event: RunEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Begin a wait, or begin it anew."""
+
+    wait: Wait
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NoLonger:
+    wait: Wait
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOutputs:
+    """Bring the chief's outputs into the run's folder."""
+
+    device: DeviceId
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The last effect: nothing is waited for any more."""
+
+
+Effect = Send | SendFiles | Emit | Await | NoLonger | TakeOutputs | Over
+
+# --- known -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A member as the starter knows it."""
+
+    linked: bool = True
+    joined: bool = False
+    """Its user allows the run: from here on it sees every event."""
+    ports: Mapping[str, int] | None = None
+    phase: MemberPhase = "waiting"
+    exits: Mapping[str, Exit] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Coordination:
+    """The whole of what the starter knows of its run."""
+
+    me: DeviceId
+    plan: Plan
+    manifest: Manifest
+    source: str
+    """The script's own folder, told to the starter's own part alone."""
+    parts: Mapping[DeviceId, Part]
+    tally: Tally
+    phase: Phase = field(default_factory=Planning)
+    waits: frozenset[Wait] = frozenset()
+    launched: bool = False
+    cause: Problem | None = None
+    cause_is_weak: bool = False
+    abandoned: bool = False
+    stop: int = -1
+    """The highest force asked for; -1: nobody pressed Stop."""
+    stopped_by: str = ""
+    servants: int = -1
+    """The force with which tasks that only serve were told to end, once the others had finished."""
+    outputs: Literal["expected", "coming", "here"] = "expected"
+
+
+def coordinate(me: DeviceId, plan: Plan, manifest: Manifest, source: str, pressed_s: float) -> Coordination:
+    """The state before ``Begun``. ``pressed_s``: when Train was pressed, on the clock of every step."""
+    parts = {member.device: Part() for member in plan.members}
+    return Coordination(
+        me=me,
+        plan=plan,
+        manifest=manifest,
+        source=source,
+        parts=MappingProxyType(parts),
+        tally=Tally(chief=plan.chief.device, pressed_s=pressed_s),
+    )

@@ -1,0 +1,26 @@
+"""How long each wait of a run may last, in seconds. What is said when one runs out is in ``verdicts``."""
+
+CONSENT_S = 300.0
+"""A member's user reads what would run, and decides."""
+RECEIVE_S = 60.0
+"""Without any sign of a member that receives files and prepares."""
+START_S = 180.0
+"""From launch until every trainer has met the others: importing TensorFlow may take a minute on its own."""
+MEET_S = 120.0
+"""A trainer waits this long for the others; less than ``START_S``, so that its own verdict comes first."""
+CAUSE_S = 1.0
+"""After a failure that another one may have caused: a peer that was lost, say."""
+END_S = 5.0
+"""After killing every trainer; a member that has not said so by then is left to itself."""
+STOP_S = (120.0, 15.0, 5.0)
+"""By force: the step, the callbacks and what the script still does; SIGTERM; SIGKILL."""
+STOP_WHILE_STARTING = 1
+"""The force of a first Stop before any step: there is no step's end to wait for."""
+FINISH_S = 600.0
+"""Between members' ends of the same script, on unequal laptops."""
+OUTPUTS_S = 60.0
+"""Without any piece of the chief's outputs."""
+FAREWELL_S = 10.0
+"""A member whose trainers have ended waits this long for the starter's last word on the run."""
+PROGRESS_GAP_S = 0.09
+"""At most about ten steps a second travel from each member."""

@@ -1,0 +1,202 @@
+"""Why a run failed, in words: which member, what, and how to mend it. A traceback is the detail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.ids import DeviceId
+from core.run.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S, START_S
+from core.run.phases import Exit, ExitReason
+
+CONSEQUENCES: frozenset[ExitReason] = frozenset({"lost-peer", "never-met"})
+"""Exits that another member's end may have caused: a better cause is waited for."""
+OWN_FAULTS: frozenset[ExitReason] = frozenset({"script-error", "out-of-memory"})
+"""Exits that no other member can have caused."""
+
+_IN_WORDS: dict[ExitReason, tuple[str, str]] = {
+    "script-error": ("The script failed.", "The log has its traceback."),
+    "out-of-memory": ("The training ran out of memory.", "Use a smaller batch or model."),
+    "lost-peer": (
+        "The training lost its connection to another member.",
+        "Check the network and train again.",
+    ),
+    "never-met": (
+        "The trainers never reached each other.",
+        "Let TCP ports 20000–32000 through each laptop's firewall, and train again.",
+    ),
+    "killed": (
+        "The training process was killed.",
+        "If nobody did so, the system may have run short of memory: close other programs or use less.",
+    ),
+    "stopped": (
+        "The training was stopped from outside of Tandem.",
+        "Train again, and use Stop to end it.",
+    ),
+}
+
+
+def listed(names: Sequence[str]) -> str:
+    """``A``, ``A and B``, ``A, B and C``."""
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def minutes(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+
+
+def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Problem:
+    """The verdict of one trainer, with the name of its laptop where there are several."""
+    what, fix = _IN_WORDS.get(end.reason, ("The training ended too early.", "The log says more."))
+    problem = end.problem or Problem(code=end.reason, what=what, fix=fix)
+    if len(plan.members) == 1:
+        return problem
+    where = plan.member(device).name
+    if len(plan.tasks_of(device)) > 1:
+        where += f" ({task})"
+    return Problem(
+        code=problem.code, what=f"On {where}: {problem.what}", fix=problem.fix, detail=problem.detail
+    )
+
+
+def no_consent(names: Sequence[str]) -> Problem:
+    who = listed(names)
+    return Problem(
+        code="no-consent",
+        what=f"Nobody on {who} answered within {minutes(CONSENT_S)} whether the script may run there.",
+        fix=f"Ask for Allow on {who}, or choose Always allow there, and train again.",
+    )
+
+
+def declined(name: str, problem: Problem) -> Problem:
+    return Problem(
+        code=problem.code,
+        what=f"{name} does not take part: {problem.what}",
+        fix=problem.fix,
+        detail=problem.detail,
+    )
+
+
+def refused_by_user() -> Problem:
+    """What a member answers when its user said no."""
+    return Problem(
+        code="consent-refused",
+        what="its user did not allow the script to run there.",
+        fix="Talk to that person, or train without that laptop.",
+    )
+
+
+def busy() -> Problem:
+    """What a member answers that has a run already."""
+    return Problem(
+        code="device-busy",
+        what="it has another run under way.",
+        fix="Wait until that one has ended, or stop it there.",
+    )
+
+
+def not_prepared(names: Sequence[str]) -> Problem:
+    who = listed(names)
+    return Problem(
+        code="not-prepared",
+        what=f"{who} did not get ready: no sign of the project's files for {minutes(RECEIVE_S)}.",
+        fix="Check the network between the laptops and the disk there, and train again.",
+    )
+
+
+def not_started(names: Sequence[str], ports: Sequence[int]) -> Problem:
+    who = listed(names)
+    at = f" (TCP port {listed([str(port) for port in ports])})" if ports else ""
+    return Problem(
+        code="not-started",
+        what=f"The training on {who}{at} did not start within {minutes(START_S)}.",
+        fix=f"Look at the log of {who}. If the laptops cannot reach each other, let TCP ports 20000–32000 "
+        "through each one's firewall.",
+    )
+
+
+def lost_device(name: str, problem: Problem) -> Problem:
+    return Problem(
+        code="device-lost",
+        what=f"{name} was lost during the run: {problem.what}",
+        fix=f"See that {name} is on, awake and in the network, and train again.",
+        detail=problem.detail,
+    )
+
+
+def lost_starter(name: str, problem: Problem) -> Problem:
+    return Problem(
+        code="starter-lost",
+        what=f"{name}, which started the run, was lost: {problem.what} The training here has ended.",
+        fix=f"See that {name} is on, awake and in the network, and start the run there again.",
+        detail=problem.detail,
+    )
+
+
+def starter_silent(name: str) -> Problem:
+    return Problem(
+        code="starter-silent",
+        what=f"{name}, which started the run, did not say how it ended.",
+        fix=f"Look at the run on {name}.",
+    )
+
+
+def still_running(names: Sequence[str]) -> Problem:
+    who = listed(names)
+    return Problem(
+        code="still-running",
+        what=f"The script still runs on {who}, {minutes(FINISH_S)} after it ended on another member.",
+        fix="See that the script does the same on every laptop, and does not wait for a key or a file.",
+    )
+
+
+def outputs_missing(name: str, problem: Problem | None = None) -> Problem:
+    why = problem.what if problem else f"nothing came for {minutes(OUTPUTS_S)}."
+    return Problem(
+        code="outputs-missing",
+        what=f"The training ended well, but what the script wrote on {name} did not come: {why}",
+        fix=f"It is kept on {name}, in the run's folder outputs.",
+        detail=problem.detail if problem else "",
+    )
+
+
+def bad_message(name: str) -> Problem:
+    return Problem(
+        code="broken-talk",
+        what=f"{name} said something that does not fit the run.",
+        fix="Update Tandem on both laptops and train again.",
+    )
+
+
+def stopped_by(name: str) -> Problem:
+    return Problem(code="stopped", what=f"The run was stopped on {name}.")
+
+
+def cut_off() -> Problem:
+    """A run that was under way when the node started: the node had ended without ending it."""
+    return Problem(
+        code="cut-off",
+        what="Tandem ended while this run was under way.",
+        fix="Train again. The run's folder keeps what was written until then.",
+    )
+
+
+def nothing_shared() -> str:
+    return (
+        "Nothing was shared between the laptops: the script trained neither with fit nor in a strategy of "
+        "its own, so each laptop did the same work alone."
+    )
+
+
+def unequal_weights() -> str:
+    return "The members ended with different weights. This should not happen: please report it with the log."
+
+
+def slow_to_stop(names: Sequence[str], waited_s: float, force: int) -> str:
+    step = "terminated" if force == 1 else "killed"
+    return f"{listed(names)} did not end within {minutes(waited_s)}; the training there is now {step}."
+
+
+def ended_by_force(names: Sequence[str]) -> str:
+    return f"{listed(names)} did not say within {minutes(END_S)} that the training there has ended."
