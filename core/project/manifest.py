@@ -13,7 +13,7 @@ import msgspec
 from core import wire
 from core.errors import TandemError
 from core.ids import ProjectId
-from core.project.paths import folded_path, shown, why_unsafe
+from core.project.paths import Names, shown, why_unsafe
 
 LIMIT_BYTES = 100_000_000
 LIMIT_FILES = 5_000
@@ -84,18 +84,10 @@ def check_files(files: tuple[ProjectFile, ...], *, limit_bytes: int, limit_files
 
 def find_collision(paths: Iterable[str]) -> tuple[str, str] | None:
     """Two paths that some file system takes for one, or a path that needs another one to be a folder."""
-    seen: dict[str, tuple[str, bool]] = {}
+    names = Names()
     for path in paths:
-        names = path.split("/")
-        for depth in range(1, len(names)):
-            folder = "/".join(names[:depth])
-            before, was_file = seen.setdefault(folded_path(folder), (folder, False))
-            if was_file or before != folder:
-                return before, path
-        folded = folded_path(path)
-        if folded in seen:
-            return seen[folded][0], path
-        seen[folded] = (path, True)
+        if other := names.take(path):
+            return other, path
     return None
 
 

@@ -80,6 +80,31 @@ def folded_path(path: str) -> str:
     return "".join(char for char in folded if unicodedata.category(char) != "Cf")
 
 
+class Names:
+    """Paths that go into one folder: no two may be one file on any platform, and no file a folder."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+
+    def take(self, path: str) -> str | None:
+        """Takes ``path`` in and returns None, or returns the path that it collides with."""
+        names = path.split("/")
+        folders = {
+            folded_path(folder): folder for folder in ("/".join(names[:i]) for i in range(1, len(names)))
+        }
+        folded = folded_path(path)
+        if other := self._files.get(folded) or self._folders.get(folded):
+            return other
+        for key, folder in folders.items():
+            other = self._files.get(key) or self._folders.get(key, folder)
+            if other != folder or key in self._files:
+                return other
+        self._files[folded] = path
+        self._folders |= folders
+        return None
+
+
 def shown(path: str, limit: int = 80) -> str:
     """A path for a sentence: nothing in it can move a terminal's cursor, and it fits a line."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)

@@ -1,0 +1,76 @@
+"""Known mistakes in scripts that build their own strategy, each with its line and its mend. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from core.project.findings import Found, Mistake
+from core.project.loss_mistakes import loss_mistakes
+from core.project.strategies import ACROSS_MACHINES, STRATEGIES, last_part
+from core.project.syntax import Source, called
+from core.project.tf_config_mistakes import tf_config_mistakes
+
+
+def find_mistakes(sources: tuple[Source, ...], strategies: tuple[Found, ...]) -> tuple[Mistake, ...]:
+    """Heuristics: each names what it saw, and none keeps a script from running."""
+    names = {found.what for found in strategies}
+    found: list[Mistake] = []
+    for source in sources:
+        found += tf_config_mistakes(source)
+        found += _mirrored(source, names)
+    found += loss_mistakes(sources, names)
+    found += _no_scope(sources, strategies)
+    return tuple(found)
+
+
+def _mirrored(source: Source, names: set[str]) -> Iterator[Mistake]:
+    across = names & ACROSS_MACHINES or names - STRATEGIES or "TPUStrategy" in names
+    for call in source.calls:
+        if last_part(source.dotted(call.func)) != "MirroredStrategy":
+            continue
+        if _takes_resolver(source, call):
+            yield Mistake(
+                code="mirrored-with-resolver",
+                path=source.path,
+                line=call.lineno,
+                what="MirroredStrategy is given a cluster resolver, and it takes none: it joins the GPUs of "
+                "one machine only.",
+                fix="Use tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=...), or take the "
+                "strategy out and let Tandem share the training.",
+            )
+        elif not across:
+            yield Mistake(
+                code="mirrored-alone",
+                path=source.path,
+                line=call.lineno,
+                what="MirroredStrategy joins the GPUs of one laptop and does not look at TF_CONFIG: every "
+                "laptop would train a model of its own.",
+                fix="Use tf.distribute.MultiWorkerMirroredStrategy(), or take the strategy out and let "
+                "Tandem share the training.",
+            )
+
+
+def _takes_resolver(source: Source, call: ast.Call) -> bool:
+    if any(keyword.arg == "cluster_resolver" for keyword in call.keywords):
+        return True
+    return any(
+        last_part(origin).endswith("ClusterResolver") or "resolver" in last_part(origin).lower()
+        for argument in call.args
+        for origin in source.origins(argument)
+    )
+
+
+def _no_scope(sources: tuple[Source, ...], strategies: tuple[Found, ...]) -> Iterator[Mistake]:
+    if any(called(call) == "scope" for source in sources for call in source.calls):
+        return
+    for found in strategies:
+        if found.what in ("MultiWorkerMirroredStrategy", "MirroredStrategy"):
+            yield Mistake(
+                code="strategy-without-scope",
+                path=found.path,
+                line=found.line,
+                what=f"{found.what} is built, and its scope() is never entered: the model is not shared.",
+                fix="Build and compile the model inside `with strategy.scope():`.",
+            )
+            return

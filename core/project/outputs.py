@@ -1,0 +1,102 @@
+"""What a script wrote into its working copy, and its way back to the starter. Blocks: use a thread."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from core import wire
+from core.errors import TandemError
+from core.project.copying import Changed, copy_project
+from core.project.files import NotRegular, Skipped, hash_file, list_files
+from core.project.ignore import is_junk
+from core.project.manifest import (
+    LIMIT_FILES,
+    LIMIT_MANIFEST_BYTES,
+    Manifest,
+    ProjectFile,
+    check_files,
+    manifest_of,
+)
+from core.project.paths import Names, shown
+from core.project.receipt import Receipt
+
+LIMIT_BYTES = 500_000_000
+
+_TOO_LARGE = f"it does not fit into the {LIMIT_BYTES / 1e6:.0f} MB that are brought back"
+_TOO_MANY = f"no more than {LIMIT_FILES:,} files are brought back"
+
+
+class Outputs(msgspec.Struct, frozen=True, kw_only=True):
+    """Files that are new or differ from what the script began with, and what stays where it is."""
+
+    manifest: Manifest
+    skipped: tuple[Skipped, ...] = ()
+
+
+def find_outputs(work: Path, before: Manifest, *, limit_bytes: int = LIMIT_BYTES) -> Outputs:
+    """Compare a working copy with what was checked out. Call it once the script's process has ended.
+
+    Ignore rules do not count here: models and logs are often in them. Where not everything fits, the
+    smallest files go first, so that metrics do not stay behind for one huge file.
+    """
+    listing = list_files(work, leave_out=lambda path, _: "" if is_junk(path.rpartition("/")[2]) else None)
+    skipped = list(listing.skipped)
+    known = {file.path: (file.size, file.sha256) for file in before.files}
+    chosen: list[ProjectFile] = []
+    room, room_in_list, names = limit_bytes, LIMIT_MANIFEST_BYTES - 64, Names()
+    for found in sorted(listing.files, key=lambda file: (file.size, file.path)):
+        try:
+            fits = found.size <= room or found.path in known
+            size, sha256 = hash_file(work / found.path) if fits else (found.size, "")
+        except (OSError, NotRegular):
+            skipped.append(Skipped(path=shown(found.path), why="it cannot be read"))
+            continue
+        if known.get(found.path) == (size, sha256):
+            continue
+        file = ProjectFile(path=found.path, size=size, sha256=sha256)
+        room_in_list -= len(wire.to_msgpack(file))
+        why = None
+        if size > room:
+            why = _TOO_LARGE
+        elif len(chosen) == LIMIT_FILES or room_in_list < 0:
+            why = _TOO_MANY
+        elif other := names.take(found.path):
+            why = f"some systems take it for {shown(other)}"
+        if why is None:
+            room -= size
+            chosen.append(file)
+        else:
+            skipped.append(Skipped(path=shown(found.path), why=why))
+    return Outputs(manifest=manifest_of("", chosen), skipped=tuple(skipped))
+
+
+def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:
+    """The starter's side: pieces go into ``run_folder``; ``finish`` puts them into ``outputs``.
+
+    Raises ``TandemError`` where the manifest, which comes from a peer, is unsafe.
+    """
+    check_files(manifest.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
+    return Receipt(manifest, run_folder / "outputs.incoming", _free(run_folder))
+
+
+def collect_outputs(manifest: Manifest, work: Path, run_folder: Path) -> Path:
+    """Where the starter itself is chief: copy its outputs into the run's folder. Raises ``TandemError``."""
+    place = _free(run_folder)
+    try:
+        copy_project(manifest, work, place)
+    except Changed as changed:
+        raise TandemError(
+            code="outputs-changed",
+            what=f"{shown(changed.path)} changed while the run's outputs were collected.",
+            fix=f"Everything that the script wrote is still in {shown(str(work))}.",
+        ) from changed
+    return place
+
+
+def _free(run_folder: Path) -> Path:
+    """``outputs``, or the next free name: what a run brought before is never overwritten."""
+    names = (f"outputs-{number}" if number > 1 else "outputs" for number in count(1))
+    return next(run_folder / name for name in names if not (run_folder / name).exists())

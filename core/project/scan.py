@@ -1,0 +1,173 @@
+"""Makes the manifest of a script's folder. Reads every byte of it: call it off the core loop."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from core import wire
+from core.errors import TandemError
+from core.project.files import Found, Listing, NotRegular, Skipped, hash_file, list_files
+from core.project.ignore import TANDEM_RULES, IgnoreRules
+from core.project.imports import read_sources
+from core.project.manifest import (
+    LIMIT_BYTES,
+    LIMIT_FILES,
+    LIMIT_MANIFEST_BYTES,
+    Manifest,
+    ProjectFile,
+    check_project,
+    find_collision,
+    manifest_of,
+)
+from core.project.paths import shown
+
+_SECRET = "it usually holds secrets (a line !NAME in .tandemignore sends it)"
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """A project as it lies on this laptop.
+
+    ``skipped``: links, devices and the like. ``ignored``: what the user's own rules leave out, folders with
+    a ``/`` at the end. ``whole_folder`` False: only the script and the modules that it imports.
+    """
+
+    folder: str
+    manifest: Manifest
+    skipped: tuple[Skipped, ...] = ()
+    ignored: tuple[str, ...] = ()
+    whole_folder: bool = True
+
+
+def scan_project(script: Path, *, home: Path | None = None) -> Project:
+    """The script's folder as a project. Raises ``TandemError`` (over the limit, unreadable, colliding names).
+
+    Rule for broad folders: where the script lies directly in the home folder, its Desktop, Documents or
+    Downloads, the temporary folder, or any folder above one of these, only the script and the modules
+    beside it that it imports travel. Nobody means to send such a folder, and it may be huge or private.
+
+    Links in the script's own path are resolved first, as Python does for ``sys.path``.
+    """
+    script = script.resolve()
+    folder = script.parent
+    if is_broad(folder, home):
+        return _only_imported(script)
+    rules, ignored = IgnoreRules(folder), list[str]()
+
+    def leave_out(path: str, is_folder: bool) -> str | None:
+        if path == script.name:
+            return None
+        reason = rules.why_left_out(path, is_folder=is_folder)
+        if reason == "rule":
+            ignored.append(shown(path) + ("/" if is_folder else ""))
+        return _SECRET if reason == "secret" else None if reason is None else ""
+
+    listing = list_files(folder, enter=rules.enter, leave_out=leave_out)
+    _check_limits(folder, listing.files)
+    return _hashed(script, listing, tuple(ignored), whole_folder=True)
+
+
+def is_broad(folder: Path, home: Path | None = None) -> bool:
+    """Whether a folder is one that nobody means to send as a whole."""
+    try:
+        home = (home or Path.home()).resolve()
+    except RuntimeError:  # no home folder known
+        home = None
+    bases = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]
+    if home is not None:
+        bases += [home, *(home / name for name in ("Desktop", "Documents", "Downloads"))]
+        bases += _named_user_folders(home)
+    return any(base == folder or base.is_relative_to(folder) for base in bases)
+
+
+def _named_user_folders(home: Path) -> list[Path]:
+    """Desktop, Downloads and so on under their names in the user's language (XDG)."""
+    try:
+        text = (home / ".config" / "user-dirs.dirs").read_text("utf-8", errors="replace")
+    except OSError:
+        return []
+    return [home / name for name in re.findall(r'^XDG_\w+_DIR="\$HOME/([^"\n]+)"', text, re.MULTILINE)]
+
+
+def _only_imported(script: Path) -> Project:
+    folder = script.parent
+    paths = sorted(module.path for module in read_sources(script).modules)
+    files = tuple(Found(path=path, size=(folder / path).stat().st_size) for path in paths)
+    _check_limits(folder, files)
+    return _hashed(script, Listing(files=files, skipped=()), (), whole_folder=False)
+
+
+def _hashed(script: Path, listing: Listing, ignored: tuple[str, ...], *, whole_folder: bool) -> Project:
+    files, skipped = [], list(listing.skipped)
+    for found in listing.files:
+        try:
+            size, sha256 = hash_file(script.parent / found.path)
+        except (OSError, NotRegular) as error:
+            if found.path == script.name:
+                raise _no_script(script) from error
+            skipped.append(Skipped(path=shown(found.path), why="it cannot be read"))
+        else:
+            files.append(ProjectFile(path=found.path, size=size, sha256=sha256))
+    if not any(file.path == script.name for file in files):
+        raise _no_script(script, listing.skipped)
+    if collision := find_collision(file.path for file in files):
+        raise TandemError(
+            code="project-names-collide",
+            what=f"{shown(collision[0])} and {shown(collision[1])} are one name on some systems.",
+            fix=f"Rename one of them, or leave one out with a line in {TANDEM_RULES}.",
+        )
+    manifest = manifest_of(script.name, files)
+    check_project(manifest)
+    return Project(
+        folder=str(script.parent),
+        manifest=manifest,
+        skipped=tuple(skipped),
+        ignored=ignored,
+        whole_folder=whole_folder,
+    )
+
+
+def _no_script(script: Path, skipped: Iterable[Skipped] = ()) -> TandemError:
+    why = next((entry.why for entry in skipped if entry.path == script.name), "it is missing or unreadable")
+    return TandemError(
+        code="script-unreadable",
+        what=f"{shown(script.name)} cannot travel: {why}.",
+        fix="Rename it, or choose another script.",
+    )
+
+
+def _check_limits(folder: Path, files: tuple[Found, ...]) -> None:
+    total = sum(found.size for found in files)
+    if total > LIMIT_BYTES:
+        sizes = Counter[str]()
+        for found in files:
+            sizes[_top(found.path)] += found.size
+        largest = ", ".join(f"{shown(name)} ({size / 1e6:,.1f} MB)" for name, size in sizes.most_common(3))
+        what = f"holds {total / 1e6:,.1f} MB, and {LIMIT_BYTES / 1e6:,.0f} MB is the most. Largest: {largest}"
+    elif len(files) > LIMIT_FILES or len(wire.to_msgpack(files)) + 90 * len(files) > LIMIT_MANIFEST_BYTES:
+        sizes = Counter(_top(found.path) for found in files)
+        largest = ", ".join(f"{shown(name)} ({count:,} files)" for name, count in sizes.most_common(3))
+        what = f"holds {len(files):,} files; {LIMIT_FILES:,} with names of usual length is the most. "
+        what += f"Most of them: {largest}"
+    else:
+        return
+    raise TandemError(
+        code="project-too-large",
+        what=f"The script's folder {shown(str(folder))} {what}.",
+        fix=f"Leave out what the script does not read: write lines such as {_rule(sizes)} "
+        f"into {shown(str(folder / TANDEM_RULES))}. Or put the script into a folder of its own.",
+    )
+
+
+def _top(path: str) -> str:
+    first, slash, _ = path.partition("/")
+    return first + slash
+
+
+def _rule(sizes: Counter[str]) -> str:
+    return " and ".join(f"/{shown(name)}" for name, _ in sizes.most_common(2))

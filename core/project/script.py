@@ -1,0 +1,150 @@
+"""Reads a script, never runs it: with Keras' ``fit``, a strategy of its own, or neither?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from core.errors import Problem, TandemError
+from core.project.findings import Found, Mistake
+from core.project.imports import Sources, read_source, read_sources
+from core.project.mistakes import find_mistakes
+from core.project.paths import shown
+from core.project.strategies import find_strategies, last_part
+from core.project.syntax import Source, called
+
+Kind = Literal["managed", "own", "neither"]
+
+_KERAS = frozenset(["tensorflow", "keras", "tf_keras"])
+_OTHERS = frozenset(["sklearn", "imblearn", "xgboost", "lightgbm", "catboost", "statsmodels", "torch"])
+"""Libraries whose ``fit`` is not Keras'. A wrapper that is unknown here counts as Keras."""
+
+
+class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What reading found. ``modules``: files read, the script first, relative to its folder.
+
+    ``strategies``: names as in ``tf.distribute``, or of the script's own classes. ``problem``: why a run
+    would share nothing (only with ``neither``).
+    """
+
+    script: str
+    folder: str
+    kind: Kind
+    strategies: tuple[str, ...] = ()
+    found: tuple[Found, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
+    modules: tuple[str, ...] = ()
+    problem: Problem | None = None
+
+
+def analyse(script: Path) -> ScriptReport:
+    """Raises ``TandemError`` for what is no script: missing, no Python, a syntax error, empty."""
+    script = _checked(script)
+    return _report(script, read_sources(script))
+
+
+def _checked(script: Path) -> Path:
+    name = shown(script.name)
+    if script.is_dir():
+        raise TandemError(
+            code="script-is-folder", what=f"{name} is a folder.", fix="Choose the script inside it."
+        )
+    if script.suffix == ".ipynb":
+        raise TandemError(
+            code="script-not-python",
+            what=f"{name} is a notebook, and Tandem runs scripts.",
+            fix="Save it as a script (in Jupyter: File → Save and Export As → Executable Script).",
+        )
+    if script.exists() and script.suffix not in (".py", ".pyw"):
+        raise TandemError(
+            code="script-not-python",
+            what=f"{name} is not a Python script: its name does not end in .py.",
+            fix="Choose a .py file that trains with Keras.",
+        )
+    script = script.resolve()
+    if not _has_content(read_source(script)):
+        raise TandemError(
+            code="script-empty",
+            what=f"{name} is empty: there is nothing to run in it.",
+            fix="Save the script in your editor, or choose another one.",
+        )
+    return script
+
+
+def _has_content(tree: ast.Module) -> bool:
+    return not all(
+        isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        for node in tree.body
+    )
+
+
+def _report(script: Path, read: Sources) -> ScriptReport:
+    sources = tuple(Source(module) for module in read.modules)
+    strategies = find_strategies(sources)
+    fits = tuple(_fits(sources))
+    loops = tuple(_own_loops(sources))
+    kind: Kind = "own" if strategies else "managed" if fits else "neither"
+    broken = tuple(
+        Mistake(code=error.code, path=path, line=0, what=error.what, fix=error.fix)
+        for path, error in read.broken
+    )
+    return ScriptReport(
+        script=script.name,
+        folder=str(script.parent),
+        kind=kind,
+        strategies=tuple(dict.fromkeys(found.what for found in strategies)),
+        found=(*strategies, *fits, *loops),
+        mistakes=broken + (find_mistakes(sources, strategies) if kind == "own" else ()),
+        modules=tuple(source.path for source in sources),
+        problem=_why_neither(script, sources, loops) if kind == "neither" else None,
+    )
+
+
+def _fits(sources: tuple[Source, ...]) -> Iterator[Found]:
+    """Calls of Keras' ``fit``, told apart from other libraries' by where the receiver comes from."""
+    if not any(source.imports & _KERAS for source in sources):
+        return
+    own = {
+        node.name
+        for source in sources
+        for node in source.classes
+        if any(isinstance(part, ast.FunctionDef) and part.name == "fit" for part in node.body)
+    }
+    for source in sources:
+        for call in source.calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "fit":
+                origins = source.origins(call.func.value)
+                if not any(_is_foreign(source, origin, own) for origin in origins):
+                    yield Found(path=source.path, line=call.lineno, what="fit")
+
+
+def _is_foreign(source: Source, origin: str, own: set[str]) -> bool:
+    first, last = origin.partition(".")[0], last_part(origin)
+    return last in own or last == "ImageDataGenerator" or first in _OTHERS & source.imports
+
+
+def _own_loops(sources: tuple[Source, ...]) -> Iterator[Found]:
+    for source in sources:
+        for call in source.calls:
+            if called(call) in ("GradientTape", "train_on_batch"):
+                yield Found(path=source.path, line=call.lineno, what=called(call))
+
+
+def _why_neither(script: Path, sources: tuple[Source, ...], loops: tuple[Found, ...]) -> Problem:
+    name = shown(script.name)
+    if loops:
+        where = f"line {loops[0].line}" + ("" if loops[0].path == script.name else f" of {loops[0].path}")
+        what = f"{name} trains in a loop of its own ({loops[0].what}, {where}) without a strategy"
+    elif not any(source.imports & _KERAS for source in sources):
+        what = f"{name} imports neither Keras nor TensorFlow"
+    else:
+        what = f"{name} calls no model's fit and builds no strategy"
+    return Problem(
+        code="script-shares-nothing",
+        what=f"{what}: the laptops would share nothing, each would do the same work alone.",
+        fix="Train with model.fit, or build a tf.distribute strategy in the script.",
+    )
