@@ -1,0 +1,80 @@
+"""Reaching a device: its addresses raced against each other, and pauses that grow between attempts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from core.address import Address
+from core.errors import TandemError
+from core.tls import Streams
+
+HEAD_START_S = 0.4
+"""How long an address has for itself before the next one is tried beside it."""
+
+MOST_ADDRESSES = 8
+
+Connect = Callable[[Address], Awaitable[Streams]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long to wait between calls: doubling from ``first_s`` to ``most_s``, each shortened by chance."""
+
+    first_s: float = 0.5
+    most_s: float = 30.0
+
+    def wait_s(self, failures: int, chance: float) -> float:
+        """``failures`` so far, at least 1; ``chance`` from [0, 1)."""
+        # Two laptops that lost each other at the same moment must not go on calling in step.
+        return min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 16)) * (1.0 - chance / 2)
+
+
+async def reach(addresses: Sequence[Address], connect: Connect) -> tuple[Streams, Address]:
+    """The first connection that ``connect`` makes; the others are closed.
+
+    Raises the most telling ``TandemError``. Bounded by ``connect``, which must end by itself.
+    """
+    attempts: dict[asyncio.Task[Streams], Address] = {}
+    failures: list[TandemError] = []
+    waiting = list(addresses[:MOST_ADDRESSES])
+    try:
+        while waiting or attempts:
+            if waiting:
+                address = waiting.pop(0)
+                attempts[asyncio.create_task(_as_coroutine(connect(address)))] = address
+            done, _ = await asyncio.wait(
+                attempts,
+                timeout=HEAD_START_S if waiting else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for attempt in done:
+                address = attempts.pop(attempt)
+                try:
+                    return attempt.result(), address
+                except TandemError as failure:
+                    failures.append(failure)
+    finally:
+        await _call_off(attempts)
+    raise min(failures, key=lambda failure: failure.code == "unreachable", default=_nowhere())
+
+
+async def _as_coroutine(awaitable: Awaitable[Streams]) -> Streams:
+    return await awaitable
+
+
+async def _call_off(attempts: dict[asyncio.Task[Streams], Address]) -> None:
+    for attempt in attempts:
+        attempt.cancel()
+    for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+        if not isinstance(outcome, BaseException):
+            outcome[1].transport.abort()
+
+
+def _nowhere() -> TandemError:
+    return TandemError(
+        code="no-address",
+        what="No address of the other laptop is known.",
+        fix="Open Tandem there, on the same network; or enter the address that it shows.",
+    )

@@ -1,0 +1,212 @@
+"""Drives one link: bytes to and from its machine, its timer, its bounded queue. On the core loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from core.errors import Problem, TandemError
+from core.link import machine, reasons
+from core.link.frames import BadFrame, Decoder, encode
+from core.link.messages import Bye, Hello, Message
+from core.link.outbox import Outbox
+from core.tls import Streams
+
+FLUSH_S = 2.0
+"""How long the last words of an ending link may take."""
+
+STALL_S = 30.0
+"""How long a peer may take nothing of what is sent to it."""
+
+_READ_BYTES = 1 << 16
+_log = logging.getLogger(__name__)
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """What of an event loop a link needs to know the time; tests have one that they move themselves."""
+
+    def time(self) -> float: ...
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer: ...
+
+
+class Owner(Protocol):
+    """Who is told. All three are called on the core loop and must not block; ``on_over`` comes once."""
+
+    def on_up(self, connection: Connection, hello: Hello) -> None: ...
+
+    def on_message(self, connection: Connection, message: Message) -> None: ...
+
+    def on_over(self, connection: Connection, problem: Problem) -> None: ...
+
+
+class Connection:
+    """One authenticated connection. ``start`` it, then await ``wait_closed`` once it is over."""
+
+    def __init__(self, streams: Streams, name: str, owner: Owner, clock: Clock) -> None:
+        self._reader, self._writer = streams
+        self._name = name
+        self._owner = owner
+        self._clock = clock
+        self._outbox = Outbox()
+        self._to_send, self._room, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._state: machine.State
+        self._timer: Timer | None = None
+        self._life: asyncio.Task[None] | None = None
+
+    def start_as_caller(self, mine: Hello) -> None:
+        """We opened this connection: say hello; the peer's is to come."""
+        self._start(machine.dialled(mine, self._name, self._clock.time()))
+
+    def start_as_called(self, mine: Hello, theirs: Hello) -> None:
+        """The peer opened this connection and said ``theirs``."""
+        self._start(machine.accepted(mine, theirs, self._name, self._clock.time()))
+
+    @property
+    def ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Own and the peer's address as the system writes them."""
+        own, peer = (self._writer.get_extra_info(end) or ("", 0) for end in ("sockname", "peername"))
+        return own, peer
+
+    def send(self, message: Message) -> bool:
+        """Queue a message. False: the link is over, or ends now because the peer does not keep up."""
+        if self._over.is_set():
+            return False
+        if not self._outbox.put(message):
+            self._happened(machine.Broken(reasons.slow(self._name, self._outbox.waiting_bytes)))
+            return False
+        self._to_send.set()
+        if not self._outbox.flows:
+            self._room.clear()
+        return True
+
+    async def send_flowing(self, message: Message) -> bool:
+        """Queue a message once there is room. False: the link is over. A peer that takes nothing ends it."""
+        while not self._outbox.flows and not self._over.is_set():
+            await self._room.wait()
+        return self.send(message)
+
+    def leave(self, problem: Problem) -> None:
+        """Say goodbye and end the link."""
+        self._happened(machine.Leaving(problem))
+
+    async def wait_closed(self) -> None:
+        """Until the connection is closed, at most a few seconds after it is over."""
+        if self._life is not None:
+            await self._life
+
+    def _start(self, first: machine.Step) -> None:
+        self._life = asyncio.create_task(self._live())
+        self._timer = self._clock.call_later(machine.HEARTBEAT_S, self._tick)
+        self._enter(first)
+
+    def _tick(self) -> None:
+        self._timer = self._clock.call_later(machine.HEARTBEAT_S, self._tick)
+        self._happened(machine.Ticked())
+
+    def _happened(self, event: machine.Event) -> None:
+        self._enter(machine.step(self._state, event, self._clock.time()))
+
+    def _enter(self, after: machine.Step) -> None:
+        self._state, effects = after
+        for effect in effects:
+            match effect:
+                case machine.Send(message):
+                    self.send(message)
+                case machine.CameUp(hello):
+                    self._owner.on_up(self, hello)
+                case machine.Deliver(message):
+                    self._owner.on_message(self, message)
+                case machine.End(problem):
+                    self._end(problem)
+
+    def _end(self, problem: Problem) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for event in (self._over, self._to_send, self._room):
+            event.set()
+        self._owner.on_over(self, problem)
+
+    async def _live(self) -> None:
+        reading, writing = asyncio.create_task(self._read()), asyncio.create_task(self._write())
+        try:
+            await self._over.wait()
+            # Reading goes on: closing with unread bytes would reset the connection and lose our last words.
+            await asyncio.wait((writing,), timeout=FLUSH_S)
+            self._writer.close()
+            with contextlib.suppress(OSError, TimeoutError, EOFError):
+                async with asyncio.timeout(FLUSH_S):
+                    await self._writer.wait_closed()
+        finally:
+            self._writer.transport.abort()
+            for task in (reading, writing):
+                task.cancel()
+            await asyncio.gather(reading, writing, return_exceptions=True)
+
+    async def _read(self) -> None:
+        decoder = Decoder()
+        try:
+            while data := await self._reader.read(_READ_BYTES):
+                if self._over.is_set():
+                    continue
+                for message in decoder.feed(data):
+                    self._happened(machine.Received(message))
+        except BadFrame as failure:
+            _log.warning("%s: %s", self._name, failure.problem.detail)
+            self._happened(machine.Broken(failure.problem))
+        except (OSError, EOFError) as error:
+            self._happened(machine.Broken(self._broke(str(error))))
+        except Exception:
+            # A bug in whoever handles messages ends this link, not the node.
+            _log.exception("handling a message of %s", self._name)
+            self._happened(machine.Broken(reasons.failed(self._name)))
+        else:
+            self._happened(machine.Broken(self._broke("end of stream")))
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                frame = self._outbox.take()
+                if self._outbox.flows:
+                    self._room.set()
+                if frame is not None:
+                    self._writer.write(frame)
+                    async with asyncio.timeout(STALL_S):
+                        await self._writer.drain()
+                elif self._over.is_set():
+                    return
+                else:
+                    self._to_send.clear()
+                    await self._to_send.wait()
+        except TimeoutError:
+            self._happened(machine.Broken(reasons.stalled(self._name, STALL_S)))
+        except (OSError, EOFError) as error:
+            # The reader may still have the peer's goodbye in hand: it says how this ends, or ends by itself.
+            _log.debug("%s: %s", self._name, error)
+
+    def _broke(self, detail: str) -> Problem:
+        if isinstance(self._state, machine.Opening):
+            return reasons.turned_away(self._name, detail)
+        return reasons.closed(self._name, detail)
+
+
+async def turn_away(streams: Streams, problem: Problem) -> None:
+    """Close a connection that does not become a link, with a word of why. Never longer than ``FLUSH_S``."""
+    _, writer = streams
+    try:
+        async with asyncio.timeout(FLUSH_S):
+            writer.write(encode(Bye(problem=problem)))
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+    except (OSError, EOFError, TimeoutError, TandemError) as error:
+        _log.debug("turning a connection away: %s", error)
+    finally:
+        writer.transport.abort()

@@ -1,0 +1,83 @@
+"""Frames of a link: u32 big-endian length, then one MessagePack message. Pure, but for ``read_body``."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterator
+
+import msgspec
+
+from core.errors import TandemError
+from core.link.messages import MAX_FRAME_BYTES, Message
+
+_LENGTH = struct.Struct(">I")
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+class BadFrame(TandemError):
+    """What came is no frame of Tandem's. The connection can't be read on after it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(
+            code="bad-frame",
+            what="The other device sent something that is no message of Tandem's.",
+            fix="Install the same version of Tandem on both laptops.",
+            detail=detail,
+        )
+
+
+def encode(message: Message) -> bytes:
+    """One frame. Raises ``TandemError`` for a message that is too large to be sent."""
+    body = _ENCODER.encode(message)
+    if len(body) > MAX_FRAME_BYTES:
+        raise TandemError(
+            code="message-too-large",
+            what=f"A message of {len(body)} bytes is too large to be sent ({MAX_FRAME_BYTES} at most).",
+            fix="Take files out of the project's folder, or list them in .tandemignore.",
+            detail=type(message).__name__,
+        )
+    return _LENGTH.pack(len(body)) + body
+
+
+def decode(body: bytes | bytearray | memoryview) -> Message:
+    """The message in a frame's body. Raises ``BadFrame``."""
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise BadFrame(str(error)[:200]) from error
+
+
+class Decoder:
+    """Bytes in, as they come; messages out. Holds at most one frame more than it was fed."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """The messages that ``data`` completes. Iterating raises ``BadFrame``: that ends the decoder."""
+        self._buffer += data
+        return self._messages()
+
+    def _messages(self) -> Iterator[Message]:
+        while len(self._buffer) >= _LENGTH.size:
+            end = _LENGTH.size + _length(self._buffer)
+            if len(self._buffer) < end:
+                return
+            body = bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[:end]
+            yield decode(body)
+
+
+async def read_body(reader: asyncio.StreamReader, limit: int = MAX_FRAME_BYTES) -> bytes:
+    """One frame's body, and nothing after it. Raises ``BadFrame``, ``IncompleteReadError``, ``OSError``."""
+    # readexactly ignores the stream's own limit: the length is judged before a byte of the body is read.
+    return await reader.readexactly(_length(await reader.readexactly(_LENGTH.size), limit))
+
+
+def _length(head: bytes | bytearray, limit: int = MAX_FRAME_BYTES) -> int:
+    length: int = _LENGTH.unpack_from(head)[0]
+    if length > limit:
+        raise BadFrame(f"a frame of {length} bytes, where {limit} are allowed")
+    return length

@@ -1,0 +1,155 @@
+"""One link's protocol without I/O: hello both ways, versions compared, heartbeats, silence, goodbye.
+
+``step`` takes what happened and the time (any monotonic clock, seconds) and says what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from core import versions
+from core.errors import Problem
+from core.link import reasons
+from core.link.messages import Bye, Hello, Message, PairOk, Ping
+
+HEARTBEAT_S = 2.0
+SILENT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """We dialled and said hello; the other side has yet to."""
+
+    mine: Hello
+    name: str
+    """What the peer is called in sentences."""
+    heard_s: float
+    ticked_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """Both said hello."""
+
+    name: str
+    heard_s: float
+    ticked_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    problem: Problem
+
+
+State = Opening | Up | Over
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """``HEARTBEAT_S`` passed since the last tick, or more where this laptop slept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """This side wants to end the link."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The connection closed, or what came over it can't be read."""
+
+    problem: Problem
+
+
+Event = Received | Ticked | Leaving | Broken
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class CameUp:
+    """Both said hello and speak the same protocol; other versions may still differ."""
+
+    hello: Hello
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Close the connection, after what was to be sent went out."""
+
+    problem: Problem
+
+
+Effect = Send | CameUp | Deliver | End
+Step = tuple[State, tuple[Effect, ...]]
+
+
+def dialled(mine: Hello, name: str, now_s: float) -> Step:
+    """This side opened the connection: it speaks first."""
+    return Opening(mine=mine, name=name, heard_s=now_s, ticked_s=now_s), (Send(mine),)
+
+
+def accepted(mine: Hello, theirs: Hello, name: str, now_s: float) -> Step:
+    """The other side opened the connection and said ``theirs``."""
+    state, effects = _met(mine, theirs, name, now_s)
+    return state, (Send(mine), *effects)
+
+
+def step(state: State, event: Event, now_s: float) -> Step:
+    match state, event:
+        case Over(), _:
+            return state, ()
+        case _, Leaving(problem):
+            return Over(problem), (Send(Bye(problem=problem)), End(problem))
+        case _, Broken(problem):
+            return _over(problem)
+        case _, Received(Bye(problem=problem)):
+            return _over(problem)
+        case Opening() | Up(), Ticked():
+            return _ticked(state, now_s)
+        case Opening(), Received(Hello() as theirs):
+            return _met(state.mine, theirs, state.name, now_s)
+        case Up(), Received(message) if not isinstance(message, Hello | PairOk):
+            heard = replace(state, heard_s=now_s)
+            return heard, () if isinstance(message, Ping) else (Deliver(message),)
+        case Opening() | Up(), Received(message):
+            problem = reasons.out_of_turn(state.name, type(message).__name__)
+            return Over(problem), (Send(Bye(problem=problem)), End(problem))
+        case _:
+            raise TypeError(f"{event} is no event of a link")
+
+
+def _ticked(state: Opening | Up, now_s: float) -> Step:
+    # Time in which this laptop itself slept or stood still is no silence of the peer's.
+    slept_s = max(0.0, now_s - state.ticked_s - 2 * HEARTBEAT_S)
+    heard_s = min(now_s, state.heard_s + slept_s)
+    if now_s - heard_s >= SILENT_S:
+        return _over(reasons.silent(state.name, SILENT_S))
+    beats: tuple[Effect, ...] = (Send(Ping()),) if isinstance(state, Up) else ()
+    return replace(state, heard_s=heard_s, ticked_s=now_s), beats
+
+
+def _met(mine: Hello, theirs: Hello, name: str, now_s: float) -> Step:
+    if mine.versions.protocol != theirs.versions.protocol:
+        # Both sides have both hellos and come to the same verdict: not a word beyond them.
+        return _over(versions.difference(mine.versions, theirs.versions, name) or reasons.bad_hello(name))
+    return Up(name=name, heard_s=now_s, ticked_s=now_s), (CameUp(theirs),)
+
+
+def _over(problem: Problem) -> Step:
+    return Over(problem), (End(problem),)

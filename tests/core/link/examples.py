@@ -1,0 +1,35 @@
+"""Messages for the tests of links."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core.link.messages import Hello
+from core.telemetry.reading import Hardware, Reading
+from core.versions import Versions
+
+VERSIONS = Versions(
+    tandem="0.1.0", protocol=1, python="3.11", tensorflow="2.21.0", keras="3.15.1", platform="Linux x86_64"
+)
+
+
+def hello(name: str = "anna", *, port: int = 27600, nonce: bytes = b"", **versions: object) -> Hello:
+    return Hello(
+        name=name,
+        versions=replace(VERSIONS, **versions),
+        hardware=Hardware(cpu="a cpu", cores=4, memory_bytes=16_000_000_000),
+        port=port,
+        busy=False,
+        nonce=nonce,
+    )
+
+
+def reading(at_s: float = 1.0) -> Reading:
+    return Reading(
+        at_s=at_s,
+        cpu_pct=10.0,
+        memory_used_bytes=1,
+        memory_total_bytes=2,
+        sent_bytes_s=0.0,
+        received_bytes_s=0.0,
+    )

@@ -1,0 +1,126 @@
+"""Racing addresses, and pauses between calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+
+from core.address import Address
+from core.errors import TandemError
+from core.link import calling
+from core.link.calling import Pace, reach
+from core.tls import Streams
+
+GOOD, BAD, MUTE = Address("192.0.2.1"), Address("192.0.2.2"), Address("192.0.2.3")
+
+
+class FakeTransport:
+    aborted = False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+class FakeWriter:
+    def __init__(self) -> None:
+        self.transport = FakeTransport()
+
+
+class Network:
+    """``GOOD`` answers, ``BAD`` refuses, ``MUTE`` never answers."""
+
+    def __init__(self) -> None:
+        self.tried: list[Address] = []
+        self.called_off: list[Address] = []
+        self.writers: list[FakeWriter] = []
+        self.mute = asyncio.Event()
+        self.codes = {BAD: "unreachable"}
+
+    async def connect(self, address: Address) -> Streams:
+        self.tried.append(address)
+        if address in self.codes:
+            raise TandemError(code=self.codes[address], what=f"{address} refuses.")
+        if address == MUTE:
+            self.mute.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.called_off.append(address)
+                raise
+        self.writers.append(FakeWriter())
+        return asyncio.StreamReader(), self.writers[-1]  # type: ignore[return-value]
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Network:
+    monkeypatch.setattr(calling, "HEAD_START_S", 0.001)
+    return Network()
+
+
+async def test_the_first_address_that_answers_wins(network: Network) -> None:
+    _, address = await reach([BAD, GOOD], network.connect)
+    assert address == GOOD
+
+
+async def test_an_address_that_never_answers_does_not_hold_up_the_next(network: Network) -> None:
+    _, address = await reach([MUTE, GOOD], network.connect)
+    assert address == GOOD
+    assert network.called_off == [MUTE]
+
+
+async def test_a_connection_that_comes_second_is_closed(network: Network) -> None:
+    both = asyncio.Event()
+
+    async def connect(address: Address) -> Streams:
+        if len(network.tried) == 1:
+            both.set()
+        streams = await network.connect(address)
+        await both.wait()
+        return streams
+
+    await reach([GOOD, Address("192.0.2.9")], connect)
+    assert len(network.writers) == 2
+    assert [writer.transport.aborted for writer in network.writers].count(True) == 1
+
+
+async def test_where_all_fail_the_most_telling_failure_is_raised(network: Network) -> None:
+    stranger = Address("192.0.2.4")
+    network.codes[stranger] = "wrong-certificate"
+    with pytest.raises(TandemError) as failure:
+        await reach([BAD, stranger, BAD], network.connect)
+    assert failure.value.code == "wrong-certificate"
+
+
+async def test_no_address_says_so(network: Network) -> None:
+    with pytest.raises(TandemError) as failure:
+        await reach([], network.connect)
+    assert failure.value.code == "no-address"
+    assert failure.value.fix
+
+
+async def test_giving_up_calls_every_attempt_off(network: Network) -> None:
+    attempt = asyncio.ensure_future(_reach_mute(network))
+    await asyncio.wait_for(network.mute.wait(), 60)
+    attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert network.called_off == network.tried
+
+
+def _reach_mute(network: Network) -> Awaitable[tuple[Streams, Address]]:
+    return reach([MUTE, MUTE], network.connect)
+
+
+async def test_no_more_than_a_few_addresses_are_tried(network: Network) -> None:
+    with pytest.raises(TandemError):
+        await reach([BAD] * 100, network.connect)
+    assert len(network.tried) == calling.MOST_ADDRESSES
+
+
+def test_pauses_double_up_to_half_a_minute_and_vary_by_chance() -> None:
+    pace = Pace()
+    assert [pace.wait_s(failures, 0.0) for failures in range(1, 9)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert pace.wait_s(10**6, 0.0) == 30
+    assert 0.25 <= pace.wait_s(1, 0.999) < 0.5

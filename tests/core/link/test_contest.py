@@ -1,0 +1,203 @@
+"""Crossing calls: whatever order each side sees, both keep the same connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.ids import DeviceId
+from core.link.contest import BadNonce, Contest, Following, Numbering, contest
+
+ANNA, BERT = DeviceId("a" * 64), DeviceId("b" * 64)
+
+
+def test_the_lower_device_id_numbers_on_both_sides() -> None:
+    assert isinstance(contest(ANNA, BERT, b"12345678"), Numbering)
+    assert isinstance(contest(BERT, ANNA, b"12345678"), Following)
+
+
+def test_a_call_in_quiet_becomes_the_link_whoever_calls() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    answer = bert.judge_call(anna.call())
+    assert answer is not None
+    assert anna.judge_answer(answer)
+
+    answer = anna.judge_call(bert.call())
+    assert answer is not None
+    assert bert.judge_answer(answer)
+
+
+def test_of_two_crossing_calls_the_numbering_sides_is_kept() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    by_anna, by_bert = anna.call(), bert.call()
+    assert anna.judge_call(by_bert) is None
+    answer = bert.judge_call(by_anna)
+    assert answer is not None
+    assert anna.judge_answer(answer)
+
+
+def test_a_crossing_call_that_comes_late_does_not_end_the_new_link() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    by_bert = bert.call()
+    answer = bert.judge_call(anna.call())
+    assert answer is not None
+    assert anna.judge_answer(answer)
+    assert anna.judge_call(by_bert) is None
+
+
+def test_a_peer_that_lost_the_link_is_let_in_before_the_silence_is_noticed() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    answer = bert.judge_call(anna.call())
+    assert answer is not None
+    assert anna.judge_answer(answer)
+    bert.lost()
+    answer = anna.judge_call(bert.call())
+    assert answer is not None
+    assert bert.judge_answer(answer)
+
+
+def test_a_peer_that_started_anew_is_let_in_before_the_silence_is_noticed() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    answer = bert.judge_call(anna.call())
+    assert answer is not None
+    assert anna.judge_answer(answer)
+    bert = Following(b"bert-two")
+    answer = anna.judge_call(bert.call())
+    assert answer is not None
+    assert bert.judge_answer(answer)
+
+    anna = Numbering(b"anna-two")
+    answer = bert.judge_call(anna.call())
+    assert answer is not None
+    assert anna.judge_answer(answer)
+
+
+@pytest.mark.parametrize("side", [Numbering(b"anna-run"), Following(b"bert-run")])
+@pytest.mark.parametrize("nonce", [b"", b"short", bytes(25)])
+def test_a_hello_with_a_strange_nonce_is_refused(side: Contest, nonce: bytes) -> None:
+    with pytest.raises(BadNonce):
+        side.judge_call(nonce)
+    with pytest.raises(BadNonce):
+        side.judge_answer(nonce)
+
+
+@dataclass(eq=False)
+class Connection:
+    """What is under way to each end, in order: a nonce, or None for its end."""
+
+    caller: Side
+    other: Side
+    inbox: dict[Side, list[bytes | None]] = field(default_factory=dict)
+
+    def far(self, side: Side) -> Side:
+        return self.other if side is self.caller else self.caller
+
+
+@dataclass(eq=False)
+class Side:
+    contest: Contest
+    link: Connection | None = None
+    calling: Connection | None = None
+
+    def calls(self, other: Side) -> Connection | None:
+        if self.calling or self.link:
+            return None
+        self.calling = Connection(self, other)
+        self.calling.inbox = {self: [], other: [self.contest.call()]}
+        return self.calling
+
+    def takes(self, connection: Connection) -> None:
+        """The next thing on its way over ``connection`` arrives here."""
+        came = connection.inbox[self].pop(0)
+        if came is None:
+            if self.link is connection:
+                self.link = None
+                self.contest.lost()
+            if self.calling is connection:
+                self.calling = None
+                self.contest.gave_up()
+        elif self.calling is connection:
+            self.calling = None
+            self._settle(connection, self.contest.judge_answer(came))
+        else:
+            answer = self.contest.judge_call(came)
+            if answer is not None:
+                connection.inbox[connection.far(self)].append(answer)
+            self._settle(connection, answer is not None)
+
+    def ends(self, connection: Connection) -> None:
+        connection.inbox[connection.far(self)].append(None)
+        connection.inbox[self].clear()
+
+    def _settle(self, connection: Connection, won: bool) -> None:
+        if not won:
+            self.ends(connection)
+            return
+        if self.link is not None:
+            self.ends(self.link)
+        self.link = connection
+
+    def loses_link(self) -> None:
+        if self.link is not None:
+            self.ends(self.link)
+            self.link = None
+            self.contest.lost()
+
+
+@given(choices=st.lists(st.integers(0, 10**6), max_size=60))
+def test_both_sides_keep_the_same_connection_in_any_order_of_calls_and_arrivals(choices: list[int]) -> None:
+    anna, bert = Side(Numbering(b"anna-run")), Side(Following(b"bert-run"))
+    connections: list[Connection] = []
+
+    def arrivals() -> list[tuple[Side, Connection]]:
+        return [(side, c) for c in connections for side in (anna, bert) if c.inbox[side]]
+
+    def call(side: Side, other: Side) -> None:
+        connection = side.calls(other)
+        if connection:
+            connections.append(connection)
+
+    for choice in choices:
+        waiting = arrivals()
+        match choice % (4 + 3 * len(waiting)):
+            case 0:
+                call(anna, bert)
+            case 1:
+                call(bert, anna)
+            case 2:
+                anna.loses_link()
+            case 3:
+                bert.loses_link()
+            case other:
+                side, connection = waiting[(other - 4) % len(waiting)]
+                side.takes(connection)
+    # Everything arrives; then whoever has no link calls, until both have one.
+    for _ in range(6):
+        while waiting := arrivals():
+            side, connection = waiting[0]
+            side.takes(connection)
+        assert anna.link is bert.link
+        if anna.link is not None:
+            return
+        call(bert, anna)
+        call(anna, bert)
+    raise AssertionError("the two sides never met")
+
+
+@given(order=st.lists(st.booleans(), min_size=12, max_size=12))
+def test_two_calls_at_once_end_in_one_link_that_never_broke(order: list[bool]) -> None:
+    anna, bert = Side(Numbering(b"anna-run")), Side(Following(b"bert-run"))
+    by_anna, by_bert = anna.calls(bert), bert.calls(anna)
+    assert by_anna is not None
+    assert by_bert is not None
+    for first in order:
+        waiting = [(s, c) for c in (by_anna, by_bert) for s in (anna, bert) if c.inbox[s]]
+        if waiting:
+            side, connection = waiting[0 if first else -1]
+            had = side.link
+            side.takes(connection)
+            assert had is None or side.link is had
+    assert anna.link is bert.link is by_anna
