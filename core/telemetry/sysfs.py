@@ -1,0 +1,75 @@
+"""Graphics cards as Linux lists them in ``/sys/class/drm``. Blocks: lives on the telemetry thread."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
+_PCI_NAMES = (Path("/usr/share/misc/pci.ids"), Path("/usr/share/hwdata/pci.ids"))
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """``folder`` is the PCI device's; ``model`` its device number."""
+
+    vendor: int
+    model: int
+    folder: Path
+
+
+def cards(root: Path = Path("/sys/class/drm")) -> list[Card]:
+    """Every card with a PCI device, in order; nothing on systems without sysfs."""
+    found = []
+    for card in sorted(root.glob("card*")):
+        if not re.fullmatch(r"card\d+", card.name):
+            continue  # card0-HDMI-A-1 is an outlet
+        vendor, model = hexadecimal(card / "device/vendor"), hexadecimal(card / "device/device")
+        if vendor is not None and model is not None:
+            found.append(Card(vendor, model, card / "device"))
+    return found
+
+
+def nvidia_without_driver(root: Path = Path("/sys/bus/pci/devices")) -> bool:
+    """Whether an NVIDIA display controller (PCI class 0x03) sits in this laptop, driver or not."""
+    return any(
+        hexadecimal(device / "vendor") == NVIDIA and (hexadecimal(device / "class") or 0) >> 16 == 0x03
+        for device in root.glob("*")
+    )
+
+
+def number(path: Path) -> int | None:
+    """A file with one decimal number; None where it is not there or the driver gives an error."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def hexadecimal(path: Path) -> int | None:
+    try:
+        return int(path.read_text(), 16)
+    except (OSError, ValueError):
+        return None
+
+
+def model_name(card: Card, maker: str, lists: tuple[Path, ...] = _PCI_NAMES) -> str:
+    """The marketing name in brackets of the system's list of PCI devices, else the maker and the number."""
+    heading, entry = f"{card.vendor:04x}", f"\t{card.model:04x}"
+    for path in lists:
+        try:
+            with path.open(encoding="utf-8", errors="replace") as file:
+                within = False
+                for line in file:
+                    if line.startswith(heading):
+                        within = True
+                    elif within and line.startswith(entry):
+                        words = line[len(entry) :].strip()
+                        bracketed = re.search(r"\[([^\]]+)\]", words)
+                        return f"{maker} {bracketed[1] if bracketed else words}"
+                    elif within and line[:1] not in "\t#\n":
+                        break
+        except OSError:
+            continue
+    return f"{maker} GPU {card.model:04x}"

@@ -1,0 +1,125 @@
+"""Once a second a reading, taken on a thread of its own: a driver that hangs never holds the core loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from core.telemetry import hardware
+from core.telemetry.gpus import Gpus
+from core.telemetry.reading import Hardware, Reading
+from core.telemetry.sampler import Sampler
+
+PERIOD_S = 1.0
+FIRST_LIMIT_S = 3.0
+"""A driver that wakes a sleeping GPU takes a second or two to name it."""
+STOP_LIMIT_S = 2.0
+_log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Calls ``on_reading`` on the loop's thread from ``begin`` until ``stop``, ``on_failure`` once at most."""
+
+    def __init__(
+        self,
+        *,
+        find_gpus: Callable[[], Gpus] = Gpus.find,
+        make_sampler: Callable[[Gpus], Sampler] = Sampler,
+        period_s: float = PERIOD_S,
+    ) -> None:
+        self._find_gpus = find_gpus
+        self._make_sampler = make_sampler
+        self._period_s = period_s
+        self._ending = threading.Event()
+        self._begun = threading.Event()
+        self._ended = asyncio.Event()
+        self._on_reading: Callable[[Reading], None] | None = None
+        self._on_failure: Callable[[Exception], None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> Hardware:
+        """What this laptop has. Without its GPUs where their driver does not answer in time."""
+        self._loop = asyncio.get_running_loop()
+        found: asyncio.Future[Hardware] = self._loop.create_future()
+        within = contextvars.copy_context()
+        threading.Thread(target=within.run, args=(self._run, found), name="telemetry", daemon=True).start()
+        try:
+            async with asyncio.timeout(FIRST_LIMIT_S):
+                return await found
+        except TimeoutError:
+            _log.warning("the GPU drivers did not answer within %g s", FIRST_LIMIT_S)
+            return await asyncio.to_thread(hardware.read, ())
+
+    def begin(
+        self, on_reading: Callable[[Reading], None], on_failure: Callable[[Exception], None] | None = None
+    ) -> None:
+        """The first reading comes a period from now."""
+        self._on_reading = on_reading
+        self._on_failure = on_failure
+        self._begun.set()
+
+    async def stop(self) -> None:
+        """Waits for a reading under way, not for a driver that hangs: its thread ends with the process."""
+        self._on_reading = self._on_failure = None
+        self._ending.set()
+        self._begun.set()
+        if self._loop is None:
+            return
+        try:
+            async with asyncio.timeout(STOP_LIMIT_S):
+                await self._ended.wait()
+        except TimeoutError:
+            _log.warning("a driver did not answer within %g s; its thread is left behind", STOP_LIMIT_S)
+
+    def _run(self, found: asyncio.Future[Hardware]) -> None:
+        try:
+            gpus = self._find_gpus()
+            try:
+                has = hardware.read(gpus.names)
+                self._on_loop(partial(self._find, found, has))
+                self._begun.wait()
+                self._sample(self._make_sampler(gpus))
+            finally:
+                gpus.close()
+        except Exception as error:
+            _log.exception("telemetry ended")
+            self._on_loop(partial(self._fail, found, error))
+        finally:
+            self._on_loop(self._ended.set)
+
+    def _sample(self, sampler: Sampler) -> None:
+        failed = False
+        while not self._ending.wait(self._period_s):
+            try:
+                self._on_loop(partial(self._read, sampler.sample()))
+            except Exception as error:
+                # The next second may well be better; said once, not once a second.
+                if not failed:
+                    _log.exception("no reading")
+                    self._on_loop(partial(self._fail, None, error))
+                failed = True
+
+    def _find(self, found: asyncio.Future[Hardware], has: Hardware) -> None:
+        if not found.done():
+            found.set_result(has)
+
+    def _read(self, reading: Reading) -> None:
+        if self._on_reading is not None:
+            self._on_reading(reading)
+
+    def _fail(self, found: asyncio.Future[Hardware] | None, error: Exception) -> None:
+        if found is not None and not found.done():
+            found.set_exception(error)
+        elif self._on_failure is not None:
+            self._on_failure(error)
+
+    def _on_loop(self, call: Callable[[], object]) -> None:
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            self._ending.set()  # the loop is closed: nobody listens any more

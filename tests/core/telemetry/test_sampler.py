@@ -1,0 +1,70 @@
+"""One reading: what is used, what goes over real network cards, how warm it is."""
+
+from pathlib import Path
+
+from core.telemetry.gpus import Gpus
+from core.telemetry.sampler import Sampler
+from tests.core.telemetry.fake_system import FakeSystem
+
+
+def test_a_reading_has_everything(tmp_path: Path) -> None:
+    system = FakeSystem()
+    system.sensors = {"acpitz": [30.0], "coretemp": [48.0, 51.0]}
+
+    reading = system.sampler(tmp_path).sample()
+
+    assert (reading.at_s, reading.cpu_pct) == (1_800_000_000.0, 12.5)
+    assert (reading.memory_used_bytes, reading.memory_total_bytes) == (4 << 30, 16 << 30)
+    assert reading.temperature_c == 51.0
+    assert reading.no_gpu == "CPU only: a test."
+
+
+def test_rates_are_bytes_a_second_since_the_reading_before(tmp_path: Path) -> None:
+    system = FakeSystem()
+    sampler = system.sampler(tmp_path)
+    system.seconds += 2.0
+    system.bytes["wlan0"] = (4000, 10_000)
+    system.bytes["lo"] = (999_999, 999_999)
+
+    reading = sampler.sample()
+
+    assert (reading.sent_bytes_s, reading.received_bytes_s) == (2000.0, 5000.0)
+
+
+def test_bridges_and_tunnels_do_not_count_beside_a_real_card(tmp_path: Path) -> None:
+    (tmp_path / "wlan0" / "device").mkdir(parents=True)
+    (tmp_path / "docker0").mkdir()
+    system = FakeSystem()
+    system.bytes["docker0"] = (0, 0)
+    sampler = system.sampler(tmp_path)
+    system.seconds += 1.0
+    system.bytes.update(wlan0=(100, 200), docker0=(100, 200))
+
+    assert sampler.sample().sent_bytes_s == 100.0
+
+
+def test_a_card_that_counts_anew_gives_no_negative_rate(tmp_path: Path) -> None:
+    system = FakeSystem()
+    system.bytes["wlan0"] = (5000, 5000)
+    sampler = system.sampler(tmp_path)
+    system.seconds += 1.0
+    system.bytes["wlan0"] = (10, 10)
+    system.bytes["eth0"] = (7_000_000, 7_000_000)
+
+    reading = sampler.sample()
+
+    assert (reading.sent_bytes_s, reading.received_bytes_s) == (0.0, 0.0)
+
+
+def test_no_sensors_no_temperature(tmp_path: Path) -> None:
+    system = FakeSystem()
+    for sensors in (None, {}, {"nvme": [40.0]}, {"coretemp": [0.0]}):
+        system.sensors = sensors
+        assert system.sampler(tmp_path).sample().temperature_c is None
+
+
+def test_this_machine_is_read() -> None:
+    reading = Sampler(Gpus([], "")).sample()
+
+    assert 0 < reading.memory_used_bytes < reading.memory_total_bytes
+    assert reading.sent_bytes_s >= 0.0

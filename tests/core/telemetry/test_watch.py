@@ -1,0 +1,98 @@
+"""Readings come once a period, from a thread that may hang without holding anybody."""
+
+import asyncio
+import threading
+
+import pytest
+
+from core.telemetry import watch
+from core.telemetry.gpus import Gpus
+from core.telemetry.reading import Reading
+from core.telemetry.sampler import Sampler
+from core.telemetry.watch import Watch
+
+
+class CountedGpus(Gpus):
+    def __init__(self) -> None:
+        super().__init__([], "CPU only: a test.")
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class BrokenSampler(Sampler):
+    tried = 0
+    thrice = threading.Event()
+
+    def sample(self) -> Reading:
+        self.tried += 1
+        if self.tried == 3:
+            self.thrice.set()
+        raise RuntimeError("the sensor broke")
+
+
+async def test_readings_come_until_it_is_stopped() -> None:
+    gpus = CountedGpus()
+    telemetry = Watch(find_gpus=lambda: gpus, period_s=0.001)
+    readings: asyncio.Queue[Reading] = asyncio.Queue()
+
+    has = await telemetry.start()
+    telemetry.begin(readings.put_nowait)
+    for _ in range(3):
+        reading = await asyncio.wait_for(readings.get(), 30)
+        assert reading.no_gpu == "CPU only: a test."
+    await telemetry.stop()
+    count = readings.qsize()
+    await asyncio.sleep(0)
+
+    assert has.cores >= 1
+    assert readings.qsize() == count
+    assert gpus.closed.is_set()
+
+
+async def test_a_broken_sensor_is_told_once() -> None:
+    telemetry = Watch(find_gpus=CountedGpus, make_sampler=BrokenSampler, period_s=0.001)
+    failures: list[Exception] = []
+
+    await telemetry.start()
+    telemetry.begin(lambda reading: None, failures.append)
+    assert await asyncio.to_thread(BrokenSampler.thrice.wait, 30)
+    await telemetry.stop()
+
+    assert [str(error) for error in failures] == ["the sensor broke"]
+
+
+async def test_a_driver_that_hangs_costs_its_gpus_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "FIRST_LIMIT_S", 0.01)
+    monkeypatch.setattr(watch, "STOP_LIMIT_S", 0.01)
+    hang = threading.Event()
+    gpus = CountedGpus()
+
+    def find() -> Gpus:
+        hang.wait(60)
+        return gpus
+
+    telemetry = Watch(find_gpus=find, period_s=0.001)
+    has = await telemetry.start()
+    await telemetry.stop()
+
+    assert has.gpus == () and has.cpu
+    assert not gpus.closed.is_set()
+    hang.set()
+    assert await asyncio.to_thread(gpus.closed.wait, 30)
+
+
+async def test_a_driver_that_fails_is_an_error_for_the_starter() -> None:
+    def find() -> Gpus:
+        raise RuntimeError("out of its mind")
+
+    telemetry = Watch(find_gpus=find)
+
+    with pytest.raises(RuntimeError, match="out of its mind"):
+        await telemetry.start()
+    await telemetry.stop()
+
+
+async def test_stop_without_start_is_nothing() -> None:
+    await Watch().stop()
