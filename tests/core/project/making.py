@@ -1,0 +1,30 @@
+"""Small real projects for the tests of this folder."""
+
+import hashlib
+from pathlib import Path
+
+from core.project.manifest import Manifest, ProjectFile, manifest_of
+
+
+def write(folder: Path, files: dict[str, bytes | str]) -> Path:
+    for path, data in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data.encode() if isinstance(data, str) else data)
+    return folder
+
+
+def manifest_for(files: dict[str, bytes], script: str = "train.py") -> Manifest:
+    return manifest_of(
+        script,
+        [
+            ProjectFile(path=path, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+            for path, data in files.items()
+        ],
+    )
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }

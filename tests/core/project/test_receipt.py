@@ -1,0 +1,189 @@
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import TandemError
+from core.project import copying
+from core.project.manifest import ProjectFile, manifest_of
+from core.project.receipt import PIECE_BYTES, Piece, Receipt
+from core.project.send import pieces
+from tests.core.project.making import content, manifest_for, write
+
+FILES = {"train.py": b"print(1)", "data/a.bin": bytes(range(256)) * 3000, "data/empty": b"", "z/y/x": b"z"}
+MANIFEST = manifest_for(FILES)
+A_BIN, TRAIN = 0, 2
+
+
+@pytest.fixture
+def receipt(tmp_path: Path) -> Receipt:
+    return Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+
+
+def refusal(receipt: Receipt, **piece: object) -> str:
+    with pytest.raises(TandemError) as caught:
+        receipt.take(Piece(**piece))  # type: ignore[arg-type]
+    assert caught.value.code == "transfer-broken"
+    return caught.value.what
+
+
+def test_a_project_comes_whole(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    assert receipt.missing_bytes == MANIFEST.total_bytes
+    for piece in pieces(source, MANIFEST, receipt.wanted):
+        receipt.take(piece)
+    assert receipt.wanted == ()
+    assert receipt.received_bytes == MANIFEST.total_bytes
+    assert not (tmp_path / "place").exists()
+    assert content(receipt.finish()) == FILES
+    assert not (tmp_path / "parts").exists()
+
+
+def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    sent = list(pieces(source, MANIFEST, receipt.wanted))
+    for piece in sent[:2]:
+        receipt.take(piece)
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert again.wanted[0].offset == 2 * PIECE_BYTES
+    rest = list(pieces(source, MANIFEST, again.wanted))
+    assert len(rest) == len(sent) - 2
+    for piece in rest:
+        again.take(piece)
+    assert content(again.finish()) == FILES
+
+
+def test_a_damaged_part_is_not_taken_for_whole_after_a_restart(tmp_path: Path, receipt: Receipt) -> None:
+    receipt.take(Piece(file=TRAIN, offset=0, data=FILES["train.py"]))
+    (tmp_path / "parts" / f"{TRAIN}.part").write_bytes(b"evil(1) ")
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert TRAIN in [want.file for want in again.wanted]
+
+
+def test_a_part_that_grew_too_long_begins_afresh(tmp_path: Path, receipt: Receipt) -> None:
+    (tmp_path / "parts" / f"{TRAIN}.part").write_bytes(b"x" * 100)
+    again = Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert next(want.offset for want in again.wanted if want.file == TRAIN) == 0
+
+
+def test_wrong_content_is_refused_and_can_be_sent_again(receipt: Receipt) -> None:
+    assert "another content" in refusal(receipt, file=TRAIN, offset=0, data=b"print(2)")
+    assert TRAIN in [want.file for want in receipt.wanted]
+    receipt.take(Piece(file=TRAIN, offset=0, data=b"print(1)"))
+    assert TRAIN not in [want.file for want in receipt.wanted]
+
+
+def test_a_file_can_be_begun_afresh(receipt: Receipt) -> None:
+    receipt.take(Piece(file=TRAIN, offset=0, data=b"what"))
+    receipt.take(Piece(file=TRAIN, offset=0, data=b"print"))
+    receipt.take(Piece(file=TRAIN, offset=5, data=b"(1)"))
+    assert TRAIN not in [want.file for want in receipt.wanted]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"file": -1, "offset": 0, "data": b"x"},
+        {"file": 99, "offset": 0, "data": b"x"},
+        {"file": 1, "offset": 0, "data": b"x"},
+        {"file": TRAIN, "offset": 1, "data": b"x"},
+        {"file": TRAIN, "offset": -1, "data": b"x"},
+        {"file": TRAIN, "offset": 0, "data": b""},
+        {"file": TRAIN, "offset": 0, "data": b"print(1)x"},
+        {"file": A_BIN, "offset": 0, "data": b"x" * (PIECE_BYTES + 1)},
+    ],
+)
+def test_pieces_that_do_not_fit_are_refused_and_nothing_is_written(
+    tmp_path: Path, receipt: Receipt, piece: dict[str, object]
+) -> None:
+    before = content(tmp_path)
+    assert refusal(receipt, **piece)
+    assert content(tmp_path) == before
+
+
+def test_nothing_is_put_in_place_before_all_is_there(tmp_path: Path, receipt: Receipt) -> None:
+    with pytest.raises(TandemError, match="3 of the project's 4 files"):
+        receipt.finish()
+    assert not (tmp_path / "place").exists()
+
+
+def test_an_empty_file_with_a_false_hash_is_refused(tmp_path: Path) -> None:
+    false = manifest_of("train.py", [ProjectFile(path="train.py", size=0, sha256="0" * 64)])
+    with pytest.raises(TandemError, match="no empty file"):
+        Receipt(false, tmp_path / "parts", tmp_path / "place")
+
+
+def test_a_link_in_the_place_of_a_part_is_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / f"{TRAIN}.part").symlink_to(victim)
+    with pytest.raises(TandemError, match="not a file that Tandem made"):
+        Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+    assert victim.read_text() == "mine"
+
+
+def test_known_content_is_taken_from_this_disk_only_if_it_is_right(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "old", {"right": FILES["data/a.bin"], "wrong": b"x" * len(FILES["data/a.bin"])})
+    assert not receipt.adopt(A_BIN, source / "wrong")
+    assert not receipt.adopt(A_BIN, source / "missing")
+    assert A_BIN in [want.file for want in receipt.wanted]
+    assert receipt.adopt(A_BIN, source / "right")
+    assert A_BIN not in [want.file for want in receipt.wanted]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_plainly(receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipt, "_part", lambda number: Path("/dev/full"))
+    with pytest.raises(TandemError, match="is full") as caught:
+        receipt.take(Piece(file=TRAIN, offset=0, data=b"print"))
+    assert caught.value.code == "disk-full"
+    assert "Free some space" in caught.value.fix
+
+
+def test_a_project_that_does_not_fit_is_refused_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Usage:
+        free = MANIFEST.total_bytes + copying.SPARE_BYTES - 1
+
+    monkeypatch.setattr(copying.shutil, "disk_usage", lambda folder: Usage)
+    with pytest.raises(TandemError, match=r"0\.8 MB are needed"):
+        Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 9), st.binary(max_size=9)), max_size=12), st.data()
+)
+def test_whatever_comes_only_the_right_bytes_are_put_in_place(
+    tmp_path_factory: pytest.TempPathFactory, noise: list[tuple[int, int, bytes]], data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("receipt")
+    files = {"train.py": b"abcdefg", "b": b"", "c/d": b"xy"}
+    manifest = manifest_for(files)
+    receipt = Receipt(manifest, folder / "parts", folder / "place")
+    for number, offset, piece in noise:
+        try:
+            receipt.take(Piece(file=number, offset=offset, data=piece))
+        except TandemError as error:
+            assert error.code == "transfer-broken"
+    for want in receipt.wanted:
+        file = manifest.files[want.file]
+        cut = data.draw(st.integers(0, file.size - 1))
+        whole = files[file.path]
+        for offset, part in ((0, whole[:cut]), (cut, whole[cut:])):
+            if part:
+                receipt.take(Piece(file=want.file, offset=offset, data=part))
+    assert content(receipt.finish()) == files
+    assert [path.name for path in folder.iterdir()] == ["place"]
+
+
+def test_files_may_come_in_any_order(tmp_path: Path, receipt: Receipt) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    wanted = list(receipt.wanted)
+    random.Random(1).shuffle(wanted)
+    for piece in pieces(source, MANIFEST, wanted):
+        receipt.take(piece)
+    assert content(receipt.finish()) == FILES

@@ -1,0 +1,167 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from core.errors import TandemError
+from core.ids import ProjectId
+from core.project.manifest import Manifest
+from core.project.send import pieces
+from core.project.store import UNFINISHED_KEPT, ProjectStore
+from tests.core.project.making import content, manifest_for, write
+
+FILES = {"train.py": b"print(1)", "data/a.csv": b"1,2,3", "data/b.csv": b""}
+MANIFEST = manifest_for(FILES)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ProjectStore:
+    return ProjectStore(tmp_path / "home" / "projects")
+
+
+def put(store: ProjectStore, tmp_path: Path, files: dict[str, bytes]) -> Manifest:
+    manifest = manifest_for(files)
+    source = write(tmp_path / "sources" / manifest.digest, dict(files))
+    receipt = store.receive(manifest)
+    for piece in pieces(source, manifest, receipt.wanted):
+        receipt.take(piece)
+    store.keep(receipt)
+    return manifest
+
+
+def test_a_project_is_kept_under_its_digest(tmp_path: Path, store: ProjectStore) -> None:
+    assert not store.has(MANIFEST.digest)
+    put(store, tmp_path, FILES)
+    assert store.has(MANIFEST.digest)
+    assert store.manifest(MANIFEST.digest) == MANIFEST
+    assert content(tmp_path / "home" / "projects" / MANIFEST.digest) == FILES
+
+
+def test_a_run_works_on_a_copy_of_its_own(tmp_path: Path, store: ProjectStore) -> None:
+    put(store, tmp_path, FILES)
+    work = store.checkout(MANIFEST, tmp_path / "run-1")
+    assert work == tmp_path / "run-1" / "work"
+    assert content(work) == FILES
+    (work / "train.py").write_text("other")
+    (work / "data" / "a.csv").unlink()
+    assert content(store.checkout(MANIFEST, tmp_path / "run-2")) == FILES
+
+
+def test_a_kept_project_is_not_wanted_again(tmp_path: Path, store: ProjectStore) -> None:
+    put(store, tmp_path, FILES)
+    receipt = store.receive(MANIFEST)
+    assert receipt.wanted == ()
+    store.keep(receipt)
+    assert content(store.checkout(MANIFEST, tmp_path / "run")) == FILES
+
+
+def test_of_a_new_version_only_what_changed_is_wanted(tmp_path: Path, store: ProjectStore) -> None:
+    put(store, tmp_path, FILES)
+    newer = {**FILES, "train.py": b"print(2)", "copy.csv": FILES["data/a.csv"]}
+    manifest = manifest_for(newer)
+    receipt = store.receive(manifest)
+    assert [manifest.files[want.file].path for want in receipt.wanted] == ["train.py"]
+    assert content(store.checkout(put(store, tmp_path, newer), tmp_path / "run")) == newer
+
+
+def test_damage_is_found_before_use_and_the_project_is_sent_anew(tmp_path: Path, store: ProjectStore) -> None:
+    put(store, tmp_path, FILES)
+    victim = tmp_path / "home" / "projects" / MANIFEST.digest / "train.py"
+    victim.write_bytes(b"evil(1) ")
+    with pytest.raises(TandemError, match=r"damaged: train\.py") as caught:
+        store.checkout(MANIFEST, tmp_path / "run")
+    assert caught.value.code == "project-damaged"
+    assert not (tmp_path / "run" / "work").exists()
+    assert not store.has(MANIFEST.digest)
+    put(store, tmp_path, FILES)
+    assert content(store.checkout(MANIFEST, tmp_path / "run")) == FILES
+
+
+def test_a_link_put_into_the_store_is_not_followed(tmp_path: Path, store: ProjectStore) -> None:
+    put(store, tmp_path, FILES)
+    (tmp_path / "same").write_bytes(FILES["train.py"])
+    stored = tmp_path / "home" / "projects" / MANIFEST.digest / "train.py"
+    stored.unlink()
+    stored.symlink_to(tmp_path / "same")
+    with pytest.raises(TandemError, match="damaged"):
+        store.checkout(MANIFEST, tmp_path / "run")
+
+
+def test_a_project_that_never_came_is_not_checked_out(tmp_path: Path, store: ProjectStore) -> None:
+    with pytest.raises(TandemError, match="damaged"):
+        store.checkout(MANIFEST, tmp_path / "run")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b'{"script":"train.py","files":[]}', b"\xff", None])
+def test_a_list_that_is_not_its_digests_is_not_believed(
+    tmp_path: Path, store: ProjectStore, damage: bytes | None
+) -> None:
+    put(store, tmp_path, FILES)
+    kept = tmp_path / "home" / "projects" / f"{MANIFEST.digest}.json"
+    kept.write_bytes(kept.read_bytes().replace(b"a.csv", b"c.csv") if damage is None else damage)
+    assert store.manifest(MANIFEST.digest) is None
+    assert not store.has(MANIFEST.digest)
+    put(store, tmp_path, FILES)
+    assert store.has(MANIFEST.digest)
+
+
+@pytest.mark.parametrize(
+    "path", ["../../evil.py", "/tmp/evil.py", "a/../../evil.py", "C:evil.py", "a\\..\\evil.py"]
+)
+def test_a_path_that_escapes_is_refused_and_nothing_is_written(
+    tmp_path: Path, store: ProjectStore, path: str
+) -> None:
+    manifest = manifest_for({path: b"x", "train.py": b"y"})
+    for attempt in (store.receive, lambda manifest: store.checkout(manifest, tmp_path / "run")):
+        with pytest.raises(TandemError, match="refused"):
+            attempt(manifest)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_names_for_one_file_are_refused(store: ProjectStore) -> None:
+    with pytest.raises(TandemError, match="one name"):
+        store.receive(manifest_for({"train.py": b"y", "Train.py": b"x"}))
+
+
+def test_a_run_folder_that_has_a_copy_already_is_left_alone(tmp_path: Path, store: ProjectStore) -> None:
+    put(store, tmp_path, FILES)
+    write(tmp_path / "run" / "work", {"mine": "x"})
+    with pytest.raises(TandemError, match="cannot be written"):
+        store.checkout(MANIFEST, tmp_path / "run")
+    assert content(tmp_path / "run") == {"work/mine": b"x"}
+
+
+def test_the_least_recently_used_go_first_and_those_in_use_stay(tmp_path: Path, store: ProjectStore) -> None:
+    kept = [put(store, tmp_path, {"train.py": bytes([number]) * 100}).digest for number in range(4)]
+    for age, digest in enumerate(reversed(kept)):
+        os.utime(tmp_path / "home" / "projects" / f"{digest}.json", (1000 - age, 1000 - age))
+    store.trim(keep=frozenset([kept[0]]), limit_bytes=200)
+    assert [store.has(digest) for digest in kept] == [True, False, False, True]
+
+
+def test_a_checkout_counts_as_use(tmp_path: Path, store: ProjectStore) -> None:
+    old, new = (put(store, tmp_path, {"train.py": text * 100}) for text in (b"a", b"b"))
+    for manifest in (old, new):
+        os.utime(tmp_path / "home" / "projects" / f"{manifest.digest}.json", (1000, 1000))
+    store.checkout(old, tmp_path / "run")
+    store.trim(limit_bytes=100)
+    assert (store.has(old.digest), store.has(new.digest)) == (True, False)
+
+
+def test_few_unfinished_projects_stay(tmp_path: Path, store: ProjectStore) -> None:
+    for number in range(UNFINISHED_KEPT + 2):
+        digest = store.receive(manifest_for({"train.py": bytes([number])})).manifest.digest
+        os.utime(tmp_path / "home" / "projects" / "incoming" / digest, (number, number))
+    store.trim()
+    assert len(list((tmp_path / "home" / "projects" / "incoming").iterdir())) == UNFINISHED_KEPT
+
+
+def test_forgetting_what_is_not_there_is_no_error(store: ProjectStore) -> None:
+    store.forget(ProjectId("0" * 64))
+
+
+def test_a_home_where_nothing_can_be_written_is_said_plainly(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file where the folder should be")
+    with pytest.raises(TandemError, match="cannot be written") as caught:
+        ProjectStore(tmp_path / "home" / "projects").receive(MANIFEST)
+    assert caught.value.code == "storage-failed"
