@@ -1,0 +1,105 @@
+"""The callbacks of a shared fit: decisions agreed by all, files written by the chief, portions reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from core.trainer.exact import keras_private as private
+
+if TYPE_CHECKING:
+    from core.trainer.exact.engine import Engine
+
+WRITERS = (
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.CSVLogger,
+    keras.callbacks.TensorBoard,
+    keras.callbacks.BackupAndRestore,
+    keras.callbacks.RemoteMonitor,
+)
+"""Callbacks whose point is to write files or to send: they run on the chief alone."""
+
+_BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+_OTHER_HOOKS = ("on_test_batch_begin", "on_test_batch_end", "on_predict_batch_begin", "on_predict_batch_end")
+
+
+def each_batch(callbacks: Any) -> tuple[bool, bool]:
+    """Whether callbacks do something at every batch of training; of testing or predicting.
+
+    If so, steps can't be bundled. The same on every member, whichever callbacks run there.
+    """
+    own = listed(callbacks)
+    others = (hook for callback in own if not _keras_own(callback) for hook in _hooks(callback, _OTHER_HOOKS))
+    return any(_hears_batches(callback) for callback in own), any(others)
+
+
+def listed(callbacks: Any) -> list[Any]:
+    """A user's `callbacks` argument as a list."""
+    if isinstance(callbacks, private.CallbackList):
+        return list(callbacks.callbacks)
+    return list(private.flatten(callbacks)) if callbacks else []
+
+
+def _hears_batches(callback: Any) -> bool:
+    match callback:
+        case keras.callbacks.ProgbarLogger() | keras.callbacks.History():
+            return False
+        case keras.callbacks.TensorBoard():
+            return callback.update_freq != "epoch" or bool(callback.profile_batch) or _own_hooks(callback)
+        case keras.callbacks.ModelCheckpoint() | keras.callbacks.BackupAndRestore():
+            return callback.save_freq != "epoch" or _own_hooks(callback)
+    return any(_hooks(callback, _BATCH_HOOKS))
+
+
+def _hooks(callback: Any, hooks: Iterable[str]) -> Iterator[bool]:
+    return (not private.is_default(getattr(callback, hook)) for hook in hooks)
+
+
+def _keras_own(callback: Any) -> bool:
+    return type(callback).__module__.startswith("keras.") and not isinstance(
+        callback, keras.callbacks.LambdaCallback
+    )
+
+
+def _own_hooks(callback: Any) -> bool:
+    """Whether a user's subclass of one of Keras' callbacks has batch hooks of its own."""
+    classes = [cls for cls in type(callback).__mro__ if not cls.__module__.startswith("keras.")]
+    return any(hook in vars(cls) for cls in classes for hook in _BATCH_HOOKS)
+
+
+class SharedCallbacks(private.CallbackList):
+    """Keras' list of callbacks on one of several members. Runs them on the main thread."""
+
+    def __init__(self, engine: Engine, callbacks: Any, model: Any, **options: Any) -> None:
+        own = listed(callbacks)
+        self._engine = engine
+        self._hears_batches = each_batch(own)[0]
+        if engine.rank != 0:
+            own = [callback for callback in own if not isinstance(callback, WRITERS)]
+            options["add_progbar"] = False
+        super().__init__(own, model=model, **options)
+        self._async_train = self._async_test = self._async_predict = False
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        self.set_params({**(self.params or {}), "steps": self._engine.fit.steps})
+        super().on_train_begin(logs)
+        self._engine.on_train_began(self.model)
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._engine.on_epoch_began(epoch)
+        super().on_epoch_begin(epoch, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        if self._hears_batches:
+            self._agree_to_stop()
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        self._agree_to_stop()
+        self._engine.on_epoch_ended(epoch, private.pythonify_logs(logs))
+
+    def _agree_to_stop(self) -> None:
+        self.model.stop_training = self._engine.collectives.any([bool(self.model.stop_training)])[0]

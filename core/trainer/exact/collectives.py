@@ -1,0 +1,77 @@
+"""Where members meet: sums and gathers over all of them, by the strategy's own all-reduce and all-gather.
+
+Everything here must be called by every member, in the same order. Uses only tf.distribute's public API, so it
+works inside tf.function, loops, conditions and gradients alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.errors import TandemError
+
+
+class Collectives:
+    """Sums and gathers over the members of a MultiWorkerMirroredStrategy with one device each."""
+
+    def __init__(self, strategy: Any, rank: int, members: int) -> None:
+        devices = len(strategy.extended.worker_devices)
+        if devices != 1 or strategy.num_replicas_in_sync != members:
+            raise TandemError(
+                code="replicas",
+                what=f"Each member trains on one device; this one offers {devices}.",
+                fix="Let TensorFlow see one GPU on each member.",
+            )
+        self._strategy = strategy
+        self.rank = rank
+        self.members = members
+        self._eager_sum = tf.function(self._sum, reduce_retracing=True)
+        self._eager_gather = tf.function(self._gather, reduce_retracing=True)
+
+    def sum(self, value: Any) -> Any:
+        """The sum over all members of a dense tensor of equal shape on each. Carries no gradient."""
+        value = tf.stop_gradient(value)
+        return self._eager_sum(value) if tf.executing_eagerly() else self._sum(value)
+
+    def gather(self, value: Any) -> Any:
+        """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
+        value = tf.stop_gradient(value)
+        return self._eager_gather(value) if tf.executing_eagerly() else self._gather(value)
+
+    def gather_bytes(self, data: bytes) -> list[bytes]:
+        """Every member's bytes, in rank order."""
+        lengths = self.gather(tf.constant([len(data)], tf.int64)).numpy()
+        longest = int(lengths.max())
+        if longest == 0:
+            return [b""] * self.members
+        words = -(-longest // 4)
+        padded = np.zeros(words, np.int32)
+        padded.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+        joined = self.gather(tf.constant(padded)).numpy().reshape(self.members, words)
+        return [joined[rank].tobytes()[: int(lengths[rank])] for rank in range(self.members)]
+
+    def from_chief(self, data: bytes) -> bytes:
+        """The chief's bytes, on every member."""
+        return self.gather_bytes(data if self.rank == 0 else b"")[0]
+
+    def any(self, flags: Sequence[bool]) -> list[bool]:
+        """For each flag: whether it is set on any member."""
+        return [bool(x > 0) for x in self.sum(tf.constant([float(flag) for flag in flags])).numpy()]
+
+    def _sum(self, value: Any) -> Any:
+        def in_replica(own: Any) -> Any:
+            # The identity gives the tensor this replica's device, without which the all-reduce has no place.
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(own))
+
+        return self._strategy.run(in_replica, args=(value,))
+
+    def _gather(self, value: Any) -> Any:
+        def in_replica(own: Any) -> Any:
+            return tf.distribute.get_replica_context().all_gather(tf.identity(own), axis=0)
+
+        return self._strategy.run(in_replica, args=(value,))

@@ -1,0 +1,80 @@
+"""The data of an epoch in portions of several steps. Every member reads every global batch.
+
+Each member runs the same pipeline with the same seeds, so all see the same batches in the same order; the
+step then takes the member's rows. Keras' own adapters make the batches, as in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from core.trainer.exact import keras_private as private
+from core.trainer.exact.pace import Pace
+
+
+@dataclass(slots=True)
+class Portion:
+    """Up to `steps` steps from an iterator. `sure`: the data is known to last for all of them."""
+
+    iterator: Any
+    steps: int
+    sure: bool
+    pace: Pace
+    done: int = 0
+
+
+class SharedEpochIterator(private.TFEpochIterator):
+    """Keras' iterator over an epoch, yielding portions whose size the pace decides."""
+
+    opened: Callable[[SharedEpochIterator], None] | None = None
+    """Told of every iterator that Keras opens."""
+
+    _current_iterator: Any
+
+    def __init__(self, distribute_strategy: Any = None, *args: Any, **kwargs: Any) -> None:
+        private.EpochIterator.__init__(self, *args, **kwargs)
+        self._distribute_strategy = distribute_strategy
+        self._distributed_dataset = self.data_adapter.get_tf_dataset()
+        self.pace = Pace()
+        if SharedEpochIterator.opened is not None:
+            SharedEpochIterator.opened(self)
+
+    def _enumerate_iterator(self) -> Iterator[tuple[int, int, Portion]]:
+        """As Keras', but for the portions' sizes and that only steps really done count as seen."""
+        self.data_adapter.on_epoch_begin()
+        once = self.steps_per_execution
+        known = self.steps_per_epoch or self._num_batches
+        if not known:
+            yield from self._until_the_end(iter(self._get_iterator()), once)
+        else:
+            if self._current_iterator is None or self.steps_per_epoch is None:
+                self._current_iterator = iter(self._get_iterator())
+                self._steps_seen = 0
+            step, end = 0, -(-known // once) * once
+            while step < end:
+                if self._num_batches and self._steps_seen >= self._num_batches:
+                    if self.steps_per_epoch:
+                        self._interrupted_warning()
+                    break
+                portion = self._portion(self._current_iterator, end - step)
+                yield step, step + portion.steps - 1, portion
+                step += portion.steps
+                self._steps_seen += portion.done
+            if self._num_batches and self._steps_seen >= self._num_batches:
+                self._current_iterator = iter(self._get_iterator())
+                self._steps_seen = 0
+        self.data_adapter.on_epoch_end()
+
+    def _until_the_end(self, iterator: Any, once: int) -> Iterator[tuple[int, int, Portion]]:
+        self._steps_seen = 0
+        while True:
+            portion = Portion(iterator, self.pace.steps(once), sure=False, pace=self.pace)
+            yield self._steps_seen, self._steps_seen + portion.steps - 1, portion
+            self._steps_seen += portion.done
+
+    def _portion(self, iterator: Any, left: int) -> Portion:
+        steps = min(self.pace.steps(self.steps_per_execution), left)
+        lasts = self._num_batches - self._steps_seen if self._num_batches else 0
+        return Portion(iterator, steps, sure=steps <= lasts, pace=self.pace)

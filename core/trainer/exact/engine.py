@@ -1,0 +1,177 @@
+"""The engine's state in this process: where it is in a fit, what it tells the observer, when it stops."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from core.cluster import shares as cluster_shares
+from core.trainer.exact import keras_private as private
+from core.trainer.exact import model_state
+from core.trainer.exact.collectives import Collectives
+from core.trainer.exact.seam import Cluster, Observer, StopRequested
+
+if TYPE_CHECKING:
+    from core.trainer.exact.data import SharedEpochIterator
+    from core.trainer.exact.loops import Loop
+
+REPORT_EVERY_S = 0.1
+
+
+@dataclass(slots=True)
+class Fit:
+    """One call of fit, evaluate or predict that this member is in."""
+
+    model: Any
+    kind: str
+    each_batch: tuple[bool, bool] = (False, False)
+    """Whether callbacks hear of every batch of training; of testing or predicting."""
+    epochs: int = 1
+    epoch: int = 0
+    batch: int = 0
+    iterator: SharedEpochIterator | None = None
+    equal: set[int] = field(default_factory=set)
+
+    @property
+    def steps(self) -> int | None:
+        return None if self.iterator is None else self.iterator.num_batches
+
+    @property
+    def global_batch(self) -> int | None:
+        size = getattr(self.iterator.data_adapter, "batch_size", None) if self.iterator else None
+        return None if size is None else int(size)
+
+
+class Engine:
+    """What the patched Keras asks and tells. Main thread only."""
+
+    def __init__(self, cluster: Cluster, observer: Observer) -> None:
+        self.collectives = Collectives(cluster.strategy, cluster.rank, cluster.members)
+        self.rank = cluster.rank
+        self.members = cluster.members
+        self.trained: list[Any] = []
+        """Models that a fit or train_on_batch was shared for, in order."""
+        self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.stopping = False
+        self._observer = observer
+        self._fits: list[Fit] = []
+        self._said: set[str] = set()
+        self._equal_outside: set[int] = set()
+        self._step = 0
+        self._reported_s = 0.0
+        self.set_shares(cluster.shares)
+
+    def set_shares(self, shares: tuple[int, ...]) -> None:
+        cluster_shares.check(shares)
+        if len(shares) != self.members:
+            raise ValueError(f"{len(shares)} shares for {self.members} members")
+        self.share_numbers = shares
+        self.shares = tf.constant(shares, tf.int64)
+
+    # --- where we are
+
+    @property
+    def fit(self) -> Fit:
+        """The innermost call that this member is in."""
+        return self._fits[-1]
+
+    @contextmanager
+    def inside(self, model: Any, kind: str, each_batch: tuple[bool, bool], epochs: int = 1) -> Iterator[Fit]:
+        """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
+        fit = Fit(model, kind, each_batch, epochs)
+        self._fits.append(fit)
+        try:
+            yield fit
+        finally:
+            self._fits.pop()
+        if kind == "fit":
+            self._observer.on_fit_ended()
+        if self.stopping and not self._fits:
+            raise StopRequested
+
+    def opened(self, iterator: SharedEpochIterator) -> None:
+        """Keras opened the data of a fit, or of the validation in one."""
+        if self._fits:
+            trains = self.fit.kind == "fit" and self.fit.iterator is None
+            iterator.pace.each_batch = self.fit.each_batch[0 if trains else 1]
+            if self.fit.iterator is None:
+                self.fit.iterator = iterator
+
+    def equalise(self, model: Any) -> None:
+        """Once a call, when every variable exists: members start from the chief's state."""
+        equal = self.fit.equal if self._fits else self._equal_outside
+        if id(model) in equal or len(self._fits) > 1:
+            return
+        equal.add(id(model))
+        model_state.equalise(model, self.collectives)
+
+    # --- what happens
+
+    def on_train_began(self, model: Any) -> None:
+        """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
+        epoch = self.collectives.from_chief(repr(model._initial_epoch).encode()).decode()
+        model._initial_epoch = None if epoch == "None" else int(epoch)
+        fit = self.fit
+        self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
+
+    def on_epoch_began(self, epoch: int) -> None:
+        self.fit.epoch, self.fit.batch = epoch, 0
+
+    def on_epoch_ended(self, epoch: int, logs: dict[str, float]) -> None:
+        self._observer.on_epoch_ended(epoch, _numbers(logs))
+
+    def on_evaluated(self, logs: Any) -> None:
+        if isinstance(logs, dict):
+            self._observer.on_evaluated(_numbers(logs))
+
+    def on_portion(self, loop: Loop, logs: Any, rows: int, done: int, stop: bool) -> None:
+        """Members met after `done` steps. `stop`: one of them was asked to stop."""
+        if stop:
+            self.stopping = True
+            loop.model.stop_training = loop.model.stop_evaluating = True
+        if not loop.is_training:
+            return
+        if not any(model is loop.model for model in self.trained):
+            self.trained.append(loop.model)
+        self._step += done
+        if self._fits:
+            self.fit.batch += done
+        now = time.perf_counter()
+        if self._step == done or now - self._reported_s >= REPORT_EVERY_S:
+            self._reported_s = now
+            fit = self._fits[-1] if self._fits else Fit(loop.model, "batch")
+            self._observer.on_step(
+                self._step,
+                fit.epoch,
+                fit.batch,
+                fit.steps,
+                rows,
+                _numbers(private.pythonify_logs(logs)),
+                loop.step_s,
+                None,
+            )
+
+    def asked_to_stop(self) -> bool:
+        return self._observer.should_stop()
+
+    def say_once(self, words: str) -> None:
+        if words not in self._said:
+            self._said.add(words)
+            self._observer.on_said(words)
+
+
+def _numbers(logs: Any) -> dict[str, float]:
+    """The logs that are numbers."""
+    numbers = {}
+    for name, value in (logs or {}).items():
+        try:
+            numbers[name] = float(value)
+        except (TypeError, ValueError):
+            continue
+    return numbers

@@ -1,0 +1,79 @@
+"""Gradients of the global batch: weighted, packed, summed over the members before the optimizer sees them.
+
+Before it sees them, so that clipping, accumulation and the finite check of loss scaling work on what one
+process would have.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from core.trainer.exact import step as steps
+from core.trainer.exact.step import Step
+
+
+def apply(original: Callable[..., Any], optimizer: Any, grads: Any, variables: Any = None) -> Any:
+    """An optimizer's apply, given the gradients of the global batch."""
+    step = steps.current()
+    if step is None or step.applying:
+        return original(optimizer, grads, variables)
+    step.applying = True
+    try:
+        return original(optimizer, reduce(step, list(grads), clips(optimizer)), variables)
+    finally:
+        step.applying = False
+
+
+def clips(optimizer: Any) -> bool:
+    """Whether an optimizer clips by norm, where Keras treats sparse gradients row by row."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    return bool(getattr(inner, "clipnorm", None) or getattr(inner, "global_clipnorm", None))
+
+
+def reduce(step: Step, grads: Sequence[Any], keep_sparse: bool) -> list[Any]:
+    """Sums gradients over the members, dense ones in one all-reduce per dtype. None stays None."""
+    reduced: list[Any] = list(grads)
+    packs: dict[Any, list[int]] = defaultdict(list)
+    for place, grad in enumerate(grads):
+        if grad is None:
+            continue
+        if isinstance(grad, tf.IndexedSlices):
+            if keep_sparse or _is_large(grad):
+                reduced[place] = _gathered(step, grad)
+                continue
+            reduced[place] = tf.convert_to_tensor(grad)
+        packs[reduced[place].dtype].append(place)
+    for places in packs.values():
+        for place, total in zip(places, _summed(step, [reduced[p] for p in places]), strict=True):
+            reduced[place] = total
+    return reduced
+
+
+def _summed(step: Step, tensors: list[Any]) -> list[Any]:
+    flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
+    # multiply_no_nan: a member without rows adds nothing, whatever its placeholder row gave.
+    weighted = tf.math.multiply_no_nan(flat, tf.cast(step.weight, flat.dtype))
+    parts = tf.split(step.collectives.sum(weighted), [_size(tensor) for tensor in tensors])
+    return [tf.reshape(part, tf.shape(tensor)) for part, tensor in zip(parts, tensors, strict=True)]
+
+
+def _size(tensor: Any) -> Any:
+    return tensor.shape.num_elements() if tensor.shape.is_fully_defined() else tf.size(tensor)
+
+
+def _is_large(grad: Any) -> bool:
+    """Whether the table is so large that sending the touched rows beats sending all of it."""
+    shape = tf.get_static_value(grad.dense_shape)
+    return shape is not None and int(shape[0]) * int(shape[-1]) > 1_000_000
+
+
+def _gathered(step: Step, grad: Any) -> Any:
+    """All members' slices in rank order, which is the order of the rows in the global batch."""
+    values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
+    return tf.IndexedSlices(
+        step.collectives.gather(values), step.collectives.gather(grad.indices), dense_shape=grad.dense_shape
+    )

@@ -1,0 +1,211 @@
+"""Runs steps of one model: several in one call into TensorFlow, then one meeting of the members."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from core.trainer.exact import local_state
+from core.trainer.exact import step as steps
+from core.trainer.exact.data import Portion
+from core.trainer.exact.local_state import LocalState
+from core.trainer.exact.step import Step
+
+if TYPE_CHECKING:
+    from core.trainer.exact.engine import Engine
+
+
+class Loop:
+    """A model's train_function or test_function: takes a Portion, or Keras' generator of one batch."""
+
+    def __init__(
+        self, model: Any, step_function: Callable[[Any], Any], engine: Engine, *, is_training: bool
+    ) -> None:
+        self.model = model
+        self.is_training = is_training
+        self.step_s = 0.0
+        """Mean time of a step in the newest call; 0 where it was not measured, as when it traced."""
+        self._step_function = step_function
+        self._engine = engine
+        self._state: LocalState | None = None
+        self._step: Callable[..., Any] = self._one_step
+        self._calls: dict[str, Callable[..., Any]] = {}
+        if model.jit_compile:
+            engine.say_once(
+                "jit_compile is left out: the members meet inside a step, and XLA does not compile that."
+            )
+
+    def __call__(self, source: Portion | Iterator[Any]) -> dict[str, Any]:
+        if isinstance(source, Portion):
+            return self._run(source)
+        return self._run_batch(next(source))
+
+    def _run(self, portion: Portion) -> dict[str, Any]:
+        first = self._state is None
+        if first:
+            self._build(portion.iterator.element_spec)
+        self._engine.equalise(self.model)
+        began = time.perf_counter()
+        if self.model.run_eagerly:
+            outputs = self._eagerly(portion)
+        else:
+            call = self._calls["sure" if portion.sure else "unsure"]
+            try:
+                outputs = call(
+                    portion.iterator, tf.constant(portion.steps), self._engine.shares, self._words()
+                )
+            except tf.errors.OutOfRangeError:
+                raise StopIteration from None
+        logs, rows, done, stops, seconds = outputs
+        portion.done = int(done)
+        portion.pace.measured(float(seconds) / self._engine.members)
+        self.step_s = 0.0 if first else (time.perf_counter() - began) / portion.done
+        self._engine.on_portion(self, logs, int(rows), portion.done, bool(stops > 0))
+        return logs
+
+    def _run_batch(self, data: Any) -> dict[str, Any]:
+        data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
+        if self._state is None:
+            self._build(tf.nest.map_structure(_spec, data))
+        self._engine.equalise(self.model)
+        call = self._on_batch if self.model.run_eagerly else self._calls["batch"]
+        logs, rows, _, stops, _ = call(data, self._engine.shares, self._words())
+        self._engine.on_portion(self, logs, int(rows), 1, bool(stops > 0))
+        return logs
+
+    def _words(self) -> Any:
+        """What this member tells the others at the next meeting: asked to stop, its newest step's time."""
+        return tf.constant([float(self._engine.asked_to_stop()), self.step_s], tf.float64)
+
+    # --- tracing
+
+    def _build(self, data_spec: Any) -> None:
+        """Traces the step once to have every variable made and to learn which it writes, then for use."""
+        model, collectives = self.model, self._engine.collectives
+        statistics = None
+        if not model.run_eagerly:
+            shares_spec = tf.TensorSpec([self._engine.members], tf.int64)
+            trial = tf.function(self._one_step, autograph=False)
+            graph = trial.get_concrete_function(_free_rows(data_spec), shares_spec).graph
+            statistics = local_state.written(graph, local_state.statistic_variables(model))
+        if statistics is None:
+            statistics = local_state.statistic_variables(model)
+        self._state = LocalState(local_state.metric_variables(model), statistics, collectives)
+        if not model.run_eagerly:
+            self._step = tf.function(self._one_step, autograph=False, reduce_retracing=True)
+        self._calls = {
+            "sure": tf.function(self._sure, autograph=False, reduce_retracing=True),
+            "unsure": tf.function(self._unsure, autograph=False, reduce_retracing=True),
+            "batch": tf.function(self._on_batch, autograph=False, reduce_retracing=True),
+        }
+
+    def _one_step(self, data: Any, shares: Any) -> tuple[Any, Any, Any]:
+        """One step on a global batch: (logs of the own rows, own weight, global rows)."""
+        data = tf.nest.map_structure(steps.without_optional, data)
+        rows = steps.rows_of(data)
+        begin, end = steps.bounds(rows, shares, self._engine.rank)
+        present = end > begin
+        weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
+        # A member without rows computes on the batch's first row, and all of it counts for nothing.
+        own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
+        before = self._state.snapshot() if self._state is not None else None
+        with steps.active(Step(self._engine.collectives, weight, present, rows)):
+            logs = self._step_function(own)
+        if self._state is not None and before is not None:
+            self._state.restore_unless(present, before)
+        return logs, weight, rows
+
+    # --- several steps
+
+    def _sure(self, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+        def body(done: Any, *_: Any) -> Any:
+            return done + 1, *_flat(self._step(iterator.get_next(), shares))
+
+        before = self._snapshot()
+        first = self._step(iterator.get_next(), shares)
+        done, *last = self._loop(lambda done, *_: done < limit, body, [tf.constant(1), *_flat(first)])
+        return self._meet(before, tf.nest.pack_sequence_as(first, last), done, shares, words)
+
+    def _unsure(self, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+        """As `_sure`, for data that may end: stops before the first step that has none."""
+
+        def body(done: Any, _: Any, *last: Any) -> Any:
+            batch = iterator.get_next_as_optional()
+            there = batch.has_value()
+            outputs = tf.cond(there, lambda: _flat(self._step(batch.get_value(), shares)), lambda: list(last))
+            return done + tf.cast(there, tf.int32), there, *outputs
+
+        before = self._snapshot()
+        first = self._step(iterator.get_next(), shares)
+        start = [tf.constant(1), tf.constant(True), *_flat(first)]
+        done, _, *last = self._loop(lambda done, more, *_: more & (done < limit), body, start)
+        return self._meet(before, tf.nest.pack_sequence_as(first, last), done, shares, words)
+
+    def _loop(self, condition: Callable[..., Any], body: Callable[..., Any], start: list[Any]) -> Any:
+        shapes = [value.shape for value in start]
+        return tf.while_loop(condition, body, start, shape_invariants=shapes, parallel_iterations=1)
+
+    def _eagerly(self, portion: Portion) -> Any:
+        before, last, done = self._snapshot(), None, 0
+        for _ in range(portion.steps):
+            try:
+                data = next(portion.iterator)
+            except StopIteration:
+                break
+            last, done = self._step(data, self._engine.shares), done + 1
+        if last is None:
+            raise StopIteration
+        return self._meet(before, last, done, self._engine.shares, self._words())
+
+    def _on_batch(self, data: Any, shares: Any, words: Any) -> Any:
+        before = self._snapshot()
+        return self._meet(before, self._step(data, shares), tf.constant(1), shares, words)
+
+    def _snapshot(self) -> list[Any]:
+        assert self._state is not None
+        return self._state.snapshot()
+
+    # --- meeting
+
+    def _meet(self, before: list[Any], last: Any, done: Any, shares: Any, words: Any) -> Any:
+        """Metrics and statistics of all members, and the logs they give; what members told each other."""
+        assert self._state is not None
+        logs, weight, rows = last
+        share = tf.cast(shares[self._engine.rank] / tf.reduce_sum(shares), tf.float64)
+        scalars = {
+            name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), weight)
+            for name, value in (logs.items() if isinstance(logs, dict) else ())
+            if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
+        }
+        stops, seconds, *sums = self._state.meet(before, share, [words[0], words[1], *scalars.values()])
+        averages = dict(zip(scalars, sums, strict=True))
+        results = self._metric_results()
+        if isinstance(logs, dict):
+            # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
+            logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
+        return logs, rows, done, stops, seconds
+
+    def _metric_results(self) -> dict[str, Any]:
+        return {name: tf.convert_to_tensor(value) for name, value in self.model.get_metrics_result().items()}
+
+
+def _flat(outputs: Any) -> list[Any]:
+    return [tf.convert_to_tensor(value) for value in tf.nest.flatten(outputs)]
+
+
+def _spec(leaf: Any) -> Any:
+    return None if leaf is None else tf.TensorSpec(leaf.shape, leaf.dtype)
+
+
+def _free_rows(spec: Any) -> Any:
+    """Specs with any number of rows."""
+
+    def free(leaf: Any) -> Any:
+        if isinstance(leaf, tf.TensorSpec) and leaf.shape.rank:
+            return tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype)
+        return leaf
+
+    return tf.nest.map_structure(free, spec)

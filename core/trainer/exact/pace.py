@@ -1,0 +1,25 @@
+"""How many steps one call into TensorFlow does: as many as fit in the reporting interval."""
+
+from __future__ import annotations
+
+_LIMIT = 10_000
+
+
+class Pace:
+    """Grows portions towards `target_s`. Every member must feed it the same numbers."""
+
+    def __init__(self, target_s: float = 0.1) -> None:
+        self._target_s = target_s
+        self._steps = 1
+        self.each_batch = False
+        """The user's callbacks want to hear of every batch: portions stay as Keras has them."""
+
+    def steps(self, once: int) -> int:
+        """Steps of the next portion, a multiple of Keras' steps_per_execution."""
+        return once if self.each_batch else -(-self._steps // once) * once
+
+    def measured(self, step_s: float) -> None:
+        """A step took `step_s` on average over the members. The first ones trace and count for little."""
+        if step_s > 0:
+            wanted = int(self._target_s / step_s)
+            self._steps = max(1, min(wanted, 4 * self._steps, _LIMIT))

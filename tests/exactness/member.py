@@ -1,0 +1,102 @@
+"""One process of the matrix: plain Keras, or a member of a cluster. Runs many scenarios, leaves .npz files.
+
+Called as: python -m tests.exactness.member ORDER, with ORDER a JSON object (see processes.py). Ends when its
+stdin closes, so that it never outlives the test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+SEED = 11
+
+
+def end_with_parent() -> None:
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        os._exit(3)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+class Quiet:
+    """An observer that counts what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        def hear(*args: Any) -> None:
+            self.heard[name] = self.heard.get(name, 0) + 1
+
+        return hear
+
+    def should_stop(self) -> bool:
+        return False
+
+
+def join(order: dict[str, Any]) -> Any:
+    """Becomes a member: the strategy first, as nothing of TensorFlow may run before it."""
+    import tensorflow as tf
+
+    from core.trainer.exact.seam import Cluster, install
+
+    workers = [f"127.0.0.1:{port}" for port in order["ports"]]
+    os.environ["TF_CONFIG"] = json.dumps(
+        {"cluster": {"worker": workers}, "task": {"type": "worker", "index": order["rank"]}}
+    )
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=tf.distribute.experimental.CommunicationImplementation.RING
+    )
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    return install(Cluster(strategy, order["rank"], tuple(order["shares"]), SEED), Quiet())
+
+
+def main() -> None:
+    end_with_parent()
+    order = json.loads(sys.argv[1])
+    out = Path(order["out"])
+    installation = join(order) if order["shares"] else None
+    import keras
+    import numpy as np
+
+    from tests.exactness.scenarios.catalogue import SCENARIOS
+
+    times: dict[str, float] = {}
+    for name in order["names"]:
+        print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
+        folder = out / f"work-{name}"
+        folder.mkdir()
+        os.chdir(folder)
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(SEED)
+        began = time.perf_counter()
+        try:
+            outcome = SCENARIOS[name].run(folder)
+            arrays = {f"value/{key}": np.asarray(value) for key, value in outcome.values.items()}
+            for number, model in enumerate(outcome.models):
+                for place, weight in enumerate(model.weights):
+                    arrays[f"weight/{number}/{place}/{weight.path}"] = np.asarray(weight)
+                optimizer = getattr(model, "optimizer", None)
+                for place, variable in enumerate(optimizer.variables if optimizer else ()):
+                    arrays[f"state/{number}/{place}"] = np.asarray(variable)
+            np.savez(out / f"{name}.part.npz", **arrays)
+            (out / f"{name}.part.npz").rename(out / f"{name}.npz")
+        except Exception:
+            (out / f"{name}.error").write_text(traceback.format_exc())
+        times[name] = time.perf_counter() - began
+        (out / "times.json").write_text(json.dumps(times))
+    digest = installation.weights_sha256() if installation else ""
+    (out / "done").write_text(digest)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Starts the matrix's processes and waits for them; says what a child said when one dies or hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports in 20000-32000 that nobody listens on just now; below the range the system hands out itself."""
+    found: list[int] = []
+    with ExitStack() as stack:
+        while len(found) < count:
+            port = random.randint(20000, 32000)
+            listener = stack.enter_context(socket.socket())
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(port)
+    return found
+
+
+def run(shares: tuple[int, ...], names: Sequence[str], out: Path, limit_s: float) -> list[Path]:
+    """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
+
+    Raises AssertionError with the children's last words if one dies or the limit runs out.
+    """
+    members = max(1, len(shares))
+    ports = free_ports(members) if shares else []
+    folders = [out / f"rank{rank}" for rank in range(members)]
+    children: list[subprocess.Popen[bytes]] = []
+    logs: list[IO[bytes]] = []
+    try:
+        for rank, folder in enumerate(folders):
+            folder.mkdir(parents=True)
+            order = {
+                "rank": rank,
+                "ports": ports,
+                "shares": shares,
+                "names": list(names),
+                "out": str(folder),
+            }
+            log = (folder / "log").open("wb")
+            logs.append(log)
+            children.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "tests.exactness.member", json.dumps(order)],
+                    cwd=ROOT,
+                    env=_environment(),
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+        _wait(children, folders, limit_s)
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+            if child.stdin:
+                child.stdin.close()
+        for log in logs:
+            log.close()
+    return folders
+
+
+def _environment() -> dict[str, str]:
+    quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
+    kept = {key: value for key, value in os.environ.items() if key != "TF_CONFIG"}
+    return {**kept, **quiet, "PYTHONPATH": str(ROOT)}
+
+
+def _wait(children: list[subprocess.Popen[bytes]], folders: list[Path], limit_s: float) -> None:
+    """Until all are done, one has died, or none has finished a scenario for limit_s."""
+    marks: list[float] = []
+    since = time.monotonic()
+    while any(child.poll() is None for child in children):
+        died = [rank for rank, child in enumerate(children) if child.poll() not in (None, 0)]
+        now = [_mark(folder) for folder in folders]
+        if now != marks:
+            marks, since = now, time.monotonic()
+        late = time.monotonic() - since > limit_s
+        assert not died and not late, _last_words(folders, f"died: ranks {died}" if died else "no progress")
+        try:
+            next(child for child in children if child.poll() is None).wait(timeout=0.2)
+        except (subprocess.TimeoutExpired, StopIteration):
+            continue
+    failed = [rank for rank, folder in enumerate(folders) if not (folder / "done").exists()]
+    assert not failed, _last_words(folders, f"ended early: ranks {failed}")
+
+
+def _mark(folder: Path) -> float:
+    times = folder / "times.json"
+    return times.stat().st_mtime if times.exists() else 0.0
+
+
+def _last_words(folders: list[Path], what: str) -> str:
+    words = [what]
+    for folder in folders:
+        words += [f"--- {folder.name}", (folder / "log").read_text(errors="replace")[-4000:]]
+    return "\n".join(words)

@@ -1,0 +1,70 @@
+"""What a scenario is: ordinary single-machine Keras code and how exact it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TOLERANCE = 2e-6
+
+
+@dataclass
+class Outcome:
+    """What a scenario leaves: models whose weights count, and values (numbers, arrays) that count as well."""
+
+    models: list[Any]
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`run(folder)` is the same for one process and for members; `folder` is each process's own."""
+
+    name: str
+    run: Callable[[Path], Outcome]
+    core: bool
+    exact: bool
+    tolerance: float
+    values_tolerance: float
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(
+    *, core: bool = False, exact: bool = True, tolerance: float = TOLERANCE, values_tolerance: float = 2e-5
+) -> Callable[[Callable[[Path], Outcome]], Callable[[Path], Outcome]]:
+    """Registers a scenario under its function's name.
+
+    `core`: runs at all four shares. `exact=False`: members must be equal, one process may differ.
+    """
+
+    def register(run: Callable[[Path], Outcome]) -> Callable[[Path], Outcome]:
+        name = run.__name__
+        assert name not in SCENARIOS, f"two scenarios are called {name}"
+        SCENARIOS[name] = Scenario(name, run, core, exact, tolerance, values_tolerance)
+        return run
+
+    return register
+
+
+ROWS, BATCH, FEATURES, CLASSES = 1280, 64, 8, 3
+"""20 steps of 64 rows."""
+
+
+def table(rows: int = ROWS, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Features in [-1, 1] and a smooth target a row."""
+    random = np.random.RandomState(seed)
+    x = random.uniform(-1, 1, (rows, FEATURES)).astype("float32")
+    y = np.sin(x @ random.normal(size=(FEATURES, 1))).astype("float32")
+    return x, y
+
+
+def classes(rows: int = ROWS, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Features and a class a row."""
+    x, y = table(rows, seed)
+    return x, np.digitize(y[:, 0], [-0.3, 0.3]).astype("int32")
