@@ -1,0 +1,84 @@
+"""How a pairing under way fails: the other side is told, the person too, and the attempt may count. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.errors import IllegalTransition, Problem
+from core.pairing.effects import Close, Effect, Send, Tell
+from core.pairing.events import Failed
+from core.pairing.messages import Note, NoteWord, encode
+from core.pairing.phases import (
+    AwaitM2,
+    AwaitM3,
+    AwaitM4,
+    Comparing,
+    Connection,
+    Dialling,
+    Idle,
+    PairingState,
+    Peer,
+    Phase,
+    Proving,
+    Yielded,
+)
+
+Step = tuple[PairingState, tuple[Effect, ...]]
+
+
+def ended(
+    pairing: PairingState,
+    problem: Problem,
+    now_s: float,
+    note: NoteWord | None = None,
+    *,
+    counts: bool = True,
+) -> Step:
+    """The session is over without a pair. ``note`` goes to the other side; ``counts``: towards the pause.
+
+    Every failure after M2 counts, whoever caused it: a man in the middle sees both codes and would break off
+    quietly until they happen to agree.
+    """
+    phase = pairing.phase
+    if isinstance(phase, Idle):
+        raise IllegalTransition("no pairing to end")
+    effects: list[Effect] = []
+    if (connection := connection_of(phase)) is not None:
+        if note is not None:
+            effects.append(Send(connection, encode(Note(note=note))))
+        effects.append(Close(connection))
+    peer = peer_of(phase)
+    effects.append(Tell(Failed(peer.device if peer else None, problem)))
+    after = replace(pairing, phase=Idle())
+    match phase:
+        case AwaitM4() if counts:
+            after = replace(after, attempts=pairing.attempts.after_failure(now_s))
+        case AwaitM3() | Comparing() | Proving() if counts:
+            if phase.outgoing:
+                after = replace(after, attempts=pairing.attempts.after_failure(now_s))
+            else:
+                after = replace(after, calls=pairing.calls.after_failure(now_s))
+    return after, tuple(effects)
+
+
+def connection_of(phase: Phase) -> Connection | None:
+    match phase:
+        case Idle() | Dialling() | Yielded():
+            return None
+    return phase.connection
+
+
+def peer_of(phase: Phase) -> Peer | None:
+    match phase:
+        case AwaitM4(peer=peer) | AwaitM3(peer=peer) | Comparing(peer=peer) | Proving(peer=peer):
+            return peer
+    return None
+
+
+def name_of(phase: Phase) -> str:
+    """The other side, as the person knows it."""
+    match phase:
+        case Dialling(target=target) | AwaitM2(target=target) | Yielded(target=target):
+            return target.name or str(target.address)
+    peer = peer_of(phase)
+    return peer.name if peer else "the other device"

@@ -1,0 +1,209 @@
+"""From the click to the code: M1 to M4 on either side, and who leads when both clicked at once. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from core.address import plain_host
+from core.certificate import check_peer_certificate
+from core.errors import IllegalTransition, TandemError
+from core.pairing import reasons
+from core.pairing.code import Transcript, commitment, equal, shown
+from core.pairing.effects import Close, Dial, Effect, Refuse, Send, Tell
+from core.pairing.ending import Step, ended, name_of
+from core.pairing.events import Began, CodeShown
+from core.pairing.inputs import Started, StrangerSpoke
+from core.pairing.messages import (
+    M1,
+    M2,
+    Note,
+    NoteWord,
+    decode,
+    decode_m2_or_note,
+    decode_nonce_or_note,
+    encode,
+)
+from core.pairing.phases import (
+    AwaitM2,
+    AwaitM3,
+    AwaitM4,
+    Comparing,
+    Connection,
+    Dialling,
+    Idle,
+    PairingState,
+    Peer,
+    Role,
+    Target,
+    Yielded,
+)
+
+CODE_LIMIT_S = 10.0
+ANSWER_LIMIT_S = 60.0
+
+
+def on_started(pairing: PairingState, started: Started, now_s: float) -> Step:
+    if not isinstance(pairing.phase, Idle) or pairing.attempts.left_s(now_s):
+        raise IllegalTransition(f"no pairing can start in {pairing.phase}")
+    target = started.target
+    phase = Dialling(target, started.sid, started.nonce, now_s + CODE_LIMIT_S)
+    began = Began(incoming=False, name=target.name, address=str(target.address))
+    return replace(pairing, phase=phase), (Dial(target.address), Tell(began))
+
+
+def on_dialled(pairing: PairingState, connection: Connection) -> Step:
+    phase = pairing.phase
+    if not isinstance(phase, Dialling):
+        return pairing, (Close(connection),)
+    body = encode(M1(sid=phase.sid, cert=pairing.me.cert, name=pairing.me.name))
+    m1 = hashlib.sha256(body).digest()
+    after = AwaitM2(phase.target, connection, phase.sid, phase.nonce, m1, phase.deadline_s)
+    return replace(pairing, phase=after), (Send(connection, body),)
+
+
+def on_m2(pairing: PairingState, phase: AwaitM2, body: bytes, now_s: float) -> Step:
+    """The responder introduces itself and is bound to its nonce; now ours may be seen."""
+    m2 = decode_m2_or_note(body)
+    if isinstance(m2, Note):
+        return _on_note_before_m2(pairing, phase, m2, now_s)
+    if m2.sid != phase.sid:
+        raise TandemError.of(reasons.malformed("an answer to another question"))
+    peer = _checked_peer(pairing, m2, phase.target.address.host, phase.target.address.port)
+    after = AwaitM4(
+        connection=phase.connection,
+        peer=peer,
+        nonce=phase.nonce,
+        m1=phase.m1,
+        m2=hashlib.sha256(body).digest(),
+        commit=m2.commit,
+        deadline_s=phase.deadline_s,
+    )
+    return replace(pairing, phase=after), (Send(phase.connection, phase.nonce),)
+
+
+def on_m4(pairing: PairingState, phase: AwaitM4, body: bytes, now_s: float) -> Step:
+    """The responder shows its nonce: it must be the one it was bound to."""
+    nonce = decode_nonce_or_note(body)
+    if isinstance(nonce, Note):
+        return on_note(pairing, nonce, now_s)
+    me, peer = pairing.me.fp, phase.peer.fp
+    if not equal(commitment(peer, me, nonce, phase.m1), phase.commit):
+        problem = reasons.attack(f"{phase.peer.name} showed another number than it was bound to.")
+        return ended(pairing, problem, now_s, "refused")
+    transcript = Transcript(me, peer, phase.nonce, nonce, phase.m1, phase.m2)
+    return _show(pairing, phase, "initiator", transcript, True, now_s)
+
+
+def on_m3(pairing: PairingState, phase: AwaitM3, body: bytes, now_s: float) -> Step:
+    """The initiator shows its nonce; ours follows, too late for either to steer the code."""
+    nonce = decode_nonce_or_note(body)
+    if isinstance(nonce, Note):
+        return on_note(pairing, nonce, now_s)
+    transcript = Transcript(phase.peer.fp, pairing.me.fp, nonce, phase.nonce, phase.m1, phase.m2)
+    after, effects = _show(pairing, phase, "responder", transcript, phase.outgoing, now_s)
+    return after, (Send(phase.connection, phase.nonce), *effects)
+
+
+def on_stranger(pairing: PairingState, spoke: StrangerSpoke, now_s: float) -> Step:
+    """Somebody calls. A stranger's nonsense is refused and logged; it never reaches the screen."""
+    try:
+        m1 = decode(spoke.body, M1)
+        peer = _checked_peer(pairing, m1, spoke.host)
+    except TandemError as error:
+        words: dict[str, NoteWord] = {"pairing-version": "version", "pairing-self": "self"}
+        refuse = Refuse(spoke.connection, words.get(error.code, "refused"), error.what)
+        return pairing, (refuse,)
+    match pairing.phase:
+        case Idle():
+            if pairing.calls.left_s(now_s):
+                return pairing, (Refuse(spoke.connection, "paused", "pairing pauses after failures"),)
+            return _answer(pairing, spoke, m1, peer, now_s, outgoing=False)
+        case Dialling(target=target) | AwaitM2(target=target) | Yielded(target=target) if _same(target, peer):
+            # Both clicked at once: the lower fingerprint leads.
+            if pairing.me.fp < peer.fp:
+                return pairing, (Refuse(spoke.connection, "glare", "both sides called; this one leads"),)
+            after, effects = _answer(pairing, spoke, m1, peer, now_s, outgoing=True)
+            ours = pairing.phase.connection if isinstance(pairing.phase, AwaitM2) else None
+            return after, effects if ours is None else (Close(ours), *effects)
+    return pairing, (Refuse(spoke.connection, "busy", f"a pairing is under way ({name_of(pairing.phase)})"),)
+
+
+def on_note(pairing: PairingState, note: Note, now_s: float) -> Step:
+    """The other side gives up."""
+    name = name_of(pairing.phase)
+    match note.note:
+        case "different":
+            problem = reasons.different(False, name)
+        case "cancelled":
+            problem = reasons.cancelled(False, name)
+        case "timeout":
+            problem = reasons.gave_up_waiting(name)
+        case "refused" | "version":
+            problem = reasons.refused(name)
+        case _:
+            raise TandemError.of(reasons.malformed(f"the word {note.note!r} at the wrong time"))
+    return ended(pairing, problem, now_s)
+
+
+def _on_note_before_m2(pairing: PairingState, phase: AwaitM2, note: Note, now_s: float) -> Step:
+    name = name_of(phase)
+    match note.note:
+        case "glare":
+            return replace(pairing, phase=Yielded(phase.target, phase.deadline_s)), (Close(phase.connection),)
+        case "busy":
+            return ended(pairing, reasons.busy(name), now_s)
+        case "paused":
+            return ended(pairing, reasons.paused(f"on {name}"), now_s)
+        case "self":
+            return ended(pairing, reasons.itself(), now_s)
+    return on_note(pairing, note, now_s)
+
+
+def _answer(
+    pairing: PairingState, spoke: StrangerSpoke, m1: M1, peer: Peer, now_s: float, *, outgoing: bool
+) -> Step:
+    """Be the responder: send M2, bound to a nonce that stays here until the initiator's has come."""
+    hash_of_m1 = hashlib.sha256(spoke.body).digest()
+    commit = commitment(pairing.me.fp, peer.fp, spoke.nonce, hash_of_m1)
+    body = encode(M2(sid=m1.sid, cert=pairing.me.cert, name=pairing.me.name, commit=commit))
+    phase = AwaitM3(
+        connection=spoke.connection,
+        peer=peer,
+        nonce=spoke.nonce,
+        m1=hash_of_m1,
+        m2=hashlib.sha256(body).digest(),
+        deadline_s=now_s + CODE_LIMIT_S,
+        outgoing=outgoing,
+    )
+    effects: list[Effect] = [Send(spoke.connection, body)]
+    if not outgoing:
+        effects.append(Tell(Began(incoming=True, name=peer.name, address=peer.host, device=peer.device)))
+    return replace(pairing, phase=phase), tuple(effects)
+
+
+def _show(
+    pairing: PairingState,
+    phase: AwaitM3 | AwaitM4,
+    role: Role,
+    transcript: Transcript,
+    outgoing: bool,
+    now_s: float,
+) -> Step:
+    peer = phase.peer
+    after = Comparing(phase.connection, peer, role, transcript, now_s + ANSWER_LIMIT_S, outgoing)
+    code = CodeShown(device=peer.device, name=peer.name, code=shown(transcript.code))
+    return replace(pairing, phase=after), (Tell(code),)
+
+
+def _checked_peer(pairing: PairingState, message: M1 | M2, host: str, port: int | None = None) -> Peer:
+    check_peer_certificate(message.cert)
+    peer = Peer(cert=message.cert, name=message.name, host=host, port=port)
+    if peer.fp == pairing.me.fp:
+        raise TandemError.of(reasons.itself())
+    return peer
+
+
+def _same(target: Target, peer: Peer) -> bool:
+    """Whether the caller is whom our user clicked, as far as anyone can tell before the code."""
+    return plain_host(target.address.host) == plain_host(peer.host) or target.name == peer.name

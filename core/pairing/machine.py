@@ -1,0 +1,169 @@
+"""The protocol without sockets or clocks: ``step(pairing, happened, now_s)`` → new pairing and effects. Pure.
+
+Security invariants: no code before the commitment was checked; our nonce is shown only after the other side
+is bound to its own; ``Paired`` comes only out of ``Proved``, and only after our user's *Same*; one session at
+a time. At most one ``Tell``, and last, so that whoever is told may answer at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.address import Address
+from core.errors import TandemError
+from core.pairing import reasons
+from core.pairing.effects import Close, Prove, Send, Tell
+from core.pairing.ending import Step, connection_of, ended, name_of
+from core.pairing.events import Paired, SaidSame
+from core.pairing.handshake import (
+    ANSWER_LIMIT_S,
+    CODE_LIMIT_S,
+    on_dialled,
+    on_m2,
+    on_m3,
+    on_m4,
+    on_note,
+    on_started,
+    on_stranger,
+)
+from core.pairing.inputs import (
+    Answered,
+    Cancelled,
+    ConnectionLost,
+    DialFailed,
+    Dialled,
+    FrameCame,
+    Input,
+    ProofFailed,
+    Proved,
+    Started,
+    StrangerSpoke,
+    TimePassed,
+)
+from core.pairing.messages import Note, NoteWord, decode, encode
+from core.pairing.pause import Pause
+from core.pairing.phases import (
+    AwaitM2,
+    AwaitM3,
+    AwaitM4,
+    Comparing,
+    Dialling,
+    Idle,
+    PairingState,
+    Proving,
+    Yielded,
+)
+
+HOLD_S = 120.0
+PROOF_LIMIT_S = 20.0
+
+
+def step(pairing: PairingState, happened: Input, now_s: float) -> Step:
+    """What follows. Late news of a session that is over changes nothing."""
+    match happened:
+        case Started():
+            return on_started(pairing, happened, now_s)
+        case Answered(same):
+            return _on_answered(pairing, same, now_s)
+        case StrangerSpoke():
+            return on_stranger(pairing, happened, now_s)
+        case Dialled(connection):
+            return on_dialled(pairing, connection)
+        case FrameCame(connection, body) if connection == connection_of(pairing.phase):
+            return _on_frame(pairing, body, now_s)
+        case Proved(port):
+            return _on_proved(pairing, port, now_s)
+        case TimePassed():
+            return _on_time(pairing, now_s)
+        case Cancelled() if not isinstance(pairing.phase, Idle):
+            # Our own user's doing: nobody else can cause it, so it is no failed guess.
+            problem = reasons.cancelled(True, name_of(pairing.phase))
+            return ended(pairing, problem, now_s, "cancelled", counts=False)
+        case DialFailed(problem) if isinstance(pairing.phase, Dialling):
+            return ended(pairing, problem, now_s)
+        case ProofFailed(problem) if isinstance(pairing.phase, Comparing | Proving):
+            return ended(pairing, problem, now_s, "refused")
+        case ConnectionLost(connection, problem) if connection == connection_of(pairing.phase):
+            if isinstance(pairing.phase, Proving):
+                return pairing, ()  # the proof has its own connection and its own limit
+            return ended(pairing, problem or reasons.lost(name_of(pairing.phase)), now_s, "refused")
+    return pairing, ()
+
+
+def _on_frame(pairing: PairingState, body: bytes, now_s: float) -> Step:
+    phase = pairing.phase
+    try:
+        match phase:
+            case AwaitM2():
+                return on_m2(pairing, phase, body, now_s)
+            case AwaitM3():
+                return on_m3(pairing, phase, body, now_s)
+            case AwaitM4():
+                return on_m4(pairing, phase, body, now_s)
+        note = decode(body, Note)
+        if isinstance(phase, Comparing) and note.note == "same" and not phase.theirs:
+            return _proving(replace(pairing, phase=replace(phase, theirs=True)), now_s)
+        return on_note(pairing, note, now_s)
+    except TandemError as error:
+        words: dict[str, NoteWord] = {"pairing-version": "version", "pairing-self": "self"}
+        return ended(pairing, error.problem, now_s, words.get(error.code, "refused"))
+
+
+def _on_answered(pairing: PairingState, same: bool, now_s: float) -> Step:
+    phase = pairing.phase
+    if not isinstance(phase, Comparing):
+        return pairing, ()
+    if not same:
+        return ended(pairing, reasons.different(True, phase.peer.name), now_s, "different")
+    if phase.held_until_s is not None:
+        return pairing, ()
+    after, effects = _proving(replace(pairing, phase=replace(phase, held_until_s=now_s + HOLD_S)), now_s)
+    return after, (Send(phase.connection, encode(Note(note="same"))), *effects, Tell(SaidSame()))
+
+
+def _proving(pairing: PairingState, now_s: float) -> Step:
+    """Go on to the proof once both said *Same*; only the initiator dials."""
+    phase = pairing.phase
+    if not isinstance(phase, Comparing) or not phase.theirs or phase.held_until_s is None:
+        return pairing, ()
+    after = Proving(
+        connection=phase.connection,
+        peer=phase.peer,
+        role=phase.role,
+        transcript=phase.transcript,
+        deadline_s=min(now_s + PROOF_LIMIT_S, phase.held_until_s),
+        held_until_s=phase.held_until_s,
+        outgoing=phase.outgoing,
+    )
+    if phase.role == "responder" or phase.peer.port is None:
+        return replace(pairing, phase=after), ()
+    address = Address(phase.peer.host, phase.peer.port)
+    return replace(pairing, phase=after), (Prove(phase.peer, address, phase.transcript.proof),)
+
+
+def _on_proved(pairing: PairingState, port: int, now_s: float) -> Step:
+    peer = pairing.held(now_s)
+    connection = connection_of(pairing.phase)
+    if peer is None or connection is None:
+        return pairing, ()  # too late, or never said Same: nothing may be stored
+    address = Address(peer.host, port if peer.port is None else peer.port)
+    paired = Paired(device=peer.device, cert=peer.cert, name=peer.name, address=address)
+    after = replace(pairing, phase=Idle(), calls=Pause(), attempts=Pause())
+    return after, (Close(connection), Tell(paired))
+
+
+def _on_time(pairing: PairingState, now_s: float) -> Step:
+    phase = pairing.phase
+    if pairing.deadline_s is None or now_s < pairing.deadline_s:
+        return pairing, ()
+    name = name_of(phase)
+    match phase:
+        case Dialling(target=target) | AwaitM2(target=target) | Yielded(target=target):
+            problem = reasons.no_code(name, str(target.address), CODE_LIMIT_S)
+        case AwaitM3(peer=peer) | AwaitM4(peer=peer):
+            problem = reasons.no_code(name, peer.host, CODE_LIMIT_S)
+        case Comparing():
+            problem = reasons.no_answer(phase.held_until_s is None, name, ANSWER_LIMIT_S)
+        case _:
+            problem = reasons.no_proof(name, PROOF_LIMIT_S)
+    return ended(pairing, problem, now_s, "timeout")

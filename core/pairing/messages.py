@@ -1,0 +1,136 @@
+"""What pairing frames contain, read strictly: each message has one spelling, each field its bounds. Pure.
+
+Frame = u32 big-endian length (at most 4096) + body. M1, M2, notes and PAIR_OK are JSON; M3 and M4 are 32 raw
+bytes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+
+from core.certificate import MAX_DER_BYTES
+from core.errors import TandemError
+from core.pairing import reasons
+from core.pairing.code import NONCE_BYTES
+
+VERSION = 1
+MAX_FRAME_BYTES = 4096
+LENGTH_BYTES = 4
+SID_BYTES = 16
+MAX_NAME = 64
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
+Certificate = Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_DER_BYTES)]
+SessionId = Annotated[bytes, msgspec.Meta(min_length=SID_BYTES, max_length=SID_BYTES)]
+Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+
+NoteWord = Literal[
+    "version", "busy", "paused", "self", "refused", "glare", "same", "different", "cancelled", "timeout"
+]
+
+
+class M1(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Initiator to responder: who asks."""
+
+    v: int = VERSION
+    sid: SessionId
+    cert: Certificate
+    name: Name
+
+
+class M2(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Responder to initiator: who answers, bound by ``commit`` to a nonce that it shows last."""
+
+    v: int = VERSION
+    sid: SessionId
+    cert: Certificate
+    name: Name
+    commit: Hash
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A word beside the protocol: why one side gives up, or that its user said *Same*.
+
+    Anybody could forge it, so nothing is trusted for it: ``same`` only says that the proof may begin.
+    """
+
+    v: int = VERSION
+    note: NoteWord
+
+
+class PairOk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Inside mutual TLS: the proof, and the port on which this side listens."""
+
+    v: int = VERSION
+    th: Hash
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class _Head(msgspec.Struct):
+    v: int
+    note: str | None = None
+
+
+JsonMessage = TypeVar("JsonMessage", M1, M2, Note, PairOk)
+
+
+def encode(message: M1 | M2 | Note | PairOk) -> bytes:
+    return msgspec.json.encode(message)
+
+
+def decode(body: bytes, kind: type[JsonMessage]) -> JsonMessage:
+    """Raises ``TandemError``: ``pairing-version`` or ``pairing-malformed``."""
+    _head(body)
+    try:
+        message = msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise TandemError.of(reasons.malformed(f"a wrong {kind.__name__} ({str(error)[:200]})")) from error
+    if encode(message) != body:
+        # Doubled fields or odd spellings: two readers could see two different messages.
+        raise TandemError.of(reasons.malformed(f"a {kind.__name__} in another spelling than the protocol's"))
+    if isinstance(message, M1 | M2) and fit_name(message.name) != message.name:
+        raise TandemError.of(reasons.malformed("its name has characters that can't be shown safely"))
+    return message
+
+
+def decode_m2_or_note(body: bytes) -> M2 | Note:
+    """The responder's first answer. Raises ``TandemError``."""
+    return decode(body, M2) if _head(body).note is None else decode(body, Note)
+
+
+def decode_nonce_or_note(body: bytes) -> bytes | Note:
+    """M3 or M4: exactly 32 bytes, which no note has. Raises ``TandemError``."""
+    if len(body) == NONCE_BYTES:
+        return body
+    if not body.startswith(b"{"):
+        raise TandemError.of(reasons.malformed(f"{len(body)} bytes where {NONCE_BYTES} belong"))
+    return decode(body, Note)
+
+
+def fit_name(name: str) -> str:
+    """``name`` as it may stand on another's screen: no line breaks, no characters that hide or turn text."""
+    visible = "".join(" " if _is_space(sign) else sign for sign in name if not _hides(sign))
+    return " ".join(visible.split())[:MAX_NAME].strip() or "laptop"
+
+
+def _is_space(sign: str) -> bool:
+    return sign.isspace() or unicodedata.category(sign) in ("Zs", "Zl", "Zp")
+
+
+def _hides(sign: str) -> bool:
+    return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co") and not sign.isspace()
+
+
+def _head(body: bytes) -> _Head:
+    if len(body) > MAX_FRAME_BYTES:
+        raise TandemError.of(reasons.malformed(f"a message of {len(body)} bytes"))
+    try:
+        head = msgspec.json.decode(body, type=_Head)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise TandemError.of(reasons.malformed("a message that can't be read")) from error
+    if head.v != VERSION:
+        raise TandemError.of(reasons.version(head.v, VERSION))
+    return head

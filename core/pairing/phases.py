@@ -1,0 +1,170 @@
+"""The phases of one pairing, each with the data that belongs to it. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from core.address import Address
+from core.certificate import fingerprint
+from core.ids import DeviceId
+from core.pairing.code import Transcript
+from core.pairing.pause import Pause
+
+Role = Literal["initiator", "responder"]
+Connection = int
+"""The driver's number for one plain connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """This device, as it introduces itself."""
+
+    cert: bytes
+    name: str
+
+    @property
+    def fp(self) -> bytes:
+        return fingerprint(self.cert)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other device, as it introduced itself. ``port`` is None where it called us."""
+
+    cert: bytes
+    name: str
+    host: str
+    port: int | None = None
+
+    @property
+    def fp(self) -> bytes:
+        return fingerprint(self.cert)
+
+    @property
+    def device(self) -> DeviceId:
+        return DeviceId(self.fp.hex())
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom the user clicked. ``name`` is a hint until the other side has introduced itself."""
+
+    address: Address
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """No pairing under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialling:
+    """Initiator: the plain connection is being opened."""
+
+    target: Target
+    sid: bytes
+    nonce: bytes
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitM2:
+    """Initiator: M1 is sent."""
+
+    target: Target
+    connection: Connection
+    sid: bytes
+    nonce: bytes
+    m1: bytes
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Yielded:
+    """Both clicked at once and the other side has the lower fingerprint: its call is awaited."""
+
+    target: Target
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitM4:
+    """Initiator: M3 is sent; the responder's nonce must fit ``commit``."""
+
+    connection: Connection
+    peer: Peer
+    nonce: bytes
+    m1: bytes
+    m2: bytes
+    commit: bytes
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitM3:
+    """Responder: M2 is sent; our nonce stays secret until the initiator's is here."""
+
+    connection: Connection
+    peer: Peer
+    nonce: bytes
+    m1: bytes
+    m2: bytes
+    deadline_s: float
+    outgoing: bool
+    """Our user clicked too (glare): failures count as our own attempt's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """The code is on both screens. ``held_until_s``: set by our *Same*; the peer's pin is held till then."""
+
+    connection: Connection
+    peer: Peer
+    role: Role
+    transcript: Transcript
+    deadline_s: float
+    outgoing: bool
+    theirs: bool = False
+    held_until_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proving:
+    """Both said *Same*: the initiator opens mutual TLS, each side sends PAIR_OK."""
+
+    connection: Connection
+    peer: Peer
+    role: Role
+    transcript: Transcript
+    deadline_s: float
+    held_until_s: float
+    outgoing: bool
+
+
+Phase = Idle | Dialling | AwaitM2 | Yielded | AwaitM4 | AwaitM3 | Comparing | Proving
+
+
+@dataclass(frozen=True, slots=True)
+class PairingState:
+    """The whole machine: one session at a time, and the pauses after failures.
+
+    Calls from strangers and our user's own attempts are counted apart, or a stranger could lock our user out.
+    """
+
+    me: Me
+    phase: Phase = Idle()
+    calls: Pause = field(default_factory=Pause)
+    attempts: Pause = field(default_factory=Pause)
+
+    @property
+    def deadline_s(self) -> float | None:
+        return None if isinstance(self.phase, Idle) else self.phase.deadline_s
+
+    def held(self, now_s: float) -> Peer | None:
+        """The peer whose certificate TLS accepts for the proof, though it is not stored yet."""
+        match self.phase:
+            case Comparing(peer=peer, held_until_s=until_s) | Proving(peer=peer, held_until_s=until_s):
+                return peer if until_s is not None and now_s < until_s else None
+        return None

@@ -1,0 +1,297 @@
+"""Drives the pairing machine on the core thread: connections, time, the proof over TLS. What a node owns.
+
+The listener gives it plain connections (``accept_plain``) and, while ``held`` names a certificate, TLS
+connections of that certificate (``accept_proof``). Storing the pin is the node's part, on ``Paired``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import replace
+
+from core.address import Address
+from core.errors import Problem, TandemError
+from core.identity import Identity
+from core.ids import DeviceId
+from core.pairing import reasons
+from core.pairing.code import NONCE_BYTES
+from core.pairing.effects import Close, Dial, Effect, Prove, Refuse, Send, Tell
+from core.pairing.ending import name_of
+from core.pairing.events import CodeShown, Event
+from core.pairing.inputs import (
+    Answered,
+    Cancelled,
+    ConnectionLost,
+    DialFailed,
+    Dialled,
+    FrameCame,
+    Input,
+    ProofFailed,
+    Proved,
+    Started,
+    StrangerSpoke,
+    TimePassed,
+)
+from core.pairing.machine import PROOF_LIMIT_S, step
+from core.pairing.messages import MAX_FRAME_BYTES, SID_BYTES, Note, encode, fit_name
+from core.pairing.phases import Comparing, Dialling, Idle, Me, PairingState, Proving, Target
+from core.pairing.proof import answer_proof, prove
+from core.pairing.session import Session
+from core.pairing.strangers import HANDSHAKE_S, Guest, Strangers
+from core.tls import Streams, client_context, connect, peer_der
+
+log = logging.getLogger(__name__)
+
+
+class Pairing:
+    """All pairing of one node; one session at a time."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        name: str,
+        port: Callable[[], int],
+        *,
+        on_event: Callable[[Event], None],
+        on_held: Callable[[], None] = lambda: None,
+        known_as: Callable[[str], Collection[DeviceId]] = lambda name: (),
+        strangers: Strangers | None = None,
+    ) -> None:
+        """``port``: where this node listens. ``on_event`` is called on the loop, and may answer at once.
+
+        ``on_held``: what ``held`` gives has changed. ``known_as``: the trusted devices of that name.
+        """
+        self.strangers = strangers or Strangers()
+        self._identity, self._port = identity, port
+        self._on_event, self._on_held, self._known_as = on_event, on_held, known_as
+        self._state = PairingState(Me(identity.cert_der, fit_name(name)))
+        self._sessions: dict[int, Session] = {}
+        self._last_number = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._dialling: asyncio.Task[None] | None = None
+        self._proof: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._held_before: bytes | None = None
+
+    # --- what the node asks --------------------------------------------------------------------------------
+
+    def start(self, address: Address, name: str = "") -> None:
+        """Our user clicked Pair. Raises ``TandemError`` where a pairing is under way or pauses."""
+        if not isinstance(self._state.phase, Idle):
+            raise reasons.pairing_under_way(name_of(self._state.phase))
+        if left_s := self._state.attempts.left_s(self._now_s()):
+            raise TandemError.of(reasons.paused("here", left_s))
+        self._step(Started(Target(address, name), os.urandom(SID_BYTES), os.urandom(NONCE_BYTES)))
+
+    def answer(self, same: bool) -> None:
+        """Our user compared the codes. Raises ``TandemError`` where there is nothing to compare."""
+        if not isinstance(self._state.phase, Comparing):
+            raise reasons.nothing_to_answer()
+        self._step(Answered(same))
+
+    def cancel(self) -> None:
+        """Our user gave up; without a pairing nothing happens."""
+        self._step(Cancelled())
+
+    def rename(self, name: str) -> None:
+        """How this device introduces itself from the next pairing on."""
+        self._state = replace(self._state, me=Me(self._identity.cert_der, fit_name(name)))
+
+    def held(self) -> bytes | None:
+        """A certificate (DER) that TLS must accept besides the trusted ones, for ``accept_proof`` only."""
+        peer = self._state.held(self._now_s())
+        return peer.cert if peer else None
+
+    async def close(self) -> None:
+        """Cancel what is under way and wait until its connections are closed."""
+        self._step(Cancelled())
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- what the listener gives ---------------------------------------------------------------------------
+
+    def accept_plain(self, sock: socket.socket, guest: Guest | None = None) -> None:
+        """Take over a connection whose first byte (peeked, not read) is 0x00. ``guest``: its place so far."""
+        guest = guest or self.strangers.admit(_host(sock))
+        if guest is None:
+            sock.close()
+            return
+        self._spawn(self._hear_stranger(sock, guest))
+
+    async def accept_proof(self, streams: Streams) -> None:
+        """Take over a TLS connection whose certificate is ``held``. It is closed when this returns."""
+        writer = streams[1]
+        try:
+            phase = self._state.phase
+            if (
+                self._proof is None
+                and isinstance(phase, Comparing | Proving)
+                and phase.role == "responder"
+                and self.held() == peer_der(writer)
+            ):
+                self._proof = self._spawn(self._answer_proof(streams, phase.transcript.proof))
+                await asyncio.wait([self._proof])
+        finally:
+            writer.close()
+
+    # --- the driver ----------------------------------------------------------------------------------------
+
+    def _step(self, happened: Input) -> None:
+        self._state, effects = step(self._state, happened, self._now_s())
+        self._set_alarm()
+        if self._dialling is not None and not isinstance(self._state.phase, Dialling):
+            self._dialling.cancel()  # or it would serve the next attempt
+            self._dialling = None
+        if self._proof is not None and isinstance(self._state.phase, Idle):
+            if self._proof is not asyncio.current_task():
+                self._proof.cancel()
+            self._proof = None
+        if (held := self.held()) != self._held_before:
+            self._held_before = held
+            self._on_held()
+        for effect in effects:
+            self._do(effect)
+
+    def _do(self, effect: Effect) -> None:
+        match effect:
+            case Send(number, body):
+                if session := self._sessions.get(number):
+                    session.send(body)
+            case Close(number):
+                if session := self._sessions.pop(number, None):
+                    session.close()
+            case Refuse(number, note, why):
+                log.info("refused a call for pairing: %s (%s)", note, why)
+                if session := self._sessions.pop(number, None):
+                    session.send(encode(Note(note=note)))
+                    session.close()
+            case Dial(address):
+                self._dialling = self._spawn(self._dial(address))
+            case Prove(peer, address, proof):
+                self._proof = self._spawn(self._prove(peer.cert, address, proof))
+            case Tell(event):
+                self._on_event(self._with_warning(event))
+
+    def _with_warning(self, event: Event) -> Event:
+        if isinstance(event, CodeShown):
+            known = self._known_as(event.name)
+            if known and event.device not in known:
+                return replace(event, warning=reasons.new_key(event.name))
+        return event
+
+    async def _dial(self, address: Address) -> None:
+        try:
+            streams = await asyncio.open_connection(address.host, address.port, limit=MAX_FRAME_BYTES)
+        except (OSError, ValueError) as error:  # ValueError: a host that is no name for a resolver
+            self._dialling = None
+            why = getattr(error, "strerror", None) or str(error)
+            self._step(DialFailed(reasons.unreachable(str(address), why)))
+            return
+        self._dialling = None
+        session = self._session(streams)
+        self._spawn(self._hear(session))
+        self._step(Dialled(session.number))
+
+    async def _hear_stranger(self, sock: socket.socket, guest: Guest) -> None:
+        try:
+            session = self._session(await asyncio.open_connection(sock=sock, limit=MAX_FRAME_BYTES))
+            await self._hear(session, guest)
+        except OSError:
+            sock.close()
+        finally:
+            guest.leave()
+
+    async def _hear(self, session: Session, guest: Guest | None = None) -> None:
+        """Carry a connection's frames to the machine for as long as the machine keeps it."""
+        problem: Problem | None = None
+        try:
+            if guest is not None:
+                async with asyncio.timeout(HANDSHAKE_S):
+                    body = await session.read()
+                self._step(StrangerSpoke(session.number, session.host, body, os.urandom(NONCE_BYTES)))
+                if session.number in self._sessions:
+                    guest.leave()  # no stranger any more: it is the session
+            while session.number in self._sessions:
+                self._step(FrameCame(session.number, await session.read()))
+        except TandemError as error:
+            problem = error.problem
+        except (OSError, EOFError, TimeoutError) as error:
+            log.debug("a pairing connection with %s ended: %r", session.host, error)
+        finally:
+            self._step(ConnectionLost(session.number, problem))
+            self._sessions.pop(session.number, None)
+            await session.wait_closed()
+
+    async def _prove(self, pin: bytes, address: Address, proof: bytes) -> None:
+        writer: asyncio.StreamWriter | None = None
+        try:
+            streams = await connect(address.host, address.port, client_context(self._identity, pin), pin)
+            writer = streams[1]
+            self._step(Proved(await prove(streams, proof, self._port())))
+        except TandemError as error:
+            problem = error.problem
+            if error.code == "wrong-certificate":
+                problem = reasons.attack("the other device could not prove the key that was compared.")
+            self._step(ProofFailed(problem))
+        except (OSError, EOFError) as error:
+            self._step(ProofFailed(reasons.no_proof("The other device", PROOF_LIMIT_S, repr(error))))
+        finally:
+            if writer is not None:
+                writer.close()
+
+    async def _answer_proof(self, streams: Streams, proof: bytes) -> None:
+        try:
+            self._step(Proved(await answer_proof(streams, proof, self._port())))
+        except TandemError as error:
+            if error.code == "pairing-attack":
+                self._step(ProofFailed(error.problem))
+            else:
+                log.info("a connection of the device that is being paired was no proof: %s", error)
+        except (OSError, EOFError) as error:
+            log.info("a proof broke off: %r", error)
+        finally:
+            if self._proof is asyncio.current_task():
+                self._proof = None
+
+    def _session(self, streams: Streams) -> Session:
+        self._last_number += 1
+        session = Session(self._last_number, *streams)
+        self._sessions[session.number] = session
+        return session
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_task_done)
+        return task
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("pairing broke on an error of its own", exc_info=error)
+            self._step(Cancelled())
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if (deadline_s := self._state.deadline_s) is not None:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_at(deadline_s, self._step, TimePassed())
+
+    @staticmethod
+    def _now_s() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _host(sock: socket.socket) -> str:
+    try:
+        return str(sock.getpeername()[0])
+    except OSError:
+        return ""

@@ -1,0 +1,60 @@
+"""One plain pairing connection: whole frames in and out, and nothing longer than 4096 bytes is read."""
+
+from __future__ import annotations
+
+import asyncio
+
+from core.errors import TandemError
+from core.pairing import reasons
+from core.pairing.messages import LENGTH_BYTES, MAX_FRAME_BYTES
+
+CLOSE_S = 5.0
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """The next frame's body. Raises ``TandemError`` for no frame, ``EOFError`` or ``OSError`` at the end."""
+    length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
+    if not 0 < length <= MAX_FRAME_BYTES:
+        # Before reading: readexactly would gather any length in memory.
+        raise TandemError.of(reasons.malformed(f"a frame of {length} bytes"))
+    return await reader.readexactly(length)
+
+
+class Session:
+    """A connection with its number; writing never blocks and never raises."""
+
+    def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.number = number
+        self._reader, self._writer = reader, writer
+
+    @property
+    def host(self) -> str:
+        name = self._writer.get_extra_info("peername")
+        return str(name[0]) if name else ""
+
+    async def read(self) -> bytes:
+        return await read_frame(self._reader)
+
+    def send(self, body: bytes) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(framed(body))
+
+    def close(self) -> None:
+        """Let what was sent go out, but not for longer than ``CLOSE_S``."""
+        transport = self._writer.transport
+        transport.close()
+        if transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
+
+    async def wait_closed(self) -> None:
+        """Close, and wait until it is done; break off after ``CLOSE_S``."""
+        self._writer.transport.close()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError):
+            self._writer.transport.abort()

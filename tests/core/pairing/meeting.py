@@ -1,0 +1,173 @@
+"""Two or more devices with real sockets and real TLS on loopback, listening as a node does."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from core.address import Address
+from core.errors import TandemError
+from core.identity import Identity, load_or_create
+from core.ids import DeviceId
+from core.pairing.events import CodeShown, Event, Failed, Paired
+from core.pairing.service import Pairing
+from core.tls import accept, server_context
+
+LIMIT_S = 60
+Kind = TypeVar("Kind")
+
+
+class Device:
+    """A node's part around pairing: a listener that routes by the first byte, and a trust store in memory."""
+
+    def __init__(self, identity: Identity, name: str) -> None:
+        self.identity, self.name = identity, name
+        self.trusted: dict[bytes, str] = {}
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.tls_refusals: list[TandemError] = []
+        self.held_changes = 0
+        self.on_event: Callable[[Event], None] = lambda event: None
+        self.port = 0
+        self.known: Collection[DeviceId] = ()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Device:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setblocking(False)
+        self.port = self._listener.getsockname()[1]
+        self.pairing = Pairing(
+            self.identity,
+            self.name,
+            lambda: self.port,
+            on_event=self._hear,
+            on_held=self._held,
+            known_as=lambda name: self.known,
+        )
+        self._spawn(self._listen())
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.pairing.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._listener.close()
+        assert self.pairing.strangers.present == 0
+
+    @property
+    def address(self) -> Address:
+        return Address("127.0.0.1", self.port)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Paired):
+            self.trusted[event.cert] = event.name
+        self.events.put_nowait(event)
+        self.on_event(event)
+
+    def _held(self) -> None:
+        self.held_changes += 1
+
+    def _spawn(self, work: object) -> None:
+        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            sock, _ = await loop.sock_accept(self._listener)
+            sock.setblocking(False)
+            self._spawn(self._route(sock))
+
+    async def _route(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        readable = loop.create_future()
+        loop.add_reader(sock, lambda: readable.done() or readable.set_result(None))
+        try:
+            await readable
+            first = sock.recv(1, socket.MSG_PEEK)
+        except (OSError, asyncio.CancelledError):
+            loop.remove_reader(sock)
+            sock.close()
+            return
+        loop.remove_reader(sock)
+        if first != b"\x16":
+            self.pairing.accept_plain(sock)
+            return
+        held = self.pairing.held()
+        pins = [*self.trusted, *([held] if held else [])]
+        try:
+            streams = await accept(sock, server_context(self.identity, pins), pins)
+        except TandemError as error:
+            self.tls_refusals.append(error)
+            return
+        await self.pairing.accept_proof(streams)
+
+    async def event(self, kind: type[Kind]) -> Kind:
+        """The next event, which must be of ``kind`` or come before one."""
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                event = await self.events.get()
+                if isinstance(event, kind):
+                    return event
+                assert not isinstance(event, Failed | Paired), event
+
+    async def code(self) -> CodeShown:
+        return await self.event(CodeShown)
+
+    async def failure(self) -> str:
+        return (await self.event(Failed)).problem.code
+
+
+@asynccontextmanager
+async def device(folder: Path, name: str) -> AsyncIterator[Device]:
+    async with Device(load_or_create(folder / name), name) as there:
+        yield there
+
+
+class Raw:
+    """A stranger that speaks bytes on the pairing port."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def send(self, body: bytes) -> None:
+        self.writer.write(len(body).to_bytes(4, "big") + body)
+        await self.writer.drain()
+
+    async def frame(self) -> bytes:
+        async with asyncio.timeout(LIMIT_S):
+            length = int.from_bytes(await self.reader.readexactly(4), "big")
+            return await self.reader.readexactly(length)
+
+    async def wait_closed(self) -> None:
+        """Until the other side has closed."""
+        async with asyncio.timeout(LIMIT_S):
+            try:
+                while await self.reader.read(4096):
+                    pass
+            except ConnectionError:
+                pass
+
+
+@asynccontextmanager
+async def stranger(there: Device) -> AsyncIterator[Raw]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
+    try:
+        yield Raw(reader, writer)
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something on this loop that announces itself to nobody."""
+    for _ in range(LIMIT_S * 100):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never happened")

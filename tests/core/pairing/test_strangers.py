@@ -1,0 +1,40 @@
+"""Strangers have few places."""
+
+from core.pairing.strangers import AT_ONCE, PER_ADDRESS, Strangers
+
+
+def test_one_address_has_four_places() -> None:
+    strangers = Strangers()
+    guests = [strangers.admit("10.0.0.1") for _ in range(PER_ADDRESS)]
+    assert all(guests)
+    assert strangers.admit("10.0.0.1") is None
+    assert strangers.admit("::ffff:10.0.0.1") is None
+    assert strangers.admit("10.0.0.2")
+
+
+def test_all_addresses_together_have_sixteen() -> None:
+    strangers = Strangers()
+    guests = [strangers.admit(f"10.0.0.{number}") for number in range(AT_ONCE)]
+    assert all(guests)
+    assert strangers.admit("10.0.1.1") is None
+
+
+def test_a_place_is_given_back_once() -> None:
+    strangers = Strangers()
+    guests = [strangers.admit("10.0.0.1") for _ in range(PER_ADDRESS)]
+    assert guests[0]
+    guests[0].leave()
+    guests[0].leave()
+    assert strangers.present == PER_ADDRESS - 1
+    assert strangers.admit("10.0.0.1")
+    assert strangers.admit("10.0.0.1") is None
+
+
+def test_hosts_that_left_are_forgotten() -> None:
+    strangers = Strangers()
+    for number in range(1000):
+        guest = strangers.admit(f"host{number}")
+        assert guest
+        guest.leave()
+    assert strangers.present == 0
+    assert not strangers._present
