@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import ssl
+import warnings
 from datetime import UTC, datetime
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from core.errors import TandemError
 from core.ids import DeviceId
 
 MAX_DER_BYTES = 2048
+
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    CryptographyDeprecationWarning,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
 
 # Laptop clocks are wrong sometimes, and a pin does not expire: it is forgotten by its user.
 _FIRST_DAY = datetime(2000, 1, 1, tzinfo=UTC)
@@ -80,19 +92,15 @@ def check_peer_certificate(der: bytes) -> None:
     if len(der) > MAX_DER_BYTES:
         raise _bad(f"it has {len(der)} bytes; at most {MAX_DER_BYTES} are taken")
     try:
-        certificate = x509.load_der_x509_certificate(der)
-        public = certificate.public_key()
-        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        with warnings.catch_warnings():
+            # What the library only warns of (a negative serial number) it will refuse one day: refuse it now.
+            warnings.simplefilter("error", CryptographyDeprecationWarning)
+            certificate = x509.load_der_x509_certificate(der)
+            public = certificate.public_key()
+            constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     except x509.ExtensionNotFound as error:
         raise _bad("it does not say that it is a device's and not an authority's") from error
-    except (
-        ValueError,
-        TypeError,
-        UnsupportedAlgorithm,
-        x509.DuplicateExtension,
-        x509.UnsupportedGeneralNameType,
-        x509.InvalidVersion,
-    ) as error:
+    except _UNREADABLE as error:
         raise _bad("it can't be read") from error
     if constraints.ca:
         # A pinned authority could vouch for other keys: a pin must stand for one device.

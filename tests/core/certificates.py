@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,8 +55,6 @@ def odd_certificate(
 
 def identity_of(key: Ed25519PrivateKey, der: bytes, folder: Path) -> Identity:
     """An identity on disk with any certificate, as an attacker might make it."""
-    import ssl
-
     folder.mkdir(parents=True)
     key_path, cert_path = folder / "key.pem", folder / "cert.pem"
     key_path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

@@ -53,6 +53,7 @@ def test_a_right_certificate_is_taken() -> None:
         (device_certificate(1) + b"\0", "can't be read"),
         (device_certificate(1) + device_certificate(2), "can't be read"),
         (device_certificate(1)[:-1], "can't be read"),
+        (odd_certificate().replace(b"\x02\x01\x01", b"\x02\x01\xff"), "can't be read"),
         (b"", "can't be read"),
         (b"-----BEGIN CERTIFICATE-----", "can't be read"),
     ],
