@@ -1,0 +1,39 @@
+"""Frames are read whole, and nothing longer than the limit is waited for."""
+
+import asyncio
+
+import pytest
+
+from core.errors import TandemError
+from core.pairing.messages import MAX_FRAME_BYTES
+from core.pairing.session import framed, read_frame
+
+
+def fed(data: bytes) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    reader.feed_eof()
+    return reader
+
+
+async def test_frames_come_out_as_they_went_in() -> None:
+    reader = fed(framed(b"one") + framed(b"x" * MAX_FRAME_BYTES))
+    assert await read_frame(reader) == b"one"
+    assert await read_frame(reader) == b"x" * MAX_FRAME_BYTES
+    with pytest.raises(EOFError):
+        await read_frame(reader)
+
+
+@pytest.mark.parametrize("length", [0, MAX_FRAME_BYTES + 1, 2**32 - 1])
+async def test_a_wrong_length_is_refused_before_a_byte_of_the_body_is_read(length: int) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(length.to_bytes(4, "big"))
+    with pytest.raises(TandemError) as failure:
+        await read_frame(reader)
+    assert failure.value.code == "pairing-malformed"
+    assert str(length) in failure.value.what
+
+
+async def test_a_frame_that_breaks_off_is_an_end() -> None:
+    with pytest.raises(EOFError):
+        await read_frame(fed(framed(b"whole")[:-1]))
