@@ -34,9 +34,12 @@ def read_private(path: Path) -> bytes:
         raise
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _check(path, os.fstat(descriptor), folder=False)
-        data = file.read(MAX_BYTES + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > MAX_BYTES:
         raise _unusable(path, f"it is larger than {MAX_BYTES} bytes")
     return data
