@@ -87,7 +87,7 @@ _SAYING: dict[Answer, str] = {
     "unreachable": "cannot be reached from here",
 }
 _MENDS: dict[Answer, str] = {
-    "refused": "That laptop's log of the run says more: its trainer did not start, or a firewall rejects.",
+    "refused": "That laptop's log of the run says more: its trainer did not start, or a firewall rejects it.",
     "silent": "Allow TCP ports 20000–32000 between the laptops in that laptop's firewall.",
     "unreachable": "Put both laptops into the same network.",
 }

@@ -31,6 +31,9 @@ class Train(Tagged, frozen=True, kw_only=True):
     rank: int = 0
     shares: tuple[int, ...] = (1,)
     seed: int = 0
+    gpus: int | None = None
+    """How many of this laptop's GPUs take part; None: all, and one in a managed cluster. Members of a
+    cluster must be alike: 0 for all where one of them has none."""
     wire: Wire = "f32"
     peers: dict[str, str] = {}
     """By task name: ``device name at host:port``."""

@@ -1,0 +1,95 @@
+"""The trainer process: ``python -m core.trainer --orders N --reports N --leash N``, started by a node."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+from core.errors import Problem
+from core.run import leash
+from core.run.phases import Exit
+from core.trainer import script
+from core.trainer.orders import Orders, own
+from core.trainer.protocol import Booted, Ended
+from core.trainer.reporter import Reporter
+
+_FLUSH_S = 10.0
+
+
+def run(arguments: list[str]) -> None:
+    """From a command line; a frozen program calls this after its hidden argument. Does not return."""
+    parser = argparse.ArgumentParser(prog="core.trainer")
+    for name in ("orders", "reports", "leash"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    fds = parser.parse_args(arguments)
+    leash.arm(own(fds.leash))
+    main(own(fds.orders), own(fds.reports))
+
+
+def main(order_fd: int, report_fd: int) -> None:
+    """Import TensorFlow, say so, take the order, run it, leave. Does not return."""
+    # Whoever started the node may have had these ignored, as a shell does for jobs in its background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    reporter = Reporter(report_fd)
+    began_s = time.monotonic()
+    try:
+        import tensorflow as tf
+
+        from core.trainer.session import Session
+    except BaseException as error:
+        _leave(reporter, _broken(error), 1)
+        raise
+    devices = tuple(_name(tf, gpu) for gpu in tf.config.list_physical_devices("GPU"))
+    reporter.send(Booted(seconds=time.monotonic() - began_s, devices=devices))
+    orders = Orders(order_fd)
+    train = orders.wait_train()
+    if train is None:
+        os._exit(0)
+    exit = Session(train, reporter, orders).run()
+    _leave(reporter, exit, 0 if exit.reason in ("finished", "stopped") else 1)
+
+
+def _leave(reporter: Reporter, exit: Exit, status: int) -> None:
+    """TensorFlow's own shutdown may hang or abort in a cluster: leave without it."""
+    _flush()
+    reporter.send(Ended(exit=exit))
+    reporter.flush(_FLUSH_S)
+    script.run_exit_functions()
+    _flush()
+    os._exit(status)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+
+
+def _name(tf: object, gpu: object) -> str:
+    try:
+        details = tf.config.experimental.get_device_details(gpu)  # type: ignore[attr-defined]
+        return str(details.get("device_name") or gpu.name)  # type: ignore[attr-defined]
+    except Exception:
+        return str(getattr(gpu, "name", gpu))
+
+
+def _broken(error: BaseException) -> Exit:
+    return Exit(
+        reason="killed",
+        shared=False,
+        problem=Problem(
+            code="tensorflow-broken",
+            what=f"TensorFlow cannot be loaded here: {type(error).__name__}: {str(error)[:300]}",
+            fix="Install Tandem again; `tandem doctor` says what is wrong with TensorFlow.",
+        ),
+    )
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,173 @@
+"""What ended a script, made into a typed ``Exit``: the script's own traceback and line, not ours."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+import tensorflow as tf
+
+from core.errors import Problem
+from core.run.phases import Exit
+
+_TRAINER = str(Path(__file__).resolve().parent)
+_PEER_GONE = re.compile(
+    r"Collective ops is aborted|Connection reset by peer|Socket closed|failed to connect to all addresses"
+    r"|has gone|heartbeat|coordination service|CoordinationService",
+    re.IGNORECASE,
+)
+_PORT_TAKEN = re.compile(r"Could not start gRPC server|address already in use", re.IGNORECASE)
+
+
+def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
+    """How ``error`` ended a run. ``cluster``: other members took part, and one of them may be the cause."""
+    detail = own_traceback(error, folder)
+    chain = _chain(error)
+    if isinstance(error, SystemExit):
+        return _left(error, folder, detail)
+    if any(_is_memory(each) for each in chain):
+        return Exit(
+            reason="out-of-memory",
+            problem=Problem(
+                code="out-of-memory",
+                what=f"The training ran out of memory{_at(error, folder)}.",
+                fix="Use a smaller batch or model, close other programs, or give it a smaller share.",
+                detail=detail,
+            ),
+        )
+    if cluster and any(_is_lost_peer(each) for each in chain):
+        return Exit(
+            reason="lost-peer",
+            problem=Problem(
+                code="lost-peer",
+                what="Another member of the run went away in the middle of the training.",
+                fix="The laptop that went away first says why. Press Train to go again.",
+                detail=detail,
+            ),
+        )
+    return Exit(
+        reason="script-error",
+        problem=Problem(
+            code="script-error",
+            what=f"{_short(error)}{_at(error, folder)}.",
+            fix="Correct the script and press Train again.",
+            detail=detail,
+        ),
+    )
+
+
+def of_meeting(error: BaseException) -> Exit:
+    """TensorFlow could not set its cluster up."""
+    taken = _PORT_TAKEN.search(str(error)) is not None
+    return Exit(
+        reason="never-met",
+        shared=False,
+        problem=Problem(
+            code="port-taken" if taken else "never-met",
+            what="Another program holds the port that TensorFlow was given here."
+            if taken
+            else "TensorFlow could not bring the members together.",
+            fix="Press Train again; other ports are chosen then."
+            if taken
+            else "Look at the other laptops' logs of this run, and press Train again.",
+            detail="".join(traceback.format_exception_only(error)),
+        ),
+    )
+
+
+def own_traceback(error: BaseException, folder: Path) -> str:
+    """As Python prints it, without our own frames; files of the project are named from its folder."""
+    printed = traceback.TracebackException.from_exception(error, compact=True)
+    _drop_ours(printed, set())
+    return "".join(printed.format()).replace(f'File "{folder}/', 'File "')
+
+
+def _drop_ours(printed: traceback.TracebackException, seen: set[int]) -> None:
+    if id(printed) in seen:
+        return
+    seen.add(id(printed))
+    printed.stack[:] = [frame for frame in printed.stack if not _is_ours(frame.filename)]
+    for other in (printed.__cause__, printed.__context__, *(getattr(printed, "exceptions", None) or ())):
+        if other is not None:
+            _drop_ours(other, seen)
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith((_TRAINER, "<frozen runpy>", "<frozen importlib"))
+
+
+def place(error: BaseException, folder: Path) -> tuple[str, int] | None:
+    """File (from the project's folder) and line of the script's innermost frame."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return _relative(error.filename, folder), error.lineno
+    return _innermost(error.__traceback__, folder)
+
+
+def _innermost(trace: TracebackType | None, folder: Path) -> tuple[str, int] | None:
+    found = None
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        if Path(filename).is_relative_to(folder):
+            found = _relative(filename, folder), trace.tb_lineno
+        trace = trace.tb_next
+    return found
+
+
+def _relative(filename: str, folder: Path) -> str:
+    path = Path(filename)
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else filename
+
+
+def _at(error: BaseException, folder: Path) -> str:
+    where = place(error, folder)
+    return "" if where is None else f" ({where[0]}, line {where[1]})"
+
+
+def _short(error: BaseException) -> str:
+    """Type and first line. TensorFlow's messages go on for pages; the rest is in the detail."""
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    if len(first) > 300:
+        first = first[:300] + " …"
+    return f"{type(error).__name__}: {first.rstrip('.')}" if first else type(error).__name__
+
+
+def _left(error: SystemExit, folder: Path, detail: str) -> Exit:
+    if error.code is None or error.code == 0:
+        return Exit(reason="finished")
+    said = f"exit code {error.code}" if isinstance(error.code, int) else f"the words {str(error.code)!r:.300}"
+    return Exit(
+        reason="script-error",
+        problem=Problem(
+            code="script-left",
+            what=f"The script ended itself with {said}{_at(error, folder)}.",
+            fix="Its own words in the log say why; without sys.exit it would have gone on.",
+            detail=detail,
+        ),
+    )
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and what it was raised from: a library may wrap what really happened."""
+    chain: list[BaseException] = []
+    each: BaseException | None = error
+    while each is not None and not any(each is other for other in chain):
+        chain.append(each)
+        each = each.__cause__
+    return chain
+
+
+def _is_memory(error: BaseException) -> bool:
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return "received message larger than max" not in str(error).lower()
+    return isinstance(error, MemoryError)
+
+
+def _is_lost_peer(error: BaseException) -> bool:
+    if isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError):
+        return True
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return False  # The script's own connections.
+    return isinstance(error, tf.errors.OpError) and _PEER_GONE.search(str(error)) is not None

@@ -1,0 +1,150 @@
+"""What the engine or a Keras callback tells of a training, made into reports. Main thread; never blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from core.cluster.shares import split
+from core.run.reports import EpochEnd, Progress
+from core.trainer import protocol
+from core.trainer.reporter import Reporter
+
+
+class ReportingObserver:
+    """The ``Observer`` of ``core.trainer.exact.seam``. Counts ``fit`` calls, epochs and steps from 0."""
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        *,
+        shares: tuple[int, ...],
+        rank: int,
+        stop_asked: Callable[[], bool],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._reporter = reporter
+        self._shares = shares
+        self._rank = rank
+        self._stop_asked = stop_asked
+        self._clock = clock
+        self._fit = -1
+        self._epochs = 1
+        self._steps: int | None = None
+        self._first_epoch: int | None = None
+        self._base: int | None = None
+        self._epoch_began_s = 0.0
+        self._last: Progress | None = None
+        self.fitting = False
+
+    def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None:
+        self._fit += 1
+        self.fitting = True
+        self._epochs, self._steps = epochs, steps
+        self._first_epoch = self._base = self._last = None
+        self._epoch_began_s = self._clock()
+        self._reporter.send(
+            protocol.FitBegan(fit=self._fit, epochs=epochs, steps_in_epoch=steps, global_batch=global_batch)
+        )
+
+    def on_step(
+        self,
+        step: int,
+        epoch: int,
+        batch: int,
+        steps_in_epoch: int | None,
+        rows: int,
+        logs: Mapping[str, float],
+        step_s: float,
+        wait_s: float | None,
+    ) -> None:
+        if self._fit < 0:
+            self._fit = 0  # train_on_batch, without any fit.
+        if self._first_epoch is None:
+            self._first_epoch = epoch
+        if self._base is None:
+            self._base = step - batch
+        self._steps = steps_in_epoch or self._steps
+        low, high = split(rows, self._shares)[self._rank]
+        rate = 1.0 / step_s if step_s > 0 else None
+        self._last = Progress(
+            at_s=self._clock(),
+            fit=self._fit,
+            epoch=epoch,
+            epochs=self._epochs,
+            step=self._step_in_fit(step, epoch, batch),
+            batch=max(0, batch - 1),
+            steps_in_epoch=self._steps,
+            logs=dict(logs),
+            steps_s=rate,
+            samples_s=rows * rate if rate and rows else None,
+            step_s=step_s,
+            wait_s=wait_s,
+            share=high - low if rows else None,
+        )
+        self._reporter.progress(self._last)
+
+    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None:
+        now_s = self._clock()
+        if self._first_epoch is None:
+            self._first_epoch = epoch
+        last = self._last
+        if self._steps:
+            step = (epoch + 1 - self._first_epoch) * self._steps - 1
+        else:
+            step = last.step if last is not None else 0
+        if last is not None and last.step < step:
+            # Steps are told ten times a second only; counts that people read end where the epoch ended.
+            self._last = _at_end(last, now_s, epoch, step, self._steps)
+            self._reporter.progress(self._last)
+        end = EpochEnd(
+            at_s=now_s,
+            fit=self._fit,
+            epoch=epoch,
+            epochs=self._epochs,
+            step=step,
+            logs=dict(logs),
+            seconds=now_s - self._epoch_began_s,
+        )
+        self._epoch_began_s = now_s
+        self._reporter.send(protocol.EpochEnded(epoch=end))
+
+    def on_evaluated(self, logs: Mapping[str, float]) -> None:
+        self._reporter.send(protocol.Evaluated(logs=dict(logs)))
+
+    def on_fit_ended(self) -> None:
+        self.fitting = False
+
+    def on_said(self, words: str) -> None:
+        self._reporter.send(protocol.Said(words=words))
+
+    def should_stop(self) -> bool:
+        return self._stop_asked()
+
+    @property
+    def began(self) -> bool:
+        """Whether any ``fit`` began."""
+        return self._fit >= 0
+
+    def _step_in_fit(self, step: int, epoch: int, batch: int) -> int:
+        if self._steps and self._first_epoch is not None:
+            return max(0, (epoch - self._first_epoch) * self._steps + batch - 1)
+        return max(0, step - (self._base or 0) - 1)
+
+
+def _at_end(last: Progress, now_s: float, epoch: int, step: int, steps: int | None) -> Progress:
+    return Progress(
+        at_s=now_s,
+        fit=last.fit,
+        epoch=epoch,
+        epochs=last.epochs,
+        step=step,
+        batch=(steps or 1) - 1,
+        steps_in_epoch=steps,
+        logs=last.logs,
+        steps_s=last.steps_s,
+        samples_s=last.samples_s,
+        step_s=last.step_s,
+        wait_s=last.wait_s,
+        share=last.share,
+    )

@@ -1,0 +1,45 @@
+"""Reads the node's orders: first the run, then perhaps Stop. On a thread of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from core.trainer.protocol import Order, Stop, Train
+
+# Made at import: later, the script's own modules may stand where the types' annotations are looked up.
+_ORDER: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+
+
+class Orders:
+    """``wait_train`` once, then ``follow``."""
+
+    def __init__(self, fd: int) -> None:
+        self._lines = io.BufferedReader(io.FileIO(fd, "rb"))
+        self.stop_asked = threading.Event()
+
+    def wait_train(self) -> Train | None:
+        """None: the pipe closed, or Stop came first."""
+        line = self._lines.readline()
+        order = _ORDER.decode(line) if line else None
+        return order if isinstance(order, Train) else None
+
+    def follow(self, on_stop: Callable[[], None]) -> None:
+        """``on_stop`` is called once, on a thread of its own."""
+        threading.Thread(target=self._follow, args=(on_stop,), name="orders", daemon=True).start()
+
+    def _follow(self, on_stop: Callable[[], None]) -> None:
+        while line := self._lines.readline():
+            if isinstance(_ORDER.decode(line), Stop) and not self.stop_asked.is_set():
+                self.stop_asked.set()
+                on_stop()
+
+
+def own(fd: int) -> int:
+    """``fd`` for this process alone: programs that the script starts do not inherit it."""
+    os.set_inheritable(fd, False)
+    return fd

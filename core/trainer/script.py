@@ -1,0 +1,81 @@
+"""Runs a user's script as ``python script.py`` would: ``__main__``, arguments, folder, its modules first."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import io
+import os
+import sys
+import threading
+import types
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+OURS = ("app", "core", "resources")
+"""Our packages' names. A script may have packages of the same names: inside it, theirs win."""
+
+HOUSE = Path(__file__).resolve().parent.parent.parent
+
+_kept: list[types.ModuleType] = []
+
+
+class _NotOurs(MetaPathFinder):
+    """Finds packages with our names everywhere but at home; hides ours however they are installed."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in OURS:
+            return None
+        elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != HOUSE]
+        spec = PathFinder.find_spec(name, elsewhere, target)
+        if spec is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return spec
+
+
+def hide_house() -> None:
+    """From here on ``import core`` means the script's. What is loaded of ours goes on working by reference.
+
+    So nothing of ours may be imported after this, and message decoders must exist before.
+    """
+    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+        _kept.append(sys.modules.pop(name))
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HOUSE or _has_others(entry)]
+    sys.meta_path.insert(0, _NotOurs())
+    importlib.invalidate_caches()
+
+
+def _has_others(entry: str) -> bool:
+    """Installed for good, we live among everybody's packages: that folder must stay on the path."""
+    return Path(entry).name in ("site-packages", "dist-packages")
+
+
+def run(path: Path, arguments: Sequence[str]) -> None:
+    """Raises whatever the script raises. ``path`` is absolute; its folder becomes the working directory."""
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None, __cached__=None)
+    os.chdir(path.parent)
+    sys.argv[:] = [str(path), *arguments]
+    sys.path.insert(0, str(path.parent))
+    _kept.append(sys.modules["__main__"])
+    sys.modules["__main__"] = main
+    with io.open_code(str(path)) as file:
+        source = file.read()
+    exec(compile(source, str(path), "exec", dont_inherit=True), main.__dict__)
+    _wait_threads()
+
+
+def _wait_threads() -> None:
+    """As Python does at its end: the script's own threads finish first."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+
+
+def run_exit_functions() -> None:
+    """What the script registered with ``atexit``; the process then leaves without TensorFlow's shutdown."""
+    atexit._run_exitfuncs()

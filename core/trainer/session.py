@@ -1,0 +1,212 @@
+"""One run in this process: environment, strategy, script, exit. Main thread of the trainer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from core.run.phases import Exit
+from core.trainer import cluster_hooks, exits, script
+from core.trainer.exact import solo
+from core.trainer.exact.seam import Cluster, StopRequested, install
+from core.trainer.observer import ReportingObserver
+from core.trainer.orders import Orders
+from core.trainer.protocol import Met, Said, Train
+from core.trainer.reporter import Reporter
+
+CPU_DEVICES = "TANDEM_CPU_DEVICES"
+"""Environment: that many logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""
+
+_CLOSING_S = 10.0
+_CHIEF_STAYS_S = 0.3
+
+
+class Session:
+    """``run`` once; it always returns how the run ended, and raises nothing."""
+
+    def __init__(self, train: Train, reporter: Reporter, orders: Orders) -> None:
+        self._train = train
+        self._reporter = reporter
+        self._orders = orders
+        self._folder = Path(train.folder)
+        self._cluster = json.loads(train.tf_config) if train.tf_config else {}
+        # In a cluster a script's own fit must not stop on one member alone: the others would wait for ever.
+        may_stop = train.strategy == "managed" or not self._cluster
+        self._observer = ReportingObserver(
+            reporter,
+            shares=train.shares,
+            rank=train.rank,
+            stop_asked=orders.stop_asked.is_set if may_stop else lambda: False,
+        )
+
+    def run(self) -> Exit:
+        if self._train.tf_config:
+            os.environ["TF_CONFIG"] = self._train.tf_config
+        self._choose_devices()
+        if self._train.strategy == "managed":
+            return self._managed()
+        return self._serve() if self._serves() else self._own()
+
+    # --- managed -------------------------------------------------------------------------------------------
+
+    def _managed(self) -> Exit:
+        try:
+            strategy = self._strategy()
+        except Exception as error:
+            return exits.of_meeting(error)
+        train = self._train
+        cluster = Cluster(strategy, train.rank, train.shares, train.seed, train.wire)
+        installation = install(cluster, self._observer)
+        exit = self._script(installation.scope, self._on_managed_stop)
+        if exit.reason in ("finished", "stopped"):
+            shared = not self._cluster or installation.trained
+            exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
+            self._close()
+        return exit
+
+    def _strategy(self) -> Any:
+        if self._cluster:
+            return cluster_hooks.met(self._reporter, tf.distribute.MultiWorkerMirroredStrategy)
+        several = [device for device in _accelerators() if self._train.gpus != 0]
+        if os.environ.get(CPU_DEVICES):
+            several = tf.config.list_logical_devices("CPU")
+        if len(several) > 1:
+            strategy: Any = tf.distribute.MirroredStrategy([device.name for device in several])
+        else:
+            strategy = tf.distribute.get_strategy()
+        cluster_hooks.told(self._reporter, strategy)
+        return strategy
+
+    def _on_managed_stop(self) -> None:
+        """The engine looks for itself, in every step. Before the first ``fit`` nothing would look, and
+        nothing is lost by an interrupt."""
+        if not self._observer.began:
+            self._interrupt()
+
+    # --- a script with its own strategy --------------------------------------------------------------------
+
+    def _own(self) -> Exit:
+        watch = cluster_hooks.StrategyWatch(self._reporter)
+        watch.install()
+        solo.install(self._observer)
+        if not self._cluster:
+            cluster_hooks.told(self._reporter, tf.distribute.get_strategy())
+        exit = self._script(contextlib.nullcontext, self._on_own_stop)
+        if exit.reason == "finished":
+            if self._cluster and not watch.shared:
+                return Exit(reason="finished", shared=False)
+            self._close()
+        return exit
+
+    def _on_own_stop(self) -> None:
+        """Alone, a ``fit`` ends after its step. Otherwise as Ctrl-C in a terminal: members cannot agree on
+        a step in a loop that is not ours; each gets the order, and whatever follows counts as stopped."""
+        if self._cluster or not self._observer.fitting:
+            self._interrupt()
+
+    def _serves(self) -> bool:
+        """In a cluster with parameter servers the chief alone runs the script; ps and workers serve it."""
+        task = self._cluster.get("task", {})
+        return task.get("type") == "ps" or (
+            task.get("type") == "worker" and "ps" in self._cluster.get("cluster", {})
+        )
+
+    def _serve(self) -> Exit:
+        over = self._orders.stop_asked
+        signal.signal(signal.SIGTERM, lambda *_: over.set())
+        self._orders.follow(lambda: None)
+        task = self._cluster["task"]
+        try:
+            server = tf.distribute.Server(
+                tf.train.ClusterSpec(self._cluster["cluster"]),
+                job_name=task["type"],
+                task_index=int(task["index"]),
+                protocol="grpc",
+            )
+        except Exception as error:
+            return exits.of_meeting(error)
+        signal.signal(signal.SIGTERM, lambda *_: over.set())
+        self._reporter.send(Met(strategy=type(server).__name__, replicas=1))
+        over.wait()
+        return Exit(reason="stopped")
+
+    # --- both ----------------------------------------------------------------------------------------------
+
+    def _choose_devices(self) -> None:
+        """One device a member in a managed cluster; a ps computes nothing; else what the order says."""
+        gpus = _accelerators()
+        wanted = self._train.gpus
+        if self._cluster.get("task", {}).get("type") == "ps":
+            wanted = 0
+        elif self._train.strategy == "managed" and self._cluster:
+            wanted = 1 if wanted is None else min(wanted, 1)
+        if wanted is not None and wanted < len(gpus):
+            tf.config.set_visible_devices(gpus[:wanted], "GPU")
+            if wanted:
+                words = f"Of this laptop's {len(gpus)} GPUs, {gpus[0].name.rpartition('/')[2]} takes part."
+                self._reporter.send(Said(words=words))
+        if count := os.environ.get(CPU_DEVICES):
+            configured = [tf.config.LogicalDeviceConfiguration()] * int(count)
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], configured)
+
+    def _script(self, scope: Callable[[], Any], on_stop: Callable[[], None]) -> Exit:
+        self._orders.follow(on_stop)
+        path = self._folder / self._train.script
+        script.hide_house()
+        try:
+            with scope():
+                script.run(path, self._train.arguments)
+        except StopRequested:
+            return Exit(reason="stopped")
+        except BaseException as error:
+            return self._exit_of(error)
+        # A fit that was asked to stop has stopped; the script then went on to its end by itself.
+        return Exit(reason="stopped" if self._orders.stop_asked.is_set() else "finished")
+
+    def _exit_of(self, error: BaseException) -> Exit:
+        exit = exits.of_script(error, self._folder, cluster=bool(self._cluster))
+        if self._orders.stop_asked.is_set() and exit.reason != "out-of-memory":
+            # An interrupt, or peers that stopped a moment earlier: what was asked for has happened.
+            return Exit(reason="stopped")
+        if exit.problem is not None:
+            print(_last_words(error, exit), file=sys.stderr, end="", flush=True)
+        return exit
+
+    def _interrupt(self) -> None:
+        main = threading.main_thread().ident
+        if main is not None:
+            signal.pthread_kill(main, signal.SIGINT)
+
+    def _close(self) -> None:
+        """Nobody leaves while another member still reads from it: all meet once more, within a limit."""
+        if not self._cluster or context.context().coordination_service is None:
+            return
+        self._reporter.flush(_CLOSING_S)
+        try:
+            context.context().wait_at_barrier("tandem-closing", int(_CLOSING_S * 1000))
+        except Exception as error:  # A member that failed has said so itself; this one is done.
+            print(f"[tandem] members did not close together: {error}", file=sys.stderr)
+        if self._cluster["task"]["type"] == "chief":
+            time.sleep(_CHIEF_STAYS_S)  # The barrier's answers leave from here.
+
+
+def _accelerators() -> list[Any]:
+    return list(tf.config.list_physical_devices("GPU"))
+
+
+def _last_words(error: BaseException, exit: Exit) -> str:
+    """What Python would print at the end."""
+    if isinstance(error, SystemExit):
+        return f"{error.code}\n" if isinstance(error.code, str) else ""
+    return exit.problem.detail if exit.problem is not None else ""

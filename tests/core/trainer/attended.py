@@ -1,0 +1,120 @@
+"""A real trainer for tests: TrainerProcess with everything it said kept, and waits for conditions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from core.run.launch import Child
+from core.run.phases import Exit
+from core.run.reports import EpochEnd, LogLines, Progress
+from core.run.supervision import Force, Limits
+from core.run.trainer_process import TrainerProcess
+from core.trainer import protocol
+
+SCRIPTS = Path(__file__).parent / "scripts"
+LONG_S = 120.0
+"""A limit for waits that end in seconds on a machine with time."""
+GENEROUS = Limits(boot_s=240.0, grace_s=120.0, terminate_s=60.0, leave_s=60.0)
+
+
+class Attended:
+    """Start it inside a running loop; ``await exit()`` at the end."""
+
+    def __init__(
+        self,
+        log: Path,
+        *,
+        limits: Limits = GENEROUS,
+        child: Child | None = None,
+        **train: Any,
+    ) -> None:
+        self.reports: list[protocol.Report] = []
+        self.output: list[LogLines] = []
+        self.exits: list[Exit] = []
+        self.log = log
+        self._changed = asyncio.Event()
+        order: dict[str, Any] = {
+            "run": "r",
+            "task": "chief:0",
+            "folder": str(SCRIPTS),
+            "meet_timeout_s": LONG_S,
+        }
+        self.process = TrainerProcess(
+            protocol.Train(**{**order, **train}),
+            log_path=log,
+            on_report=lambda report: self._keep(self.reports, report),
+            on_output=lambda lines: self._keep(self.output, lines),
+            on_exit=lambda exit: self._keep(self.exits, exit),
+            child=child,
+            limits=limits,
+        )
+        self.process.start()
+
+    def _keep(self, kept: list[Any], what: Any) -> None:
+        kept.append(what)
+        self._changed.set()
+
+    def stop(self, force: Force = 0) -> None:
+        self.process.stop(force)
+
+    async def wait(self, condition: Callable[[], Any], limit_s: float = LONG_S) -> None:
+        async with asyncio.timeout(limit_s):
+            while not condition():
+                assert not self.exits, f"ended before what was waited for: {self.exits} {self.text()}"
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def exit(self, limit_s: float = 2 * LONG_S) -> Exit:
+        async with asyncio.timeout(limit_s):
+            while not self.exits:
+                self._changed.clear()
+                await self._changed.wait()
+        assert await asyncio.to_thread(self.process.join, LONG_S)
+        await asyncio.sleep(0)
+        assert len(self.exits) == 1
+        return self.exits[0]
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [report for report in self.reports if isinstance(report, kind)]
+
+    def progress(self) -> list[Progress]:
+        return [report.progress for report in self.of(protocol.Progressed)]
+
+    def epochs(self) -> list[EpochEnd]:
+        return [report.epoch for report in self.of(protocol.EpochEnded)]
+
+    def text(self, stream: str = "stdout") -> str:
+        return "\n".join(lines.text for lines in self.output if lines.stream == stream)
+
+
+def free_ports(count: int) -> list[int]:
+    """Free ones below the ephemeral range, where TensorFlow's servers listen."""
+    found: list[int] = []
+    for port in random.Random(os.getpid()).sample(range(20000, 32000), 2000):
+        with socket.socket() as trial:
+            try:
+                trial.bind(("0.0.0.0", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            break
+    return found
+
+
+def cluster(**counts: int) -> dict[str, str]:
+    """TF_CONFIG by task name, e.g. ``cluster(chief=1, worker=1)``, on loopback."""
+    ports = iter(free_ports(sum(counts.values())))
+    spec = {role: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for role, count in counts.items()}
+    return {
+        f"{role}:{index}": json.dumps({"cluster": spec, "task": {"type": role, "index": index}})
+        for role, hosts in spec.items()
+        for index in range(len(hosts))
+    }

@@ -1,0 +1,41 @@
+"""An ordinary Keras script: a line through noise. ``--epochs N``, ``--fail-in-epoch N``, ``--fail-task ROLE``."""
+
+import argparse
+import json
+import os
+import time
+
+import keras
+import numpy as np
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=2)
+parser.add_argument("--fail-in-epoch", type=int, default=-1)
+parser.add_argument("--fail-task", default="")
+parser.add_argument("--slow", type=float, default=0.0)
+options = parser.parse_args()
+task = json.loads(os.environ.get("TF_CONFIG", '{"task": {"type": "chief"}}'))["task"]["type"]
+
+
+class Events(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if options.slow:
+            time.sleep(options.slow)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == options.fail_in_epoch and options.fail_task in ("", task):
+            raise ValueError("the data ran out")
+
+    def on_train_end(self, logs=None):
+        print("callbacks ended", flush=True)
+
+
+random = np.random.default_rng(0)
+x = random.normal(size=(64, 4)).astype("float32")
+y = x @ np.array([[1.0], [-2.0], [0.5], [3.0]], "float32")
+model = keras.Sequential(
+    [keras.layers.Input((4,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(1)]
+)
+model.compile("sgd", "mse", metrics=["mae"])
+model.fit(x, y, batch_size=16, epochs=options.epochs, verbose=0, callbacks=[Events()])
+print("evaluated", model.evaluate(x, y, verbose=0))

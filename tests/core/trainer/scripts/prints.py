@@ -1,0 +1,19 @@
+"""Trains nothing: shows where and how it runs, and prints megabytes."""
+
+import sys
+from pathlib import Path
+
+import beside
+from core.deep import depth
+
+import app
+import core
+
+print("argv", sys.argv)
+print("name", __name__)
+print("cwd", Path.cwd())
+print("beside", beside.WORDS, Path("beside.txt").read_text().strip())
+print("theirs", app.WHOSE, core.WHOSE, depth)
+for _ in range(40_000):
+    print("x" * 99)
+print("the last words", file=sys.stderr)

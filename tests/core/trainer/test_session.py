@@ -1,0 +1,133 @@
+"""Whole trainers with TensorFlow: what a run reports and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from core.trainer import protocol
+from tests.core.trainer.attended import SCRIPTS, Attended, cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+async def test_a_script_runs_as_python_would_run_it_and_may_print_megabytes(tmp_path: Path) -> None:
+    trainer = Attended(tmp_path / "log", script="prints.py", arguments=("--lr", "0.1 x"))
+    exit = await trainer.exit()
+    assert exit.reason == "finished", exit
+    log = (tmp_path / "log").read_text()
+    assert f"argv ['{SCRIPTS / 'prints.py'}', '--lr', '0.1 x']" in log
+    assert "name __main__" in log
+    assert f"cwd {SCRIPTS}" in log
+    assert "beside a module beside the script a file beside the script" in log
+    assert "theirs the script's app the script's core deep" in log
+    assert len(re.findall("^x{99}$", log, re.M)) == 40_000
+    shown = trainer.text()
+    assert "the last words" in trainer.text("stderr")
+    assert sum(lines.dropped for lines in trainer.output) > 10_000
+    assert len(shown) + sum(lines.dropped for lines in trainer.output) * 100 > 4_000_000
+
+
+async def test_alone_a_fit_reports_steps_epochs_and_its_evaluation(tmp_path: Path) -> None:
+    trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--epochs", "3"))
+    exit = await trainer.exit()
+    assert exit.reason == "finished", exit
+    assert exit.shared
+    assert re.fullmatch("[0-9a-f]{64}", exit.weights_sha256)
+    assert trainer.of(protocol.Booted)[0].seconds > 0
+    assert trainer.of(protocol.Met)[0].replicas == 1
+    assert trainer.of(protocol.FitBegan) == [
+        protocol.FitBegan(fit=0, epochs=3, steps_in_epoch=4, global_batch=16)
+    ]
+    assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1, 2]
+    assert trainer.epochs()[-1].step == 11
+    assert {"loss", "mae"} <= trainer.epochs()[-1].logs.keys()
+    last = trainer.progress()[-1]
+    assert (last.epoch, last.step, last.batch, last.steps_in_epoch) == (2, 11, 3, 4)
+    assert set(trainer.of(protocol.Evaluated)[0].logs) == {"loss", "mae"}
+    assert "callbacks ended" in trainer.text()
+
+
+async def test_an_error_in_the_script_is_told_with_its_file_and_line_and_without_our_frames(
+    tmp_path: Path,
+) -> None:
+    trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--fail-in-epoch", "1"))
+    exit = await trainer.exit()
+    assert exit.reason == "script-error"
+    assert exit.problem is not None
+    line = next(
+        number
+        for number, text in enumerate((SCRIPTS / "fits.py").read_text().splitlines(), 1)
+        if "raise ValueError" in text
+    )
+    assert exit.problem.what == f"ValueError: the data ran out (fits.py, line {line})."
+    assert 'File "fits.py", line' in exit.problem.detail
+    assert "core/trainer" not in exit.problem.detail
+    assert [epoch.epoch for epoch in trainer.epochs()] == [0]
+    assert "ValueError: the data ran out" in trainer.text("stderr")
+    assert "core/trainer" not in trainer.text("stderr")
+
+
+async def test_stop_ends_a_fit_at_a_step_with_its_callbacks_ended(tmp_path: Path) -> None:
+    trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--epochs", "100000", "--slow", "0.01"))
+    await trainer.wait(lambda: len(trainer.progress()) > 2)
+    trainer.stop()
+    exit = await trainer.exit()
+    assert exit.reason == "stopped", exit
+    assert exit.problem is None
+    assert "callbacks ended" in trainer.text()
+    assert "evaluated" not in trainer.text()
+
+
+async def test_two_cpu_devices_make_a_mirrored_strategy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TANDEM_CPU_DEVICES", "2")
+    trainer = Attended(tmp_path / "log", script="fits.py")
+    exit = await trainer.exit()
+    assert exit.reason == "finished", exit
+    assert trainer.of(protocol.Met) == [protocol.Met(strategy="MirroredStrategy", replicas=2)]
+    assert len(trainer.epochs()) == 2
+
+
+async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    trainers = [
+        Attended(tmp_path / task, task=task, tf_config=config, rank=rank, shares=(1, 1), script="fits.py")
+        for rank, (task, config) in enumerate(configs.items())
+    ]
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
+    assert [exit.reason for exit in exits] == ["finished", "finished"], exits
+    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+    for trainer in trainers:
+        kinds = [type(report) for report in trainer.reports]
+        assert kinds.index(protocol.Meeting) < kinds.index(protocol.Met)
+        assert len(trainer.epochs()) == 2
+        assert trainer.progress()[-1].share == 8
+    assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs
+
+
+async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    trainers = [
+        Attended(
+            tmp_path / task,
+            task=task,
+            tf_config=config,
+            rank=rank,
+            shares=(1, 1),
+            script="fits.py",
+            arguments=("--epochs", "100000", "--slow", "0.01"),
+        )
+        for rank, (task, config) in enumerate(configs.items())
+    ]
+    await trainers[0].wait(lambda: len(trainers[0].progress()) > 2)
+    for trainer in trainers:
+        trainer.stop()
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
+    assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
+    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+    assert all("callbacks ended" in trainer.text() for trainer in trainers)
