@@ -13,7 +13,7 @@ from core.errors import TandemError
 from core.project.files import NotRegular, open_regular
 from core.project.paths import shown, why_unsafe
 
-SOURCE_BYTES = 4_000_000
+SOURCE_BYTES = 2_000_000
 MODULES_FOLLOWED = 500
 
 
@@ -51,6 +51,14 @@ def read_sources(script: Path) -> Sources:
     return Sources(modules=tuple(modules.values()), broken=tuple(broken))
 
 
+def resolved(script: Path) -> Path:
+    """Where a script really lies: Python, too, looks for modules there. Raises ``TandemError``."""
+    try:
+        return script.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links in a circle
+        raise _unreadable(shown(script.name), error) from error
+
+
 def read_source(path: Path) -> ast.Module:
     """The syntax tree. Raises ``TandemError`` with the line where this is no Python."""
     name = shown(path.name)
@@ -64,12 +72,7 @@ def read_source(path: Path) -> ast.Module:
             fix="Check the path, or choose the script again.",
         ) from error
     except (OSError, NotRegular) as error:
-        raise TandemError(
-            code="script-unreadable",
-            what=f"{name} cannot be read.",
-            fix="Choose an ordinary file that you may open.",
-            detail=repr(error),
-        ) from error
+        raise _unreadable(name, error) from error
     if len(source) > SOURCE_BYTES:
         raise _not_python(name, f"it is larger than {SOURCE_BYTES / 1e6:.0f} MB")
     if b"\0" in source:
@@ -90,6 +93,15 @@ def read_source(path: Path) -> ast.Module:
         ) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise _not_python(name, "Python cannot take it apart") from error
+
+
+def _unreadable(name: str, error: Exception) -> TandemError:
+    return TandemError(
+        code="script-unreadable",
+        what=f"{name} cannot be read.",
+        fix="Choose an ordinary file that you may open.",
+        detail=repr(error),
+    )
 
 
 def _not_python(name: str, reason: str) -> TandemError:
@@ -144,4 +156,7 @@ def _is_inside(folder: Path, path: str) -> bool:
         return False
     names = path.split("/")
     steps = [folder.joinpath(*names[:depth]) for depth in range(1, len(names) + 1)]
-    return steps[-1].is_file() and not any(step.is_symlink() for step in steps)
+    try:
+        return steps[-1].is_file() and not any(step.is_symlink() for step in steps)
+    except OSError:  # a folder that may not be entered
+        return False

@@ -14,7 +14,7 @@ from core import wire
 from core.errors import TandemError
 from core.project.files import Found, Listing, NotRegular, Skipped, hash_file, list_files
 from core.project.ignore import TANDEM_RULES, IgnoreRules
-from core.project.imports import read_sources
+from core.project.imports import read_sources, resolved
 from core.project.manifest import (
     LIMIT_BYTES,
     LIMIT_FILES,
@@ -53,7 +53,7 @@ def scan_project(script: Path, *, home: Path | None = None) -> Project:
 
     Links in the script's own path are resolved first, as Python does for ``sys.path``.
     """
-    script = script.resolve()
+    script = resolved(script)
     folder = script.parent
     if is_broad(folder, home):
         return _only_imported(script)

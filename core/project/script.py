@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ import msgspec
 
 from core.errors import Problem, TandemError
 from core.project.findings import Found, Mistake
-from core.project.imports import Sources, read_source, read_sources
+from core.project.imports import Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
 from core.project.paths import shown
 from core.project.strategies import find_strategies, last_part
@@ -48,8 +49,12 @@ def analyse(script: Path) -> ScriptReport:
 
 
 def _checked(script: Path) -> Path:
-    name = shown(script.name)
-    if script.is_dir():
+    name, script = shown(script.name), resolved(script)
+    try:
+        mode = script.stat().st_mode
+    except OSError:
+        mode = 0  # reading it says what is the matter
+    if stat.S_ISDIR(mode):
         raise TandemError(
             code="script-is-folder", what=f"{name} is a folder.", fix="Choose the script inside it."
         )
@@ -59,13 +64,12 @@ def _checked(script: Path) -> Path:
             what=f"{name} is a notebook, and Tandem runs scripts.",
             fix="Save it as a script (in Jupyter: File → Save and Export As → Executable Script).",
         )
-    if script.exists() and script.suffix not in (".py", ".pyw"):
+    if mode and script.suffix not in (".py", ".pyw"):
         raise TandemError(
             code="script-not-python",
             what=f"{name} is not a Python script: its name does not end in .py.",
             fix="Choose a .py file that trains with Keras.",
         )
-    script = script.resolve()
     if not _has_content(read_source(script)):
         raise TandemError(
             code="script-empty",

@@ -80,7 +80,7 @@ def test_a_thousand_modules_are_not_read_to_the_end(tmp_path: Path, monkeypatch:
         (b"# coding: klingon\n", "script-", ""),
         (b"(" * 5000, "script-", ""),
         (b"x = " + b"-" * 200_000 + b"1", "script-", ""),
-        (b"x" * 5_000_000, "script-not-python", "larger than 4 MB"),
+        (b"x" * 5_000_000, "script-not-python", "larger than 2 MB"),
     ],
     ids=["open", "python 2", "tabs", "binary", "encoding", "coding", "deep", "deeper", "huge"],
 )
