@@ -11,6 +11,8 @@ from core.project.imports import Module
 
 _STEPS = 8
 """How far a name is followed through assignments."""
+_VALUES = 16
+"""How many assignments to one name are looked at."""
 
 
 class Source:
@@ -68,7 +70,7 @@ class Source:
             while isinstance(expr, ast.Attribute):
                 expr = expr.value
             if isinstance(expr, ast.Name):
-                waiting += self._values.get(expr.id, [])
+                waiting += self._values.get(expr.id, [])[:_VALUES]
             elif isinstance(expr, ast.Call):
                 waiting.append(expr)
         return frozenset(found)
@@ -83,7 +85,7 @@ class Source:
                 yield part
                 if isinstance(part, ast.Name) and part.id not in seen and depth < _STEPS:
                     seen.add(part.id)
-                    waiting += [(value, depth + 1) for value in self._values.get(part.id, [])]
+                    waiting += [(value, depth + 1) for value in self._values.get(part.id, [])[:_VALUES]]
 
     def values(self, node: ast.expr) -> Iterator[ast.expr]:
         """The expression itself, or, where it is a name, whatever was assigned to it."""
