@@ -17,6 +17,7 @@ from core.address import Address
 from core.errors import Problem, TandemError
 from core.identity import Identity
 from core.ids import DeviceId
+from core.link.endpoint import host_of
 from core.pairing import reasons
 from core.pairing.code import NONCE_BYTES
 from core.pairing.effects import Close, Dial, Effect, Prove, Refuse, Send, Tell
@@ -292,6 +293,6 @@ class Pairing:
 
 def _host(sock: socket.socket) -> str:
     try:
-        return str(sock.getpeername()[0])
+        return host_of(sock.getpeername())
     except OSError:
         return ""

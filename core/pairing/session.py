@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from core.errors import TandemError
+from core.link.endpoint import host_of
 from core.pairing import reasons
 from core.pairing.messages import LENGTH_BYTES, MAX_FRAME_BYTES
 
@@ -34,7 +35,7 @@ class Session:
     @property
     def host(self) -> str:
         name = self._writer.get_extra_info("peername")
-        return str(name[0]) if name else ""
+        return host_of(name) if name else ""
 
     async def read(self) -> bytes:
         return await read_frame(self._reader)
