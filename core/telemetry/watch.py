@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Calls ``on_reading`` on the loop's thread from ``begin`` until ``stop``, ``on_failure`` once at most."""
+    """Calls ``on_reading`` on the loop's thread between ``begin`` and ``stop``; ``on_failure`` once."""
 
     def __init__(
         self,

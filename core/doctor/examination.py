@@ -1,0 +1,75 @@
+"""All of the doctor's checks side by side, each with its limit. On the core loop; what blocks is threaded."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from core.answers import Finding
+from core.doctor import files, machine, network, software
+from core.doctor.view import View, error
+
+LIMIT_S = 20.0
+_log = logging.getLogger(__name__)
+
+Found = Finding | Sequence[Finding] | None
+Check = Callable[[View], Found]
+Look = Callable[[View], Awaitable[Found]]
+
+CHECKS: tuple[Check | Look, ...] = (
+    network.check_interfaces,
+    network.check_mdns,
+    network.check_port,
+    network.check_firewall,
+    network.check_isolation,
+    software.check_peers,
+    software.check_python,
+    software.check_tensorflow,
+    machine.check_gpu,
+    machine.check_memory,
+    machine.check_clock,
+    machine.check_sealing,
+    files.check_home,
+    files.check_key,
+    files.check_socket,
+    files.check_disk,
+)
+
+
+async def examine(
+    view: View, *, deep: bool = False, checks: Sequence[Check | Look] = CHECKS, limit_s: float = LIMIT_S
+) -> tuple[Finding, ...]:
+    """In the order of ``checks``. Never raises for a check: one that fails is itself a finding."""
+    looks = [_one(check, view, limit_s) for check in checks]
+    if deep:
+        looks.append(_one(software.check_loading, view, software.LOAD_LIMIT_S + limit_s))
+    return tuple(finding for found in await asyncio.gather(*looks) for finding in found)
+
+
+async def _one(check: Check | Look, view: View, limit_s: float) -> Sequence[Finding]:
+    name = check.__name__.removeprefix("check_")
+    try:
+        async with asyncio.timeout(limit_s):
+            if inspect.iscoroutinefunction(check):
+                found: Found = await check(view)
+            else:
+                found = await asyncio.to_thread(check, view)  # type: ignore[arg-type]
+    except TimeoutError:
+        return [_failed(name, f"did not end within {limit_s:g} s")]
+    except Exception as failure:
+        _log.exception("the check %s failed", name)
+        return [_failed(name, f"failed ({type(failure).__name__})")]
+    if found is None:
+        return []
+    return [found] if isinstance(found, Finding) else found
+
+
+def _failed(name: str, how: str) -> Finding:
+    return error(
+        f"check-{name}",
+        "doctor",
+        f"The check of {name} {how}.",
+        "Look again; logs/tandem.log in the home has the details.",
+    )

@@ -1,0 +1,90 @@
+"""The home on disk: is it private, writable, whole, and is there room? Blocks: run in a thread."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from core import socket_path
+from core.answers import Finding
+from core.doctor.view import View, error, note, ok, warning
+from core.errors import TandemError
+from core.home import prepare
+
+TOPIC = "files"
+LITTLE_BYTES = 2 << 30
+TOO_LITTLE_BYTES = 200 << 20
+
+
+def check_home(view: View) -> Finding:
+    try:
+        prepare(view.home)
+    except TandemError as failure:
+        return error(failure.code, TOPIC, failure.what, failure.fix)
+    return ok("home", TOPIC, f"The home {view.home.folder} is yours alone and can be written.")
+
+
+def check_disk(view: View, usage: Callable[[Path], object] = shutil.disk_usage) -> Finding:
+    folder = next(place for place in (view.home.folder, *view.home.folder.parents) if place.exists())
+    free = int(getattr(usage(folder), "free", 0))
+    said = f"{free / 1e9:.1f} GB are free on the disk of {view.home.folder}"
+    fix = "Delete what you no longer need: old runs in the history, or other files on this disk."
+    if free < TOO_LITTLE_BYTES:
+        return error("disk-full", TOPIC, f"Only {said}: a run would fail.", fix)
+    if free < LITTLE_BYTES:
+        return warning("disk-low", TOPIC, f"Only {said}.", fix)
+    return ok("disk", TOPIC, f"{said}.")
+
+
+def check_key(view: View) -> Finding:
+    """The key's modes: what makes a node refuse to start, found while it can still be mended in peace."""
+    folder = view.home.identity
+    if not (folder / "key.pem").exists():
+        return note("key", TOPIC, "This device has no key yet; one is made when Tandem starts.")
+    if os.name != "posix":
+        return ok("key", TOPIC, "This device's key is in your own profile folder.")
+    for path, limit in ((folder, 0o700), (folder / "key.pem", 0o600), (folder / "cert.pem", 0o600)):
+        try:
+            found = path.lstat()
+        except OSError:
+            continue
+        if found.st_uid != os.geteuid():
+            return error(
+                "key-owner",
+                TOPIC,
+                f"{path} belongs to user {found.st_uid}, and you are user {os.geteuid()}.",
+                f"Give it back to yourself: sudo chown -R {os.geteuid()} '{folder}'.",
+            )
+        if stat.S_IMODE(found.st_mode) & ~limit:
+            return error(
+                "key-mode",
+                TOPIC,
+                f"Other users of this computer can reach {path} (mode {stat.S_IMODE(found.st_mode):04o}).",
+                "Close it (Tandem can). If others may have read the key, delete it and pair again.",
+                mend=True,
+            )
+    return ok("key", TOPIC, "This device's key can be read by you alone.")
+
+
+def check_socket(view: View) -> Finding:
+    """Whether a second command on this home would find this node."""
+    path = socket_path.find(view.home)
+    there = path.exists()
+    if view.running and not there:
+        return warning(
+            "socket-gone",
+            TOPIC,
+            "The socket by which other commands reach this Tandem was deleted.",
+            "Make it again (Tandem can), or restart Tandem.",
+            mend=True,
+        )
+    if not view.running and there:
+        return note(
+            "socket-left", TOPIC, f"{path} was left by a Tandem that ended badly; the next replaces it."
+        )
+    return ok(
+        "socket", TOPIC, "Other commands on this home find this Tandem." if there else "No Tandem runs here."
+    )

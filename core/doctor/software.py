@@ -1,0 +1,119 @@
+"""Whether the installed packages are the ones that Tandem was made for, and whether TensorFlow loads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import core
+from core.answers import Finding
+from core.doctor.view import View, error, note, ok, warning
+from core.run import launch
+from core.state import Device
+from core.versions import Versions, installed
+
+TOPIC = "software"
+LOAD_LIMIT_S = 120.0
+PYTHONS = ("3.11", "3.12", "3.13")
+MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
+_HOUSE = Path(core.__file__).resolve().parent.parent
+PROBE_ARGUMENT = "--tensorflow-probe"
+"""First argument with which a frozen program becomes ``core.trainer.probe``."""
+
+
+def check_python(view: View, versions: Versions | None = None) -> Finding:
+    python = (versions or installed()).python
+    if python in PYTHONS:
+        return ok("python", TOPIC, f"Python {python}.")
+    return error(
+        "python", TOPIC, f"Python {python} is not one that TensorFlow runs on here.", "Install Python 3.12."
+    )
+
+
+def check_tensorflow(view: View, versions: Versions | None = None) -> list[Finding]:
+    """By the packages' metadata: nothing is loaded."""
+    versions = versions or installed()
+    findings = []
+    for package, label in (("tensorflow", "TensorFlow"), ("keras", "Keras")):
+        version, wanted = getattr(versions, package), MADE_FOR[package]
+        if not version:
+            what, fix = f"{label} is not installed.", f"Install it: pip install '{package}=={wanted}.*'."
+            findings.append(error(package, TOPIC, what, fix))
+        elif not version.startswith(f"{wanted}."):
+            what = f"{label} {version} is installed; Tandem is made for {wanted}."
+            fix = f"Install the tried one on every laptop: pip install '{package}=={wanted}.*'."
+            findings.append(warning(package, TOPIC, what, fix))
+        else:
+            findings.append(ok(package, TOPIC, f"{label} {version}."))
+    return findings
+
+
+def check_peers(view: View) -> list[Finding]:
+    """Paired devices with which no run is possible now, as their links say."""
+    devices = [device for device in view.state.devices.values() if device.paired]
+    return [_of_peer(device) for device in devices]
+
+
+def _of_peer(device: Device) -> Finding:
+    name, problem = device.shown_name, device.problem
+    if problem is not None:
+        return warning(f"device-{problem.code}", "devices", f"{name}: {problem.what}", problem.fix)
+    return ok(
+        "device", "devices", f"{name} is {'connected' if device.linked else 'paired, but not here now'}."
+    )
+
+
+async def check_loading(
+    view: View, *, command: Sequence[str] | None = None, limit_s: float = LOAD_LIMIT_S
+) -> Finding:
+    """Load TensorFlow in a process of its own: a broken driver or package may end that process."""
+    program = list(command or probe_command())
+    child = await asyncio.create_subprocess_exec(
+        *program,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=_HOUSE if _HOUSE.is_dir() else None,  # `-m` looks into the working directory first
+        env=launch.environment(),
+    )
+    try:
+        async with asyncio.timeout(limit_s):
+            said, complained = await child.communicate()
+    except TimeoutError:
+        return error(
+            "tensorflow-slow",
+            TOPIC,
+            f"TensorFlow did not load within {limit_s:g} s.",
+            "Close other programs and look again; an unresponsive GPU driver can cause it, too.",
+        )
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    try:
+        tensorflow, keras, gpus, seconds = json.loads(said.splitlines()[-1])
+    except (ValueError, IndexError):
+        lines = complained.decode("utf-8", "replace").strip().splitlines()
+        why = lines[-1][:300] if lines else f"it ended with status {child.returncode}"
+        return error(
+            "tensorflow-broken",
+            TOPIC,
+            f"TensorFlow does not load: {why}",
+            "Install it anew: pip install --force-reinstall 'tensorflow==2.21.*'.",
+        )
+    uses = f"uses {', '.join(gpus)}" if gpus else "finds no GPU and uses the CPU"
+    what = f"TensorFlow {tensorflow} with Keras {keras} loads in {seconds:.1f} s and {uses}."
+    hardware = view.state.me.hardware if view.state.me else None
+    if not gpus and hardware and any("nvidia" in name.lower() for name in hardware.gpus):
+        fix = "Install TensorFlow with its CUDA packages: pip install 'tensorflow[and-cuda]==2.21.*'."
+        return note("tensorflow-cpu", TOPIC, what, fix)
+    return ok("tensorflow-loads", TOPIC, what)
+
+
+def probe_command() -> list[str]:
+    if getattr(sys, "frozen", False):
+        return [sys.executable, PROBE_ARGUMENT]
+    return [sys.executable, "-m", "core.trainer.probe"]

@@ -1,0 +1,44 @@
+"""What the doctor looks at: a home, and the node that runs in it, if one does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from core.answers import Finding
+from core.home import Home
+from core.settings import Settings
+from core.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``port``: where the node listens; None where no node runs, then ``state`` is empty too."""
+
+    home: Home
+    settings: Settings = field(default_factory=Settings)
+    state: State = field(default_factory=State)
+    port: int | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.port is not None
+
+    @property
+    def wanted_port(self) -> int:
+        return self.port if self.port is not None else self.settings.port
+
+
+def ok(code: str, topic: str, what: str) -> Finding:
+    return Finding(code=code, topic=topic, level="ok", what=what)
+
+
+def note(code: str, topic: str, what: str, fix: str = "") -> Finding:
+    return Finding(code=code, topic=topic, level="note", what=what, fix=fix)
+
+
+def warning(code: str, topic: str, what: str, fix: str, *, mend: bool = False) -> Finding:
+    return Finding(code=code, topic=topic, level="warning", what=what, fix=fix, mend=mend)
+
+
+def error(code: str, topic: str, what: str, fix: str, *, mend: bool = False) -> Finding:
+    return Finding(code=code, topic=topic, level="error", what=what, fix=fix, mend=mend)

@@ -1,0 +1,103 @@
+"""What the doctor says of the laptop itself."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from core import events as ev
+from core.doctor import machine
+from core.telemetry.gpus import Gpus
+from core.telemetry.reading import GpuReading, Reading
+from tests.core.doctor.views import view
+from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS
+
+NOW_S = 1_800_000_000.0
+
+
+def reading(*gpus: str, at_s: float = NOW_S, no_gpu: str = "") -> Reading:
+    return Reading(
+        at_s=at_s,
+        cpu_pct=0.0,
+        memory_used_bytes=0,
+        memory_total_bytes=1,
+        sent_bytes_s=0.0,
+        received_bytes_s=0.0,
+        gpus=tuple(GpuReading(name=name) for name in gpus),
+        no_gpu=no_gpu,
+    )
+
+
+def read(*gpus: str, no_gpu: str = "") -> ev.TelemetryReported:
+    return ev.TelemetryReported(device=ME, reading=reading(*gpus, no_gpu=no_gpu))
+
+
+def other_at(at_s: float) -> tuple[ev.Event, ...]:
+    linked = ev.LinkUp(
+        device=OTHER, name="other", address="10.0.0.2:27600", versions=VERSIONS, hardware=HARDWARE
+    )
+    return linked, ev.TelemetryReported(device=OTHER, reading=reading(at_s=at_s))
+
+
+def test_an_nvidia_gpu_is_what_tensorflow_uses(tmp_path: Path) -> None:
+    finding = machine.check_gpu(view(tmp_path, read("NVIDIA Test", "Intel Test")))
+
+    assert (finding.level, finding.what) == ("ok", "GPU: NVIDIA Test.")
+
+
+def test_another_makers_gpu_is_named_as_unused(tmp_path: Path) -> None:
+    finding = machine.check_gpu(view(tmp_path, read("AMD Radeon")))
+
+    assert finding.code == "gpu-unused"
+    assert "AMD Radeon" in finding.what
+
+
+def test_without_a_gpu_the_reason_is_given(tmp_path: Path) -> None:
+    assert machine.check_gpu(view(tmp_path, read(no_gpu="CPU only: a test."))).what == "CPU only: a test."
+
+
+def test_without_a_node_the_driver_itself_is_asked(tmp_path: Path) -> None:
+    asked = view(tmp_path, port=None)
+
+    assert machine.check_gpu(asked, lambda: Gpus([], "CPU only: asked.")).what == "CPU only: asked."
+
+
+@pytest.mark.parametrize(("available", "level"), [(8 << 30, "ok"), (300 << 20, "warning")])
+def test_little_memory_is_said_before_a_run(tmp_path: Path, available: int, level: str) -> None:
+    assert machine.check_memory(view(tmp_path), lambda: SimpleNamespace(available=available)).level == level
+
+
+@pytest.mark.parametrize(
+    ("at_s", "level"), [(NOW_S - 1.0, "ok"), (NOW_S - 60.0, "warning"), (NOW_S + 60.0, "warning")]
+)
+def test_clocks_that_differ_are_named(tmp_path: Path, at_s: float, level: str) -> None:
+    finding = machine.check_clock(view(tmp_path, *other_at(at_s)), lambda: NOW_S)
+
+    assert finding.level == level
+    if level == "warning":
+        assert ("ahead of" if at_s < NOW_S else "behind") in finding.what
+        assert "60 s" in finding.what
+
+
+def test_a_clock_of_the_past_is_named(tmp_path: Path) -> None:
+    assert machine.check_clock(view(tmp_path), lambda: 86_400.0).code == "clock-wrong"
+
+
+def test_it_never_claims_that_a_run_is_sealed(tmp_path: Path) -> None:
+    finding = machine.check_sealing(view(tmp_path))
+
+    assert (finding.level, finding.code) == ("warning", "not-sealed")
+    assert "neither password nor encryption" in finding.what
+    assert "namespaces" in finding.what
+
+
+def test_namespaces_that_are_switched_off_are_told_apart(tmp_path: Path) -> None:
+    for name, value, words in (
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor"),
+        ("kernel/unprivileged_userns_clone", "0", "switched off"),
+        ("user/max_user_namespaces", "0", "switched off"),
+    ):
+        proc = tmp_path / name.replace("/", "-")
+        (proc / name).parent.mkdir(parents=True)
+        (proc / name).write_text(value + "\n")
+        assert words in machine.check_sealing(view(tmp_path), proc).what

@@ -1,0 +1,128 @@
+"""What the doctor says of the network."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core import events as ev
+from core.doctor import network
+from core.doctor.view import View
+from core.settings import Settings
+from tests.core.doctor.views import view
+from tests.core.fake_node import OTHER, found
+
+LOOPBACK_ONLY = ev.AddressesChanged(addresses=("127.0.0.1:27600",))
+
+
+def test_the_addresses_for_the_others_are_shown(tmp_path: Path) -> None:
+    assert "192.168.1.2:27600" in network.check_interfaces(view(tmp_path)).what
+
+
+def test_a_laptop_in_no_network_is_told(tmp_path: Path) -> None:
+    finding = network.check_interfaces(view(tmp_path, LOOPBACK_ONLY))
+
+    assert (finding.level, finding.code) == ("error", "no-network")
+    assert network.check_interfaces(view(tmp_path, port=None)).level == "note"
+
+
+def free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return int(trial.getsockname()[1])
+
+
+@pytest.mark.real
+async def test_a_port_that_answers_is_fine_and_a_silent_one_is_not(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert (await network.check_port(view(tmp_path, port=port))).level in ("ok", "warning")
+
+    finding = await network.check_port(view(tmp_path, port=port))
+    assert (finding.level, finding.code) == ("error", "port-silent")
+
+
+@pytest.mark.real
+async def test_a_port_among_the_systems_own_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setattr(network, "EPHEMERAL", range(port, port + 1))
+        assert (await network.check_port(view(tmp_path, port=port))).code == "port-ephemeral"
+
+
+@pytest.mark.real
+async def test_without_a_node_the_port_is_tried(tmp_path: Path) -> None:
+    seen = view(tmp_path, port=None)
+    with socket.create_server(("", 0)) as server:
+        taken = View(seen.home, settings=Settings(port=server.getsockname()[1]))
+        assert (await network.check_port(taken)).code == "port-taken"
+    assert (await network.check_port(taken)).level == "ok"
+    assert (await network.check_port(View(seen.home, settings=Settings(port=0)))).level == "note"
+
+
+@pytest.mark.real
+async def test_mdns_is_heard_on_this_laptop(tmp_path: Path) -> None:
+    finding = await network.check_mdns(view(tmp_path, LOOPBACK_ONLY), limit_s=60.0)
+
+    assert (finding.level, finding.code) == ("ok", "mdns")
+
+
+@pytest.mark.real
+async def test_an_announcement_that_nobody_hears_is_an_error(tmp_path: Path) -> None:
+    finding = await network.check_mdns(view(tmp_path, LOOPBACK_ONLY), limit_s=0.01)
+
+    assert (finding.level, finding.code) == ("error", "mdns")
+    assert "5353" in finding.fix
+
+
+@pytest.mark.real
+async def test_an_address_that_is_gone_is_an_error_not_a_crash(tmp_path: Path) -> None:
+    gone = ev.AddressesChanged(addresses=("192.0.2.7:27600",))
+
+    assert (await network.check_mdns(view(tmp_path, gone), limit_s=0.2)).level == "error"
+
+
+def test_a_firewall_is_named_with_its_commands(tmp_path: Path) -> None:
+    seen = view(tmp_path)
+    etc, run = tmp_path / "etc", tmp_path / "run"
+    (etc / "ufw").mkdir(parents=True)
+    run.mkdir()
+
+    (etc / "ufw/ufw.conf").write_text("# comment\nENABLED=no\n")
+    assert "ufw" not in network.check_firewall(seen, etc, run).what
+
+    (etc / "ufw/ufw.conf").write_text("LOGLEVEL=low\nENABLED=yes\n")
+    assert "sudo ufw allow 27600/tcp" in network.check_firewall(seen, etc, run).fix
+
+    (run / "firewalld").mkdir()
+    assert "firewall-cmd" in network.check_firewall(seen, tmp_path / "none", run).fix
+
+
+def test_seen_but_out_of_reach_names_what_keeps_them_apart(tmp_path: Path) -> None:
+    seen = view(tmp_path, found(), ev.DevicePaired(device=OTHER, name="other"))
+
+    finding = network.check_isolation(seen)
+
+    assert finding is not None and finding.code == "seen-not-reached"
+    assert "client isolation" in finding.fix
+
+
+def test_a_wireless_laptop_that_finds_nobody_gets_the_hint(tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    (net / "wlan0" / "wireless").mkdir(parents=True)
+    (net / "eth0").mkdir()
+
+    finding = network.check_isolation(view(tmp_path), net)
+    assert finding is not None and "wlan0" in finding.what
+
+    assert network.check_isolation(view(tmp_path, found()), net) is None
+    assert network.check_isolation(view(tmp_path), tmp_path / "none") is None
+    assert network.check_isolation(replace_port(view(tmp_path)), net) is None
+
+
+def replace_port(seen: View) -> View:
+    assert seen.state.me is not None
+    return View(seen.home, state=replace(seen.state, me=None), port=None)

@@ -1,0 +1,22 @@
+"""Views for the doctor's tests: a home, a running node's state, devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core import events as ev
+from core.doctor.view import View
+from core.home import Home, prepare
+from core.state import State, apply
+from tests.core.fake_node import started
+
+
+def view(base: Path, *events: ev.Event, port: int | None = 27600) -> View:
+    """A node that listens at ``port``; None: no node runs."""
+    home = Home(base / "home")
+    prepare(home)
+    state = State()
+    if port is not None:
+        for event in (started(home.folder), *events):
+            state = apply(state, event)
+    return View(home, state=state, port=port)
