@@ -15,8 +15,7 @@ from core.link.messages import Message
 from core.project.manifest import Manifest
 from core.run.phases import Exit, MemberPhase, Phase, Planning
 from core.run.tally import Tally
-
-Wait = Literal["consent", "receive", "start", "cause", "end", "stop", "finish", "outputs"]
+from core.run.waits import Await, NoLonger, Wait, WaitOver
 
 # --- told --------------------------------------------------------------------------------------------------
 
@@ -54,13 +53,6 @@ class StopWanted:
 
     by: str
     force: int
-
-
-@dataclass(frozen=True, slots=True)
-class WaitOver:
-    """A wait ran out."""
-
-    wait: Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +106,6 @@ class Emit:
     """An event of the run for this node's screen and record."""
 
     event: RunEvent
-
-
-@dataclass(frozen=True, slots=True)
-class Await:
-    """Begin a wait, or begin it anew."""
-
-    wait: Wait
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class NoLonger:
-    wait: Wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,6 @@ from core.run.coordination import (
     StopWanted,
     TakeOutputs,
     Told,
-    Wait,
-    WaitOver,
 )
 from core.run.phases import (
     Exit,
@@ -42,6 +40,7 @@ from core.run.phases import (
     Starting,
     ended,
 )
+from core.run.waits import Wait, WaitOver
 
 Stepped = tuple[Coordination, tuple[Effect, ...]]
 

@@ -4,10 +4,11 @@ CONSENT_S = 300.0
 """A member's user reads what would run, and decides."""
 RECEIVE_S = 60.0
 """Without any sign of a member that receives files and prepares."""
-START_S = 180.0
-"""From launch until every trainer has met the others: importing TensorFlow may take a minute on its own."""
+START_S = 270.0
+"""From launch until every trainer has met the others: more than a trainer's own limits on loading TensorFlow
+and on meeting together, since its verdicts know more."""
 MEET_S = 120.0
-"""A trainer waits this long for the others; less than ``START_S``, so that its own verdict comes first."""
+"""A trainer waits this long for the others, whose TensorFlow may load slowly."""
 CAUSE_S = 1.0
 """After a failure that another one may have caused: a peer that was lost, say."""
 END_S = 5.0
@@ -20,6 +21,10 @@ FINISH_S = 600.0
 """Between members' ends of the same script, on unequal laptops."""
 OUTPUTS_S = 60.0
 """Without any piece of the chief's outputs."""
+LAUNCH_S = 900.0
+"""A prepared member waits this long for the others, whose users may have to be asked."""
+SLACK_S = 15.0
+"""What a member adds to the starter's limits, so that the starter's word comes first."""
 FAREWELL_S = 10.0
 """A member whose trainers have ended waits this long for the starter's last word on the run."""
 PROGRESS_GAP_S = 0.09

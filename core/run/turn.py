@@ -10,10 +10,11 @@ from core.events import RunEvent
 from core.ids import DeviceId
 from core.link import messages as ms
 from core.link.messages import Message
-from core.run.coordination import Await, Coordination, Effect, Emit, NoLonger, Part, Send, Wait
-from core.run.phases import Phase
+from core.run.coordination import Coordination, Effect, Emit, Part, Send
+from core.run.phases import Phase, ended
 from core.run.reports import LogLines
 from core.run.tally import counted
+from core.run.waits import Await, NoLonger, Wait
 
 
 class Turn:
@@ -56,7 +57,10 @@ class Turn:
 
     def enter(self, phase: Phase) -> None:
         self.now = replace(self.now, phase=phase)
-        self.emit(ev.RunPhaseChanged(run=self.now.plan.run, phase=phase))
+        event = ev.RunPhaseChanged(run=self.now.plan.run, phase=phase)
+        self.emit(event)
+        if ended(phase) and self.now.me in self.now.parts:
+            self.send(self.now.me, ms.Mirrored(event=event))
 
     def say(self, text: str) -> None:
         chief = self.now.plan.chief

@@ -134,6 +134,14 @@ def lost_starter(name: str, problem: Problem) -> Problem:
     )
 
 
+def never_launched(name: str) -> Problem:
+    return Problem(
+        code="never-launched",
+        what=f"{name} asked for this run and then did not go on with it.",
+        fix=f"Look at the run on {name}, and start it there again.",
+    )
+
+
 def starter_silent(name: str) -> Problem:
     return Problem(
         code="starter-silent",

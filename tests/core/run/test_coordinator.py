@@ -1,0 +1,493 @@
+"""The starter's machine among real members' machines: who is told what, and which verdict comes out."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import events as ev
+from core.cluster.roles import Role
+from core.errors import Problem
+from core.link import messages as ms
+from core.run import coordination as co
+from core.run import limits
+from core.run import participation as pa
+from core.run.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
+from core.run.waits import Wait, WaitOver
+from core.trainer.protocol import Booted
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing
+
+
+def verdict(world: World) -> Problem:
+    assert isinstance(world.phase, Failed)
+    return world.phase.problem
+
+
+def training(world: World | None = None) -> World:
+    world = world or World()
+    world.start_training()
+    assert isinstance(world.phase, Training)
+    return world
+
+
+def phases_of(world: World) -> list[str]:
+    return [type(event.phase).__name__ for event in world.events if isinstance(event, ev.RunPhaseChanged)]
+
+
+# --- the usual way ---------------------
+
+
+def test_a_run_of_two_goes_its_way_and_both_screens_show_the_same() -> None:
+    world = training()
+    world.each_trainer_ends()
+    assert phases_of(world) == ["Preparing", "Starting", "Training", "Finished"]
+    assert world.screens[BEN].run == world.state.run
+    assert world.state.run is not None
+    summary = world.state.run.summary
+    assert summary is not None
+    assert summary.strategy == "MultiWorkerMirroredStrategy"
+    assert summary.weights_sha256 == {ANNA: "f" * 64, BEN: "f" * 64}
+    assert summary.outputs == ("model.keras",)
+    assert summary.steps == 1
+    assert world.over
+    assert not world.waits
+    assert all(side.outputs_taken is not None for side in world.members.values())
+
+
+def test_three_members_are_launched_together() -> None:
+    world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
+    while BEN not in {d for d, side in world.members.items() if side.known and side.known.stage == "ready"}:
+        world.possible()[0]()
+    assert not any(side.trainers for side in world.members.values())
+    training(world)
+    assert all(side.trainers for side in world.members.values())
+    world.each_trainer_ends()
+    assert isinstance(world.phase, Finished)
+
+
+def test_one_device_alone_needs_nobody() -> None:
+    world = World(plan_of((ANNA,), project=MANIFEST.digest))
+    training(world)
+    world.each_trainer_ends()
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_starter_that_takes_no_part_coordinates_all_the_same() -> None:
+    world = World(plan_of((BEN, CLEO), project=MANIFEST.digest))
+    training(world)
+    world.each_trainer_ends()
+    assert isinstance(world.phase, Finished)
+    assert world.screens[CLEO].run == world.state.run
+
+
+def test_outputs_of_a_remote_chief_are_taken_and_acknowledged() -> None:
+    world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
+    world.each_trainer_ends()
+    assert isinstance(world.phase, Finished)
+    assert world.members[BEN].outputs_taken is True
+
+
+def test_members_see_nothing_of_a_run_before_their_user_allows_it() -> None:
+    world = World(allowed=False)
+    world.settle()
+    assert [type(event) for event in world.members[BEN].shown] == [ev.ConsentAsked]
+    world.tell_member(BEN, pa.Decided(True))
+    training(world)
+    assert world.screens[BEN].run == world.state.run
+
+
+def test_the_place_of_the_project_is_told_to_nobody_else() -> None:
+    world = World()
+    prepare = world.to_member[BEN][0]
+    assert isinstance(prepare, ms.Prepare)
+    assert prepare.source == ""
+    own = world.to_member[ANNA][0]
+    assert isinstance(own, ms.Prepare)
+    assert own.source == "/home/anna/project"
+
+
+# --- preparing ---------------------
+
+
+def test_a_user_who_says_no_is_named() -> None:
+    world = World(allowed=False)
+    world.settle()
+    world.tell_member(BEN, pa.Decided(False))
+    world.settle()
+    assert "Ben's does not take part: its user did not allow" in verdict(world).what
+    assert world.members[BEN].shown == [
+        world.members[BEN].shown[0],
+        ev.ConsentSettled(run=world.starter.plan.run, allowed=False),
+    ]
+
+
+def test_a_user_who_never_answers_is_named_and_the_question_taken_away() -> None:
+    world = World(allowed=False)
+    world.settle()
+    assert world.waits["consent"] == limits.CONSENT_S
+    world.fire("consent")
+    world.settle()
+    assert verdict(world).code == "no-consent"
+    assert "Ben's" in verdict(world).what
+    assert isinstance(world.members[BEN].shown[-1], ev.ConsentSettled)
+
+
+def test_a_member_that_stops_receiving_is_named() -> None:
+    world = World()
+    while not world.members[BEN].jobs:
+        world.possible()[0]()
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.tell(co.Heard(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    world.fire("receive")
+    assert verdict(world).code == "not-prepared"
+    assert "Ben's" in verdict(world).what
+
+
+def test_receiving_slowly_is_a_sign_of_life() -> None:
+    world = World()
+    world.tell(co.Heard(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    del world.waits["receive"]
+    event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
+    world.tell(co.Heard(BEN, ms.Reported(event=event)))
+    assert world.waits["receive"] == limits.RECEIVE_S
+
+
+def test_a_project_that_cannot_be_sent_ends_the_run() -> None:
+    world = World()
+    world.tell(co.SendingFailed(BEN, Problem(code="project-changed", what="train.py changed.")))
+    assert verdict(world).code == "project-changed"
+
+
+@pytest.mark.parametrize("ports", [{}, {"worker:0": 80}, {"worker:0": 20001, "ps:0": 20002}])
+def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
+    world = World()
+    run = world.starter.plan.run
+    world.tell(co.Heard(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(co.Heard(BEN, ms.Prepared(run=run, ports=ports)))
+    assert verdict(world).code == "broken-talk"
+
+
+def test_two_members_that_choose_one_address_are_told_so() -> None:
+    loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
+    world = World(loopback)
+    for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
+        world.tell(co.Heard(device, ms.FilesWanted(run=loopback.run, files=())))
+        world.tell(co.Heard(device, ms.Prepared(run=loopback.run, ports={task: 21_000})))
+    assert verdict(world).code == "same-address"
+
+
+def test_a_member_lost_while_preparing_is_named() -> None:
+    world = World(allowed=False)
+    world.settle()
+    world.cut_link(BEN)
+    assert verdict(world).code == "device-lost"
+    assert "Ben's" in verdict(world).what
+
+
+# --- starting ---------------------
+
+
+def test_trainers_that_never_start_are_named_with_their_ports() -> None:
+    world = World()
+    world.settle()
+    assert isinstance(world.phase, Starting)
+    world.fire("start")
+    assert "Anna's and Ben's" in str(world.starter.cause)
+    assert "20000 and 20001" in str(world.starter.cause)
+    world.each_trainer_ends(failing("killed"))
+    assert verdict(world).code == "not-started"
+
+
+def test_an_own_loop_trains_as_soon_as_its_script_runs() -> None:
+    world = World(plan_of(strategy="own", project=MANIFEST.digest))
+    world.settle()
+    world.each_trainer_says(Booted(seconds=1, devices=()))
+    assert isinstance(world.phase, Training)
+    assert "start" not in world.waits
+
+
+# --- the first cause ---------------------
+
+
+def test_a_script_error_is_named_with_its_member_and_ends_all_at_once() -> None:
+    world = training()
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    assert world.members[ANNA].trainers == {"chief:0": 2}
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def test_a_script_error_that_comes_after_its_consequence_is_still_the_cause() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
+    world.settle()
+    assert world.waits == {"cause": limits.CAUSE_S}
+    assert world.members[BEN].trainers == {"worker:0": -1}
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def test_a_consequence_alone_is_the_verdict_after_a_moment() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    world.fire("cause")
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Anna's: A peer was lost."
+
+
+def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> None:
+    assert limits.CAUSE_S <= 1.5
+
+
+def test_a_lost_member_ends_the_others_at_once_and_is_named() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.settle()
+    assert world.members[ANNA].trainers == {"chief:0": 2}
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).code == "device-lost"
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    assert [phase.problem.code for phase in world.last_phases(world.members[BEN].shown)] == [  # type: ignore[union-attr]
+        "starter-lost"
+    ]
+
+
+def test_a_member_that_does_not_end_is_not_waited_for_without_end() -> None:
+    world = training()
+    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    world.settle()
+    world.fire("end")
+    assert isinstance(world.phase, Failed)
+    assert "Anna's did not say" in world.said()
+
+
+def test_what_was_killed_by_us_is_never_the_cause() -> None:
+    world = training()
+    world.trainer_ends(BEN, "worker:0", failing("out-of-memory", "Memory was full."))
+    world.settle()
+    world.trainer_ends(ANNA, "chief:0", failing("killed", "Killed."))
+    world.settle()
+    assert verdict(world).code == "out-of-memory"
+
+
+# --- stopping ---------------------
+
+
+def test_stop_asks_all_at_the_same_time_and_brings_the_outputs() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert [side.trainers for side in world.members.values()] == [{"chief:0": 0}, {"worker:0": 0}]
+    world.each_trainer_ends(Exit(reason="stopped"))
+    assert world.phase == Stopped(by="Anna's")
+    assert phases_of(world)[-2:] == ["Stopping", "Stopped"]
+    assert world.starter.tally.outputs == ("model.keras",)
+
+
+def test_each_further_stop_is_harder_and_a_member_may_stop_too() -> None:
+    world = training()
+    run = world.starter.plan.run
+    for force in (0, 1, 2):
+        world.tell(co.Heard(BEN, ms.StopAsked(run=run, force=force)))
+        world.settle()
+        assert world.members[ANNA].trainers == {"chief:0": force}
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Ben's")
+
+
+def test_a_stop_that_takes_too_long_grows_by_itself() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 0))
+    for force in (1, 2):
+        world.fire("stop")
+        world.settle()
+        assert world.members[BEN].trainers == {"worker:0": force}
+    world.fire("stop")
+    world.fire("end")
+    assert world.phase == Stopped(by="Anna's")
+    assert "is now terminated" in world.said()
+    assert "is now killed" in world.said()
+
+
+def test_stop_before_any_step_does_not_wait_for_one() -> None:
+    world = World()
+    world.settle()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 1}
+    world.each_trainer_ends(Exit(reason="stopped"))
+    assert isinstance(world.phase, Stopped)
+
+
+def test_stop_while_preparing_ends_the_run_there() -> None:
+    world = World(allowed=False)
+    world.settle()
+    assert isinstance(world.phase, Preparing)
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert world.phase == Stopped(by="Anna's")
+    assert isinstance(world.members[BEN].shown[-1], ev.ConsentSettled)
+
+
+def test_a_script_that_fails_while_stopping_gently_failed() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert isinstance(world.phase, Stopping)
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "The callback broke."))
+    world.settle()
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).code == "script-error"
+
+
+def test_a_member_lost_while_stopping_ends_the_others_and_the_stop_stands() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    world.cut_link(BEN)
+    world.settle()
+    assert world.members[ANNA].trainers == {"chief:0": 2}
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert isinstance(world.phase, Stopped)
+
+
+# --- unequal ends ---------------------
+
+
+def test_a_member_that_never_ends_is_named() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    assert world.waits["finish"] == limits.FINISH_S
+    world.fire("finish")
+    world.settle()
+    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    world.settle()
+    assert verdict(world).code == "still-running"
+    assert "Ben's" in verdict(world).what
+
+
+def served_run() -> World:
+    fixed = {ANNA: (Role.CHIEF,), BEN: (Role.WORKER, Role.PS)}
+    return training(World(plan_of(fixed=fixed, strategy="own", project=MANIFEST.digest)))
+
+
+def test_what_only_serves_is_ended_once_the_chief_has_finished() -> None:
+    world = served_run()
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 1, "ps:0": 1}
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Finished)
+
+
+def test_what_only_serves_is_killed_if_it_does_not_end() -> None:
+    world = served_run()
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    world.fire("finish")
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2, "ps:0": 2}
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_parameter_server_that_dies_fails_the_run() -> None:
+    world = served_run()
+    world.trainer_ends(BEN, "ps:0", failing("killed", "It was killed."))
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert verdict(world).what == "On Ben's (ps:0): It was killed."
+
+
+def test_outputs_that_never_come_are_said_with_where_they_are() -> None:
+    world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, FINISHED)
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.fire("outputs")
+    assert verdict(world).code == "outputs-missing"
+    assert "Ben's" in verdict(world).fix
+
+
+def test_a_chief_lost_before_its_outputs_came_failed() -> None:
+    world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, FINISHED)
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.tell(co.MemberLost(BEN, LOST))
+    assert verdict(world).code == "outputs-missing"
+
+
+def test_a_worker_lost_after_its_end_does_no_harm() -> None:
+    world = training()
+    world.trainer_ends(BEN, "worker:0", FINISHED)
+    world.settle()
+    world.tell(co.MemberLost(BEN, LOST))
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    assert isinstance(world.phase, Finished)
+
+
+def test_that_nothing_was_shared_is_said_plainly() -> None:
+    world = training()
+    world.each_trainer_ends(Exit(reason="finished", shared=False))
+    assert isinstance(world.phase, Finished)
+    assert "Nothing was shared" in world.said()
+
+
+def test_different_weights_are_said() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", Exit(reason="finished", weights_sha256="1" * 64))
+    world.trainer_ends(BEN, "worker:0", Exit(reason="finished", weights_sha256="2" * 64))
+    world.settle()
+    assert "different weights" in world.said()
+
+
+# --- a member that lies ---------------------
+
+
+def test_a_member_speaks_for_itself_alone() -> None:
+    world = training()
+    before = len(world.events)
+    run = world.starter.plan.run
+    for event in (
+        ev.MemberEnded(run=run, device=ANNA, task="chief:0", exit=FINISHED),
+        ev.MemberEnded(run=run, device=BEN, task="chief:0", exit=FINISHED),
+        ev.RunPhaseChanged(run=run, phase=Finished()),
+        ev.RunPlanned(plan=world.starter.plan),
+    ):
+        world.tell(co.Heard(BEN, ms.Reported(event=event)))
+    assert len(world.events) == before
+    assert isinstance(world.phase, Training)
+
+
+def test_a_stranger_is_not_heard() -> None:
+    world = training()
+    known = world.starter
+    world.tell(co.Heard(CLEO, ms.StopAsked(run=known.plan.run)))
+    world.tell(co.MemberLost(CLEO, LOST))
+    assert world.starter == known
+
+
+def test_a_wait_that_was_called_off_does_nothing() -> None:
+    world = training()
+    waits: tuple[Wait, ...] = ("consent", "receive", "start", "stop", "end", "cause", "finish", "outputs")
+    known = world.starter
+    for wait in waits:
+        world.tell(WaitOver(wait))
+    assert world.starter == known

@@ -1,0 +1,374 @@
+"""A member's machine: what it is asked, allows, runs, says and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from msgspec import structs
+
+from core import events as ev
+from core.cluster.plan import Plan
+from core.cluster.roles import Role
+from core.errors import Problem
+from core.ids import ProjectId
+from core.link import messages as ms
+from core.project.manifest import ProjectFile, manifest_of
+from core.run import limits, participant
+from core.run import participation as pa
+from core.run.participant import same_run, why_unfit
+from core.run.phases import Exit, Failed, Finished, Preparing
+from core.run.reports import EpochEnd, LogLines
+from core.run.waits import WaitOver
+from core.trainer import protocol
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
+
+PLAN = plan_of(project=MANIFEST.digest)
+RUN = PLAN.run
+
+
+class Ben:
+    """Ben's part in a run that Anna starts."""
+
+    def __init__(self, plan: Plan = PLAN) -> None:
+        self.known = participant.take_part(BEN, ms.Prepare(plan=plan, manifest=MANIFEST), "Anna's")
+        self.effects: list[pa.Effect] = []
+        self.now_s = 0.0
+
+    def tell(self, *told: pa.Told) -> list[pa.Effect]:
+        """The effects of the last one."""
+        for each in told:
+            self.known, effects = participant.step(self.known, each, self.now_s)
+            self.effects += effects
+        return list(effects)
+
+    def ready(self) -> Ben:
+        self.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}))
+        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=PLAN)))
+        self.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=Preparing())))
+        return self
+
+    def launched(self) -> Ben:
+        self.ready()
+        self.hear(ms.Launch(plan=self.known.plan))
+        return self
+
+    def hear(self, message: ms.Message) -> list[pa.Effect]:
+        return self.tell(pa.FromStarter(message))
+
+    def told(self) -> list[ms.Message]:
+        return [effect.message for effect in self.effects if isinstance(effect, pa.Tell)]
+
+    def reported(self) -> list[ev.RunEvent]:
+        return [message.event for message in self.told() if isinstance(message, ms.Reported)]
+
+    def shown(self) -> list[object]:
+        return [effect.event for effect in self.effects if isinstance(effect, pa.Show)]
+
+
+def only(effects: Iterable[object], kind: type) -> list[object]:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+# --- what is asked of this node --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        structs.replace(PLAN, starter=CLEO),
+        structs.replace(PLAN, project=ProjectId("e" * 64)),
+        structs.replace(PLAN, script="other.py"),
+        plan_of((ANNA, CLEO), project=MANIFEST.digest),
+        structs.replace(PLAN, members=PLAN.members[1:]),
+    ],
+)
+def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
+    problem = why_unfit(BEN, ANNA, plan, MANIFEST)
+    assert problem is not None
+    assert problem.code == "broken-talk"
+
+
+def test_a_request_with_an_escaping_path_is_refused() -> None:
+    bad = manifest_of("train.py", [*MANIFEST.files, ProjectFile(path="../up.py", size=1, sha256="a" * 64)])
+    problem = why_unfit(BEN, ANNA, plan_of(project=bad.digest), bad)
+    assert problem is not None
+    assert problem.code == "project-refused"
+
+
+def test_a_good_request_is_taken() -> None:
+    assert why_unfit(BEN, ANNA, PLAN, MANIFEST) is None
+
+
+def test_a_refusal_declines_and_leaves_no_trace() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True, refusal=Problem(code="device-busy", what="busy.")))
+    assert [type(effect) for effect in ben.effects] == [pa.Tell, pa.Gone]
+
+
+# --- consent -----------------------------------------------------------------------------------
+
+
+def test_the_user_is_shown_who_and_what_before_anything_happens() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False, changed=True))
+    question = ben.shown()[0]
+    assert isinstance(question, ev.ConsentAsked)
+    assert (question.name, question.script, question.project) == ("Anna's", "train.py", MANIFEST.digest)
+    assert question.files == MANIFEST.files
+    assert question.changed
+    assert not only(ben.effects, pa.ListMissing)
+
+
+def test_yes_goes_on_to_the_files() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
+    ben.tell(pa.Decided(True))
+    assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=True)
+    assert only(ben.effects, pa.ListMissing)
+
+
+def test_no_declines_once() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
+    ben.tell(pa.Decided(False))
+    assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
+    assert len(only(ben.told(), ms.Declined)) == 1
+    assert ben.known.stage == "gone"
+
+
+def test_a_question_that_nobody_answers_goes_away() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
+    ben.tell(WaitOver("consent"))
+    assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
+    assert only(ben.told(), ms.Declined)
+
+
+def test_the_starter_going_away_takes_the_question_with_it() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
+    ben.tell(pa.StarterLost(LOST))
+    assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
+    assert ben.known.stage == "gone"
+
+
+def test_nothing_starts_without_consent_whatever_the_starter_says() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
+    ben.hear(ms.Launch(plan=PLAN))
+    ben.tell(pa.Listed(()), pa.FilesHere(), pa.MadeReady({}))
+    assert not only(ben.effects, pa.StartTrainers)
+    assert not only(ben.effects, pa.MakeReady)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_only_missing_files_are_asked_for() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    assert ms.FilesWanted(run=RUN, files=(0,)) in ben.told()
+    assert not only(ben.effects, pa.MakeReady)
+    ben.tell(pa.PiecesCame(2, 3))
+    assert ev.MemberPhaseChanged(run=RUN, device=BEN, phase="receiving", done=2, total=3) in ben.reported()
+    assert [type(effect) for effect in ben.tell(pa.FilesHere())][-1] is pa.MakeReady
+
+
+def test_a_full_disk_declines_and_waits_for_the_starters_last_word() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    ben.tell(pa.PreparingFailed(Problem(code="disk-full", what="The disk is full.")))
+    assert only(ben.told(), ms.Declined)
+    assert ben.known.stage == "leaving"
+    assert ben.known.waits == {"farewell"}
+
+
+@pytest.mark.parametrize("wait", ["receive", "launch"])
+def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    if wait == "launch":
+        ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
+    assert wait in ben.known.waits
+    ben.tell(WaitOver(wait))  # type: ignore[arg-type]
+    assert "did not go on" in str(only(ben.told(), ms.Declined)[0])
+
+
+# --- training --------------------------------------------------------------------------------------
+
+
+def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
+    ben = Ben().ready()
+    tasks = tuple(structs.replace(task, port=task.port + 500) for task in PLAN.tasks)
+    complete = structs.replace(PLAN, tasks=tasks)
+    ben.hear(ms.Launch(plan=complete))
+    assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(complete)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        structs.replace(PLAN, arguments=("--delete",)),
+        structs.replace(PLAN, project=ProjectId("e" * 64)),
+        structs.replace(PLAN, script="other.py"),
+        structs.replace(PLAN, tasks=PLAN.tasks[::-1]),
+        structs.replace(PLAN, strategy="own"),
+    ],
+)
+def test_another_run_than_the_allowed_one_is_never_started(other: Plan) -> None:
+    assert not same_run(PLAN, other)
+    ben = Ben().ready()
+    ben.hear(ms.Launch(plan=other))
+    assert not only(ben.effects, pa.StartTrainers)
+    ends = only(ben.reported(), ev.MemberEnded)
+    assert [end.task for end in ends] == ["worker:0"]  # type: ignore[attr-defined]
+
+
+def phases(ben: Ben) -> list[str]:
+    return [event.phase for event in ben.reported() if isinstance(event, ev.MemberPhaseChanged)]
+
+
+def test_the_phases_of_a_trainer_are_said_once_each() -> None:
+    ben = Ben().launched()
+    for report in (
+        protocol.Booted(seconds=5.0, devices=()),
+        protocol.Meeting(),
+        protocol.Meeting(),
+        protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
+    ):
+        ben.tell(pa.TrainerSaid("worker:0", report))
+    assert phases(ben)[-3:] == ["starting", "meeting", "training"]
+    last = ben.reported()[-1]
+    assert isinstance(last, ev.MemberPhaseChanged)
+    assert last.strategy == "MultiWorkerMirroredStrategy"
+
+
+def test_a_device_with_two_trainers_is_as_far_as_the_slower() -> None:
+    plan = plan_of(fixed={BEN: (Role.WORKER, Role.PS)}, strategy="own", project=MANIFEST.digest)
+    ben = Ben(plan)
+    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001, "ps:0": 20002}))
+    ben.hear(ms.Launch(plan=plan))
+    booted = protocol.Booted(seconds=5.0, devices=())
+    ben.tell(pa.TrainerSaid("worker:0", booted))
+    assert phases(ben)[-1] == "starting"
+    ben.tell(pa.TrainerSaid("ps:0", booted))
+    assert phases(ben)[-1] == "training"
+
+
+def test_at_most_ten_steps_a_second_travel() -> None:
+    ben = Ben().launched()
+    for number in range(100):
+        ben.now_s = number / 100
+        ben.tell(pa.TrainerSaid("worker:0", progress(number)))
+    steps = only(ben.reported(), ev.MemberProgressed)
+    assert 9 <= len(steps) <= 12
+
+
+def test_epochs_words_and_output_travel_whole() -> None:
+    ben = Ben().launched()
+    epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0, logs={"loss": 0.5})
+    ben.tell(pa.TrainerSaid("worker:0", protocol.EpochEnded(epoch=epoch)))
+    ben.tell(pa.TrainerSaid("worker:0", protocol.Said(words="jit_compile falls back.")))
+    ben.tell(pa.TrainerSaid("worker:0", protocol.Evaluated(logs={"loss": 0.25})))
+    ben.tell(pa.TrainerWrote(LogLines(task="worker:0", stream="stdout", text="hello")))
+    said = [event.lines.text for event in ben.reported() if isinstance(event, ev.MemberLogged)]
+    assert said == ["jit_compile falls back.", "evaluate: loss 0.25", "hello"]
+    assert ev.MemberEndedEpoch(run=RUN, device=BEN, epoch=epoch) in ben.reported()
+
+
+def test_stop_is_passed_to_the_trainers_and_said() -> None:
+    ben = Ben().launched()
+    effects = ben.hear(ms.StopAsked(run=RUN, force=0))
+    assert pa.StopTrainers(0) in effects
+    assert phases(ben)[-1] == "stopping"
+    ben.tell(pa.TrainerSaid("worker:0", protocol.Met(strategy="x", replicas=2)))
+    assert phases(ben)[-1] == "stopping"
+
+
+def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
+    plan = plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)
+    ben = Ben(plan)
+    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"chief:0": 20000}))
+    ben.hear(ms.Launch(plan=plan))
+    assert only(ben.tell(pa.TrainerEnded("chief:0", FINISHED)), pa.FindOutputs)
+    assert ben.tell(pa.OutputsFound(OUTPUTS)) == [
+        pa.Tell(ms.OutputsOffered(run=RUN, manifest=OUTPUTS)),
+        pa.SendOutputs(OUTPUTS),
+    ]
+
+
+def test_a_workers_outputs_stay() -> None:
+    ben = Ben().launched()
+    assert not only(ben.tell(pa.TrainerEnded("worker:0", FINISHED)), pa.FindOutputs)
+    assert ben.known.stage == "leaving"
+
+
+# --- the end -----------------------------------------------------------------------------------------
+
+
+def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
+    ben = Ben().launched()
+    abandoned = ms.RunAbandoned(run=RUN, problem=Problem(code="x", what="It is over."))
+    assert pa.StopTrainers(2) in ben.hear(abandoned)
+    assert not only(ben.hear(abandoned), pa.StopTrainers)
+
+
+def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
+    ben = Ben().launched()
+    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(LOST))
+    ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
+    ended, phase = ben.shown()[-2:]
+    assert isinstance(ended, ev.MemberEnded)
+    assert isinstance(phase, ev.RunPhaseChanged)
+    assert isinstance(phase.phase, Failed)
+    assert "Anna's, which started the run, was lost" in phase.phase.problem.what
+    assert isinstance(ben.effects[-1], pa.Gone)
+
+
+def test_a_starter_that_never_says_how_it_ended_is_not_waited_for() -> None:
+    ben = Ben().launched()
+    problem = Problem(code="script-error", what="On Anna's: line 3.")
+    ben.hear(ms.RunAbandoned(run=RUN, problem=problem))
+    ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
+    assert ben.known.waits == {"farewell"}
+    ben.tell(WaitOver("farewell"))
+    assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Failed(problem=problem))
+    assert ben.known.stage == "gone"
+
+
+def test_a_last_phase_while_a_trainer_still_runs_ends_the_trainer() -> None:
+    ben = Ben().launched()
+    failed = Failed(problem=Problem(code="x", what="It is over."))
+    effects = ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=failed)))
+    assert pa.StopTrainers(2) in effects
+    ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
+    assert ben.known.stage == "gone"
+
+
+def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:
+    ben = Ben().launched()
+    before = ben.shown()
+    for event in (
+        ev.RunPhaseChanged(run=RUN, phase=Finished()),
+        ev.RunPhaseChanged(run=ev.RunId("another"), phase=Failed(problem=LOST)),
+        ev.MemberEnded(run=RUN, device=CLEO, task="x", exit=Exit(reason="finished")),
+        ev.RunPlanned(plan=structs.replace(PLAN, arguments=("--delete",))),
+    ):
+        ben.hear(ms.Mirrored(event=event))
+    assert ben.shown() == before
+
+
+def test_words_about_another_run_are_not_for_us() -> None:
+    ben = Ben().launched()
+    other = ev.RunId("another")
+    for message in (ms.StopAsked(run=other), ms.RunAbandoned(run=other, problem=LOST)):
+        assert ben.hear(message) == []
+
+
+def test_the_waits_of_a_member_outlast_the_starters() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
+    waits = [effect.seconds for effect in ben.effects if isinstance(effect, pa.Await)]
+    assert waits[0] > limits.CONSENT_S

@@ -1,0 +1,267 @@
+"""A whole run without sockets, files, processes or clocks: the starter's machine and each member's, and what
+lies between them. A test decides in which order things happen."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from core import events as ev
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.ids import DeviceId
+from core.link import messages as ms
+from core.link.messages import Message
+from core.project.manifest import Manifest, ProjectFile, manifest_of
+from core.run import coordination as co
+from core.run import coordinator, participant
+from core.run import participation as pa
+from core.run.phases import Exit, Phase, ended
+from core.run.reports import Progress
+from core.run.waits import Await, NoLonger, WaitOver
+from core.state import State, apply
+from core.trainer import protocol
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
+
+LOST = Problem(code="link-closed", what="The link closed.")
+MANIFEST = manifest_of("train.py", [ProjectFile(path="train.py", size=3, sha256="a" * 64)])
+OUTPUTS = manifest_of("", [ProjectFile(path="model.keras", size=3, sha256="b" * 64)])
+FINISHED = Exit(reason="finished", weights_sha256="f" * 64)
+
+
+def failing(reason: str, what: str = "it broke") -> Exit:
+    return Exit(reason=reason, problem=Problem(code=reason, what=what))  # type: ignore[arg-type]
+
+
+def progress(step: int = 0) -> protocol.Progressed:
+    return protocol.Progressed(
+        progress=Progress(at_s=float(step), epoch=0, epochs=1, step=step, batch=step, samples_s=64.0)
+    )
+
+
+@dataclass
+class MemberSide:
+    """One member: its machine, what its driver was asked to do, its trainers."""
+
+    known: pa.Participation | None = None
+    jobs: deque[pa.Effect] = field(default_factory=deque)
+    trainers: dict[str, int] = field(default_factory=dict)
+    """Running tasks, with the highest force that they were asked to stop with (-1: not)."""
+    shown: list[ev.Event] = field(default_factory=list)
+    waits: dict[str, float] = field(default_factory=dict)
+    outputs_taken: bool | None = None
+
+
+class World:
+    """Members in the plan; messages travel in queues that keep their order, as a link does."""
+
+    def __init__(
+        self,
+        plan: Plan | None = None,
+        *,
+        me: DeviceId = ANNA,
+        manifest: Manifest = MANIFEST,
+        allowed: bool = True,
+    ) -> None:
+        plan = plan or plan_of(project=manifest.digest)
+        self.me = me
+        self.allowed = allowed
+        self.now_s = 0.0
+        self.starter = co.coordinate(me, plan, manifest, "/home/anna/project", 0.0)
+        self.members = {member.device: MemberSide() for member in plan.members}
+        self.to_member: dict[DeviceId, deque[Message]] = defaultdict(deque)
+        self.to_starter: dict[DeviceId, deque[Message]] = defaultdict(deque)
+        self.jobs: deque[co.Effect] = deque()
+        self.waits: dict[str, float] = {}
+        self.events: list[ev.Event] = []
+        self.state = State()
+        self.screens = {device: State() for device in self.members}
+        self.cut: set[DeviceId] = set()
+        self.over = False
+        self.tell(co.Begun())
+
+    # --- what one may do ---------------------
+
+    def tell(self, told: co.Told) -> None:
+        self.starter, effects = coordinator.step(self.starter, told, self.now_s)
+        for effect in effects:
+            assert not self.over, "an effect after the last one"
+            match effect:
+                case co.Send(device, message):
+                    if device not in self.cut:
+                        self.to_member[device].append(message)
+                case co.Emit(event):
+                    self.state = apply(self.state, event)  # raises for what cannot follow
+                    self.events.append(event)
+                case Await(wait, seconds):
+                    self.waits[wait] = seconds
+                case NoLonger(wait):
+                    del self.waits[wait]
+                case co.Over():
+                    self.over = True
+                case _:
+                    self.jobs.append(effect)
+
+    def tell_member(self, device: DeviceId, told: pa.Told) -> None:
+        side = self.members[device]
+        assert side.known is not None
+        side.known, effects = participant.step(side.known, told, self.now_s)
+        for effect in effects:
+            assert side.outputs_taken is None, "an effect after the last one"
+            match effect:
+                case pa.Tell(message):
+                    if device not in self.cut:
+                        self.to_starter[device].append(message)
+                case pa.Show(event):
+                    side.shown.append(event)
+                    if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
+                        assert device != self.me, "the starter's screen is the coordinator's"
+                        self.screens[device] = apply(self.screens[device], event)
+                case pa.StartTrainers(plan):
+                    side.trainers = {task.name: -1 for task in plan.tasks_of(device)}
+                case pa.StopTrainers(force):
+                    side.trainers = {task: max(force, before) for task, before in side.trainers.items()}
+                case Await(wait, seconds):
+                    side.waits[wait] = seconds
+                case NoLonger(wait):
+                    del side.waits[wait]
+                case pa.Gone(taken):
+                    side.outputs_taken = taken
+                case _:
+                    side.jobs.append(effect)
+
+    def deliver_to_member(self, device: DeviceId) -> None:
+        message = self.to_member[device].popleft()
+        side = self.members[device]
+        if isinstance(message, ms.Prepare):
+            side.known = participant.take_part(device, message, "Anna's")
+            self.tell_member(device, pa.Asked(allowed=self.allowed))
+        elif side.known is not None:
+            self.tell_member(device, pa.FromStarter(message))
+
+    def deliver_to_starter(self, device: DeviceId) -> None:
+        self.tell(co.Heard(device, self.to_starter[device].popleft()))
+
+    def do_job(self) -> None:
+        """The starter's driver does what it was asked."""
+        job = self.jobs.popleft()
+        match job:
+            case co.SendFiles(device, files):
+                self.jobs_of_files(device, files)
+            case co.TakeOutputs():
+                self.tell(co.OutputsCame())
+                self.tell(co.OutputsStored(("model.keras",)))
+
+    def jobs_of_files(self, device: DeviceId, files: tuple[int, ...]) -> None:
+        """Pieces take the way of all messages; one stands for all of them here."""
+        if device not in self.cut:
+            piece = ms.Chunk(
+                run=self.starter.plan.run, project=MANIFEST.digest, file=0, offset=0, data=b"abc"
+            )
+            self.to_member[device].append(piece)
+
+    def do_job_of(self, device: DeviceId) -> None:
+        match self.members[device].jobs.popleft():
+            case pa.ListMissing():
+                self.tell_member(device, pa.Listed(() if device == self.me else (0,)))
+                if device != self.me:
+                    self.tell_member(device, pa.PiecesCame(1, 3))
+                    self.tell_member(device, pa.FilesHere())
+            case pa.MakeReady():
+                tasks = self.starter.plan.tasks_of(device)
+                self.tell_member(device, pa.MadeReady({task.name: task.port for task in tasks}))
+            case pa.FindOutputs():
+                self.tell_member(device, pa.OutputsFound(OUTPUTS))
+            case _:
+                pass
+
+    def fire(self, wait: str) -> None:
+        self.now_s += self.waits.pop(wait)
+        self.tell(WaitOver(wait))  # type: ignore[arg-type]
+
+    def fire_member(self, device: DeviceId, wait: str) -> None:
+        self.now_s += self.members[device].waits.pop(wait)
+        self.tell_member(device, WaitOver(wait))  # type: ignore[arg-type]
+
+    def cut_link(self, device: DeviceId) -> None:
+        """The link is lost; both sides notice."""
+        assert device != self.me
+        self.cut.add(device)
+        self.to_member[device].clear()
+        self.to_starter[device].clear()
+        self.tell(co.MemberLost(device, LOST))
+        if self.members[device].known is not None:
+            self.tell_member(device, pa.StarterLost(LOST))
+
+    def trainer_says(self, device: DeviceId, task: str, report: protocol.Report) -> None:
+        self.tell_member(device, pa.TrainerSaid(task, report))
+
+    def trainer_ends(self, device: DeviceId, task: str, end: Exit) -> None:
+        del self.members[device].trainers[task]
+        self.tell_member(device, pa.TrainerEnded(task, end))
+
+    # --- all that can happen by itself ---------------------
+
+    def settle(self) -> None:
+        """Deliver and do everything that needs neither time nor a trainer nor a person."""
+        while todo := self.possible():
+            todo[0]()
+
+    def possible(self) -> list[Callable[[], None]]:
+        found: list[Callable[[], None]] = []
+        for device, side in self.members.items():
+            if self.to_member[device]:
+                found.append(lambda device=device: self.deliver_to_member(device))  # type: ignore[misc]
+            if self.to_starter[device]:
+                found.append(lambda device=device: self.deliver_to_starter(device))  # type: ignore[misc]
+            if side.jobs:
+                found.append(lambda device=device: self.do_job_of(device))  # type: ignore[misc]
+        if self.jobs:
+            found.append(self.do_job)
+        return found
+
+    def start_training(self) -> None:
+        """Everybody is ready, all trainers have met and made a step."""
+        self.settle()
+        self.each_trainer_says(protocol.Booted(seconds=5.0, devices=()))
+        self.each_trainer_says(protocol.Meeting())
+        self.each_trainer_says(protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+        self.each_trainer_says(progress())
+        self.now_s += 1.0
+
+    def each_trainer_says(self, report: protocol.Report) -> None:
+        for device, side in self.members.items():
+            for task in tuple(side.trainers):
+                self.trainer_says(device, task, report)
+        self.settle()
+
+    def each_trainer_ends(self, end: Exit = FINISHED) -> None:
+        for device, side in self.members.items():
+            for task in tuple(side.trainers):
+                self.trainer_ends(device, task, end)
+        self.settle()
+
+    # --- what is asked ---------------------
+
+    @property
+    def phase(self) -> Phase:
+        return self.starter.phase
+
+    def last_phases(self, events: list[ev.Event] | None = None) -> list[Phase]:
+        """Every last phase that was shown: there should be one."""
+        return [
+            event.phase
+            for event in (self.events if events is None else events)
+            if isinstance(event, ev.RunPhaseChanged) and ended(event.phase)
+        ]
+
+    def said(self) -> str:
+        return "\n".join(event.lines.text for event in self.events if isinstance(event, ev.MemberLogged))
+
+
+def two() -> World:
+    return World()
+
+
+__all__ = ["ANNA", "BEN", "FINISHED", "World", "failing", "progress", "two"]
