@@ -79,6 +79,11 @@ class TrainerProcess:
                 except BlockingIOError:
                     pass  # Woken often enough.
 
+    @property
+    def pid(self) -> int | None:
+        """The trainer's process id; None before it started."""
+        return None if self._child is None else self._child.pid
+
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the run thread, off the loop's thread. True once it ended."""
         self._thread.join(timeout_s)
@@ -103,7 +108,7 @@ class TrainerProcess:
 
     def _own(self) -> Exit:
         before = endings.memory_kills()
-        child = self._child or launch.spawn()
+        self._child = child = self._child or launch.spawn()
         supervision = Supervision(self._train, self._limits, time.monotonic())
         log = LogFile(self._log_path)
         try:

@@ -1,0 +1,37 @@
+"""Stands in for the trainer's program: no TensorFlow, and the order's ``script`` is Python code to run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from core.run import leash
+from core.trainer import protocol
+from core.trainer.orders import Orders, own
+from core.wire import to_json
+
+COMMAND = [sys.executable, "-m", "tests.core.run.fake_trainer"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("orders", "reports", "leash"):
+        parser.add_argument(f"--{name}", type=int)
+    fds = parser.parse_args()
+    leash.arm(own(fds.leash))
+
+    def say(report: protocol.Report) -> None:
+        os.write(own(fds.reports), to_json(report) + b"\n")
+
+    say(protocol.Booted(seconds=0.1, devices=()))
+    orders = Orders(fds.orders)
+    train = orders.wait_train()
+    if train is not None:
+        names: dict[str, Any] = {"say": say, "orders": orders, "train": train, "reports": fds.reports}
+        exec(train.script, {**vars(protocol), **names})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""A node's part in the orphan test: starts a trainer, prints its pids when it is ready, and waits."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from core import wire
+from core.run import launch
+from core.trainer import protocol
+from tests.core.run.fake_trainer import COMMAND
+from tests.core.trainer.attended import Attended
+
+
+async def attend(train: protocol.Train, ready: type) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        fields = {name: getattr(train, name) for name in train.__struct_fields__}
+        trainer = Attended(Path(folder) / "log", **fields)
+        await trainer.wait(lambda: trainer.of(ready))
+        words = " ".join(said.words for said in trainer.of(protocol.Said))
+        print(trainer.process.pid, words, flush=True)
+        print(await trainer.exit(), flush=True)
+
+
+if __name__ == "__main__":
+    kind, order, ready = sys.argv[1:]
+    if kind == "fake":
+        launch.command = lambda: COMMAND  # type: ignore[assignment]
+    asyncio.run(attend(wire.from_json(order, protocol.Train), getattr(protocol, ready)))

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.run import launch
+from core.run.warm import WarmTrainer
+from core.trainer import protocol
+from tests.core.run.fake_trainer import COMMAND
+from tests.core.run.test_trainer_process import FINISH, is_gone, wait_gone
+from tests.core.trainer.attended import Attended
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> WarmTrainer:
+    monkeypatch.setattr(launch, "command", lambda: COMMAND)
+    return WarmTrainer()
+
+
+async def test_a_kept_trainer_takes_one_run_and_the_next_is_another(
+    warm: WarmTrainer, tmp_path: Path
+) -> None:
+    assert warm.take() is None
+    await warm.keep()
+    await warm.keep()
+    child = warm.take()
+    assert child is not None
+    assert warm.take() is None
+    pid = child.pid
+    trainer = Attended(tmp_path / "log", script=f"import os; print(os.getpid()); {FINISH}", child=child)
+    assert (await trainer.exit()).reason == "finished"
+    assert trainer.text() == str(pid)
+    assert [type(report) for report in trainer.reports] == [protocol.Booted]
+    await warm.keep()
+    again = warm.take()
+    assert again is not None and again.pid != pid
+    again.end()
+
+
+async def test_one_that_died_while_it_waited_is_not_handed_out(warm: WarmTrainer) -> None:
+    await warm.keep()
+    assert warm._child is not None
+    warm._child.process.kill()
+    warm._child.process.wait()
+    assert warm.take() is None
+    await warm.keep()
+    child = warm.take()
+    assert child is not None
+    child.end()
+
+
+async def test_it_ends_when_it_is_not_wanted_any_more(warm: WarmTrainer) -> None:
+    await warm.keep()
+    assert warm._child is not None
+    pid = warm._child.pid
+    assert not is_gone(pid)
+    await warm.end()
+    await wait_gone(pid)
+    await warm.end()
