@@ -64,6 +64,8 @@ class Peer:
         self.link: Connection | None = None
         self.trouble: Problem | None = None
         """Why the last call failed or the last link ended; None while there is one."""
+        self._told = ""
+        """The code of the last trouble without a link that was told."""
         self._owner = owner
         self._contest = contest(owner.identity.device_id, device, owner.run)
         self._context = tls.client_context(owner.identity, certificate)
@@ -159,7 +161,7 @@ class Peer:
 
     def _become(self, connection: Connection, hello: Hello, address: Address) -> None:
         old, self.link = self.link, connection
-        self.trouble = None
+        self.trouble, self._told = None, ""
         self._up_since_s = self._owner.clock.time()
         self._wake.set()
         if old is not None:
@@ -227,10 +229,12 @@ class Peer:
         if self.link is not None:
             return
         self._failures += 1
-        news = self.trouble is None or self.trouble.code != problem.code
+        again = self.trouble is not None and self.trouble.code == problem.code
         self.trouble = problem
         _log.debug("%s: %s %s", self.name, problem.what, problem.detail)
-        if news and problem.code in _TOLD:
+        # Once may be chance: right after pairing, this side may be quicker to call than the other to store.
+        if again and problem.code in _TOLD and problem.code != self._told:
+            self._told = problem.code
             self._owner.went_down(self.device, problem)
 
     def _connection(self, streams: tls.Streams) -> Connection:

@@ -1,0 +1,333 @@
+"""Links between real nodes: mutual TLS on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+from msgspec.structs import replace
+
+from core.errors import Problem
+from core.ids import ProjectId, RunId
+from core.link import connection
+from core.link.calling import Pace
+from core.link.contest import contest
+from core.link.frames import decode, encode, read_body
+from core.link.machine import SILENT_S
+from core.link.messages import CHUNK_BYTES, Bye, Chunk, Ping, StopAsked, TelemetrySent
+from core.link.outbox import LIMIT_BYTES
+from core.tls import client_context, connect
+from tests.core.link.conftest import MakeNode
+from tests.core.link.examples import reading
+from tests.core.link.nodes import LIMIT_S, Came, Down, FakeClock, LinkNode, Up
+
+pytestmark = pytest.mark.real
+
+
+def pair(anna: LinkNode, bert: LinkNode) -> None:
+    """Only bert calls: anna does not know where bert is."""
+    anna.trust(bert, known=False)
+    bert.trust(anna)
+
+
+async def linked(anna: LinkNode, bert: LinkNode) -> None:
+    pair(anna, bert)
+    await anna.diary.wait(Up)
+    await bert.diary.wait(Up)
+
+
+async def test_two_paired_nodes_link_and_learn_of_each_other(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    await linked(anna, bert)
+    seen_by_anna, seen_by_bert = anna.diary.all(Up)[0], bert.diary.all(Up)[0]
+    assert (seen_by_anna.device, seen_by_anna.hello.name) == (bert.device, "bert")
+    assert (seen_by_bert.device, seen_by_bert.hello.name) == (anna.device, "anna")
+    assert (seen_by_anna.address, seen_by_bert.address) == (bert.address, anna.address)
+    assert anna.links.peer_host(bert.device) == anna.links.own_host(bert.device) == "127.0.0.1"
+    assert anna.links.linked == (bert.device,)
+    assert anna.links.trouble(bert.device) is None
+
+
+async def test_messages_arrive_in_order_with_the_proven_device(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    await linked(anna, bert)
+    sent = [StopAsked(run=RunId(f"run {number}")) for number in range(200)]
+    for message in sent:
+        assert bert.links.send(anna.device, message)
+    await anna.diary.wait(Came, 200)
+    assert anna.diary.all(Came) == [Came(bert.device, message) for message in sent]
+
+
+async def test_both_calling_at_once_leaves_one_link_that_works_both_ways(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    anna.trust(bert)
+    bert.trust(anna)
+    await anna.diary.wait(Up)
+    await bert.diary.wait(Up)
+    anna.links.send(bert.device, StopAsked(run=RunId("from anna")))
+    bert.links.send(anna.device, StopAsked(run=RunId("from bert")))
+    assert (await anna.diary.wait(Came)).message == StopAsked(run=RunId("from bert"))
+    assert (await bert.diary.wait(Came)).message == StopAsked(run=RunId("from anna"))
+    assert not anna.diary.all(Down)
+    assert not bert.diary.all(Down)
+    assert len(anna.diary.all(Up)) == len(bert.diary.all(Up)) == 1
+
+
+async def test_three_nodes_link_all_with_all(node: MakeNode) -> None:
+    nodes = [await node(name) for name in ("anna", "bert", "cleo")]
+    for each in nodes:
+        each.trust(*(other for other in nodes if other is not each))
+    for each in nodes:
+        await each.diary.wait(Up, 2)
+        assert len(each.links.linked) == 2
+
+
+async def test_a_found_device_is_called_at_once_though_the_pause_is_long(node: MakeNode) -> None:
+    anna = await node("anna")
+    bert = await node("bert", pace=Pace(first_s=3600, most_s=3600))
+    anna.trust(bert, known=False)
+    bert.trust(anna, known=False)
+    await_trouble = asyncio.timeout(LIMIT_S)
+    async with await_trouble:
+        while bert.links.trouble(anna.device) is None:  # noqa: ASYNC110  (no event tells of it)
+            await asyncio.sleep(0)
+    assert bert.links.trouble(anna.device).code == "no-address"  # type: ignore[union-attr]
+    bert.links.found(anna.device, [anna.address])
+    await bert.diary.wait(Up)
+
+
+async def test_a_node_that_starts_again_is_linked_again(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    await linked(anna, bert)
+    port = anna.listener.port
+    await anna.close()
+    down = await bert.diary.wait(Down)
+    assert down.problem.what == "Tandem was closed there."
+    assert not bert.links.send(anna.device, Ping())
+    assert bert.links.peer_host(anna.device) == ""
+
+    again = LinkNode("anna", anna.identity.key_path.parent.parent)
+    try:
+        await again.listener.start(port, ["127.0.0.1"])
+        again.trust(bert, known=False)
+        await bert.diary.wait(Up, 2)
+        await again.diary.wait(Up)
+    finally:
+        await again.close()
+
+
+async def test_a_dropped_link_tells_the_peer_why_and_comes_back(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    await linked(anna, bert)
+    problem = Problem(code="x", what="That was too much.")
+    anna.links.drop(bert.device, problem)
+    assert (await bert.diary.wait(Down)).problem == problem
+    assert (await anna.diary.wait(Down)).problem == problem
+    await bert.diary.wait(Up, 2)
+
+
+async def test_a_forgotten_device_loses_its_link_at_once_and_is_told_to_pair_again(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    await linked(anna, bert)
+    anna.listener.trust([])
+    anna.links.forget(bert.device)
+    assert anna.links.linked == ()
+    assert anna.diary.all(Down)
+    assert (await bert.diary.wait(Down)).problem.code == "forgotten"
+    told = await bert.diary.wait(Down, 2)
+    assert told.problem.code == "link-refused"
+    assert "pair" in told.problem.fix
+    assert len(anna.diary.all(Up)) == len(bert.diary.all(Up)) == 1
+
+
+async def test_another_device_at_a_known_address_is_not_linked(node: MakeNode) -> None:
+    anna, bert, eve = await node("anna"), await node("bert"), await node("eve")
+    anna.trust(bert, known=False)
+    eve.trust(bert, known=False)
+    bert.pins.append(anna.certificate)
+    bert.links.pair(anna.certificate, name="anna", hints=[eve.address])
+    async with asyncio.timeout(LIMIT_S):
+        while bert.links.trouble(anna.device) is None:  # noqa: ASYNC110  (no event tells of it)
+            await asyncio.sleep(0)
+    assert bert.links.trouble(anna.device).code == "wrong-certificate"  # type: ignore[union-attr]
+    assert not bert.diary.all(Up)
+    assert not eve.diary.all(Up)
+
+
+async def test_another_protocol_is_named_on_both_sides_and_nothing_else_said(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    anna.versions = {"protocol": 99}
+    anna.trust(bert)
+    bert.trust(anna)
+    assert "99" in (await bert.diary.wait(Down)).problem.what
+    assert (await anna.diary.wait(Down)).problem.code == "versions-differ"
+    assert not anna.diary.all(Up)
+    assert not bert.diary.all(Up)
+
+
+async def test_a_peer_whose_heart_stops_is_noticed_after_ten_seconds(node: MakeNode) -> None:
+    """Its connection stands, but nothing comes over it."""
+    clock = FakeClock()
+    anna, bert = await node("anna", clock=clock), await node("bert")
+    anna.trust(bert, known=False)
+    mute = MutePeer(bert)
+    await mute.call(anna)
+    try:
+        await anna.diary.wait(Up)
+        clock.advance(SILENT_S - 0.1)
+        assert anna.links.linked == (bert.device,)
+        clock.advance(0.2)
+        assert anna.links.linked == ()
+        down = await anna.diary.wait(Down)
+        assert down.problem.code == "link-silent"
+        assert "bert" in down.problem.what
+    finally:
+        mute.close()
+
+
+async def test_files_flow_no_faster_than_the_peer_takes_them(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    await linked(anna, bert)
+    count = 4 * LIMIT_BYTES // CHUNK_BYTES
+    for number in range(count):
+        assert await bert.links.send_flowing(
+            anna.device,
+            Chunk(
+                run=RunId("r"),
+                project=ProjectId("p"),
+                file=number,
+                offset=0,
+                data=bytes(CHUNK_BYTES),
+            ),
+        )
+    await anna.diary.wait(Came, count)
+    assert [came.message.file for came in anna.diary.all(Came)] == list(range(count))  # type: ignore[union-attr]
+
+
+class MutePeer:
+    """A paired device's connection by hand: it says hello, then reads nothing."""
+
+    def __init__(self, owner: LinkNode) -> None:
+        self.owner = owner
+
+    async def call(self, other: LinkNode) -> None:
+        context = client_context(self.owner.identity, other.certificate)
+        self.reader, self.writer = await connect("127.0.0.1", other.listener.port, context, other.certificate)
+        nonce = contest(self.owner.device, other.device, b"mute-run").call()
+        self.writer.write(encode(replace(self.owner.hello(), nonce=nonce)))
+        self.hello = decode(await read_body(self.reader))
+        self.writer.transport.pause_reading()  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+
+async def test_a_peer_that_takes_nothing_loses_its_link_before_memory_grows(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    anna.trust(bert, known=False)
+    mute = MutePeer(bert)
+    await mute.call(anna)
+    try:
+        await anna.diary.wait(Up)
+        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(CHUNK_BYTES))
+        sent = 0
+        while anna.links.send(bert.device, chunk):
+            sent += 1
+            await asyncio.sleep(0)
+        assert sent * CHUNK_BYTES >= LIMIT_BYTES - CHUNK_BYTES
+        assert (await anna.diary.wait(Down)).problem.code == "link-slow"
+    finally:
+        mute.close()
+
+
+async def test_a_peer_that_stalls_lets_nobody_wait_for_ever(
+    node: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "STALL_S", 0.2)
+    monkeypatch.setattr(connection, "FLUSH_S", 0.2)
+    anna, bert = await node("anna"), await node("bert")
+    anna.trust(bert, known=False)
+    mute = MutePeer(bert)
+    await mute.call(anna)
+    try:
+        await anna.diary.wait(Up)
+        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(CHUNK_BYTES))
+        async with asyncio.timeout(LIMIT_S):
+            while await anna.links.send_flowing(bert.device, chunk):
+                pass
+        assert (await anna.diary.wait(Down)).problem.code == "link-stalled"
+    finally:
+        mute.close()
+
+
+async def test_garbage_from_a_paired_device_ends_its_link_and_is_named(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    anna.trust(bert, known=False)
+    mute = MutePeer(bert)
+    await mute.call(anna)
+    try:
+        await anna.diary.wait(Up)
+        mute.writer.write(b"\xff\xff\xff\xff")
+        assert (await anna.diary.wait(Down)).problem.code == "bad-frame"
+    finally:
+        mute.close()
+
+
+async def test_a_hello_with_a_strange_nonce_is_turned_away_with_a_word(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    anna.trust(bert, known=False)
+    context = client_context(bert.identity, anna.certificate)
+    reader, writer = await connect("127.0.0.1", anna.listener.port, context, anna.certificate)
+    try:
+        writer.write(encode(bert.hello()))
+        async with asyncio.timeout(LIMIT_S):
+            answer = decode(await read_body(reader))
+        assert isinstance(answer, Bye)
+        assert answer.problem.code == "link-bad-hello"
+    finally:
+        writer.transport.abort()
+    assert anna.links.linked == ()
+
+
+async def test_a_newer_connection_takes_the_place_of_a_dead_one(node: MakeNode) -> None:
+    """The peer crashed without a goodbye and is back before its silence was noticed."""
+    anna, bert = await node("anna"), await node("bert")
+    anna.trust(bert, known=False)
+    mute = MutePeer(bert)
+    await mute.call(anna)
+    try:
+        await anna.diary.wait(Up)
+        bert.trust(anna)
+        await bert.diary.wait(Up)
+        await anna.diary.wait(Up, 2)
+        assert [down.problem.code for down in anna.diary.all(Down)] == ["link-replaced"]
+        assert anna.links.linked == (bert.device,)
+    finally:
+        mute.close()
+
+
+async def test_a_port_where_nobody_answers_is_tried_in_growing_pauses(node: MakeNode) -> None:
+    bert, anna = await node("bert"), await node("anna")
+    calls: list[float] = []
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        closed_port = free.getsockname()[1]
+    bert.links.chance = lambda: calls.append(0.0) or 0.0  # type: ignore[func-returns-value]
+    bert.links.pair(anna.certificate, name="anna", hints=[f"127.0.0.1:{closed_port}", "no address at all:x"])
+    async with asyncio.timeout(LIMIT_S):
+        while len(calls) < 3:  # noqa: ASYNC110  (each call is a turn of the loop)
+            await asyncio.sleep(0.005)
+    assert bert.links.trouble(anna.device).code == "unreachable"  # type: ignore[union-attr]
+    assert not bert.diary.all(Down)
+
+
+async def test_telemetry_is_sent_to_all_and_a_device_without_link_is_said_so(node: MakeNode) -> None:
+    anna, bert, cleo = [await node(name) for name in ("anna", "bert", "cleo")]
+    await linked(anna, bert)
+    bert.links.send_all(TelemetrySent(reading=reading(), busy=True))
+    assert isinstance((await anna.diary.wait(Came)).message, TelemetrySent)
+    assert not bert.links.send(cleo.device, Ping())
+    assert not await bert.links.send_flowing(cleo.device, Ping())
+    with contextlib.suppress(KeyError):
+        bert.links.forget(cleo.device)
