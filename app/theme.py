@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtGui import QColor, QFontInfo, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from core.settings import Theme
@@ -89,7 +89,7 @@ def paint() -> None:
         app.setStyle(QStyleFactory.create("Fusion"))
     chosen = colours()
     app.setPalette(_palette(chosen))
-    app.setStyleSheet(_sheet(chosen))
+    app.setStyleSheet(_sheet(chosen, QFontInfo(app.font()).pointSizeF()))
 
 
 def _palette(c: Colours) -> QPalette:
@@ -116,18 +116,23 @@ def _palette(c: Colours) -> QPalette:
     return palette
 
 
-def _sheet(c: Colours) -> str:
-    """Style by ``kind`` properties: card, title, faint, primary, danger, good, warning, bad, code."""
+def _sheet(c: Colours, pt: float) -> str:
+    """Style by ``kind`` properties. ``pt``: the system's font size; Qt's style sheets know no ``em``."""
     return f"""
     QFrame[kind="card"] {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: 8px; }}
     QFrame[kind="card"][chosen="true"] {{ border: 2px solid {c.accent}; }}
-    QLabel[kind="title"] {{ font-size: 1.5em; font-weight: 600; }}
+    QFrame[kind="problem"] {{ background: {c.panel}; border: 1px solid {c.bad};
+        border-left: 4px solid {c.bad}; border-radius: 6px; }}
+    QFrame[kind="problem"][level="warning"] {{ border-color: {c.warning}; }}
+    QFrame[kind="problem"][level="note"] {{ border-color: {c.accent}; }}
+    QLabel[kind="title"] {{ font-size: {pt * 1.6:.1f}pt; font-weight: 600; }}
     QLabel[kind="heading"] {{ font-weight: 600; }}
     QLabel[kind="faint"] {{ color: {c.faint}; }}
     QLabel[kind="good"] {{ color: {c.good}; }}
     QLabel[kind="warning"] {{ color: {c.warning}; }}
     QLabel[kind="bad"] {{ color: {c.bad}; }}
-    QLabel[kind="code"] {{ font-family: monospace; font-size: 4em; font-weight: 600; }}
+    QLabel[kind="mono"] {{ font-family: monospace; }}
+    QLabel[kind="code"] {{ font-family: monospace; font-size: {pt * 4:.1f}pt; font-weight: 600; }}
     QPushButton {{ background: {c.raised}; border: 1px solid {c.line};
         border-radius: 6px; padding: 6px 14px; }}
     QPushButton:hover {{ border-color: {c.accent}; }}
@@ -137,8 +142,10 @@ def _sheet(c: Colours) -> str:
     QPushButton[kind="primary"]:focus {{ border: 2px solid {c.text}; }}
     QPushButton[kind="primary"]:disabled {{ background: {c.raised}; color: {c.faint}; }}
     QPushButton[kind="danger"] {{ color: {c.bad}; }}
-    QListWidget#navigation {{ background: {c.window}; border: none; border-right: 1px solid {c.line}; }}
-    QListWidget#navigation::item {{ padding: 10px 14px; }}
+    QPushButton[kind="quiet"] {{ background: transparent; border-color: transparent; color: {c.accent}; }}
+    QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
+    QListWidget#navigation {{ background: {c.window}; border: none; }}
+    QListWidget#navigation::item {{ padding: 10px 14px; border-left: 3px solid transparent; }}
     QListWidget#navigation::item:selected {{ background: {c.raised}; color: {c.text};
         border-left: 3px solid {c.accent}; }}
     QLineEdit, QComboBox, QSpinBox, QPlainTextEdit, QTableView, QTreeView, QTextEdit {{
@@ -148,4 +155,5 @@ def _sheet(c: Colours) -> str:
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
     QHeaderView::section {{ background: {c.window}; border: none; padding: 6px;
         border-bottom: 1px solid {c.line}; }}
+    QScrollArea, QWidget#page {{ background: transparent; }}
     """

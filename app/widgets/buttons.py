@@ -1,0 +1,32 @@
+"""Buttons: an ordinary one, one that stands for the screen's main deed, one that takes something away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+
+from core import text as safe
+
+Kind = Literal["", "primary", "danger", "quiet"]
+
+
+def button(text: str, on_click: Callable[[], object], kind: Kind = "", *, name: str = "") -> QPushButton:
+    """``name``: the object name, and by it tests find the button. ``text`` is never read as a mnemonic."""
+    made = QPushButton(escape_mnemonic(text))
+    made.setAccessibleName(safe.plain(text))
+    made.setAutoDefault(False)
+    made.setCursor(Qt.CursorShape.PointingHandCursor)
+    if kind:
+        made.setProperty("kind", kind)
+    if name:
+        made.setObjectName(name)
+    made.clicked.connect(lambda: on_click())
+    return made
+
+
+def escape_mnemonic(text: str) -> str:
+    """``&`` in a button's or menu's text would vanish and underline the next letter."""
+    return safe.plain(text).replace("&", "&&")

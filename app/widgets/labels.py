@@ -1,0 +1,170 @@
+"""Labels that show words exactly as they are: whatever a peer sent is never read as markup.
+
+Kinds (see ``app.theme``): title, heading, faint, good, warning, bad, code, mono.
+"""
+
+from __future__ import annotations
+
+import html
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
+
+from core import text as safe
+
+LIMIT = 2_000
+"""Characters of one label; nobody reads more, and a peer may send megabytes."""
+
+
+class Label(QLabel):
+    """Plain text only. ``say`` is the way to change it: it costs nothing while the words stay the same."""
+
+    def __init__(self, text: str = "", kind: str = "", *, wraps: bool = False) -> None:
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(wraps)
+        if kind:
+            self.setProperty("kind", kind)
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        words = safe.plain(text, LIMIT)
+        if words != self.text():
+            self.setText(words)
+
+    def make(self, kind: str) -> None:
+        """Give the label another kind (colour, size)."""
+        set_kind(self, kind)
+
+
+class ElidedLabel(QWidget):
+    """One line that ends in ``…`` where there is no room; the whole text is its tooltip then."""
+
+    def __init__(
+        self,
+        text: str = "",
+        kind: str = "",
+        *,
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._text = ""
+        self._mode = mode
+        # A label of the same kind lends its font and colour: the style sheet speaks of labels.
+        self._like = QLabel(self)
+        self._like.hide()
+        self._like.setTextFormat(Qt.TextFormat.PlainText)
+        if kind:
+            self._like.setProperty("kind", kind)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.say(text)
+
+    def text(self) -> str:
+        return self._text
+
+    def say(self, text: str) -> None:
+        words = safe.plain(text, LIMIT)
+        if words != self._text:
+            self._text = words
+            self.setAccessibleName(words)
+            self._like.setText(words)
+            self._show_tooltip()
+            self.updateGeometry()
+            self.update()
+
+    def make(self, kind: str) -> None:
+        """Give the label another kind (colour, size)."""
+        set_kind(self._like, kind)
+        self.update()
+
+    @property
+    def elided(self) -> bool:
+        """True while the whole text does not fit."""
+        return self._metrics_width() > self.width()
+
+    def sizeHint(self) -> QSize:
+        self._like.ensurePolished()
+        metrics = self._like.fontMetrics()
+        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * 60), metrics.height())
+
+    def minimumSizeHint(self) -> QSize:
+        self._like.ensurePolished()
+        metrics = self._like.fontMetrics()
+        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * 6), metrics.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        option = QStyleOption()
+        option.initFrom(self)
+        self._like.ensurePolished()
+        painter.setFont(self._like.font())
+        painter.setPen(self._like.palette().color(QPalette.ColorRole.WindowText))
+        metrics = self._like.fontMetrics()
+        shown = metrics.elidedText(self._text, self._mode, self.width())
+        align = QStyle.visualAlignment(
+            self.layoutDirection(), Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        )
+        painter.drawText(self.rect(), int(align | Qt.TextFlag.TextSingleLine), shown)
+
+    def resizeEvent(self, event: object) -> None:
+        self._show_tooltip()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self.updateGeometry()
+        super().changeEvent(event)
+
+    def _metrics_width(self) -> int:
+        self._like.ensurePolished()
+        return self._like.fontMetrics().horizontalAdvance(self._text) + 1
+
+    def _show_tooltip(self) -> None:
+        set_tooltip(self, self._text if self.elided else "")
+
+
+def plain(text: str = "", *, wraps: bool = False) -> Label:
+    return Label(text, wraps=wraps)
+
+
+def faint(text: str = "", *, wraps: bool = False) -> Label:
+    return Label(text, "faint", wraps=wraps)
+
+
+def heading(text: str = "") -> Label:
+    return Label(text, "heading")
+
+
+def title(text: str = "") -> Label:
+    return Label(text, "title")
+
+
+def set_tooltip(widget: QWidget, text: str) -> None:
+    """Qt guesses whether a tooltip is markup; these words never are."""
+    words = safe.plain(text, LIMIT)
+    widget.setToolTip(f"<p>{html.escape(words)}</p>" if words else "")
+
+
+def set_kind(widget: QWidget, kind: str) -> None:
+    """Style sheets look at properties only when a widget is polished anew."""
+    set_property(widget, "kind", kind)
+
+
+def set_property(widget: QWidget, name: str, value: object) -> None:
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+def name_for_readers(widget: QWidget, name: str, description: str = "") -> None:
+    """What a screen reader says of a widget."""
+    widget.setAccessibleName(safe.plain(name, LIMIT))
+    if description:
+        widget.setAccessibleDescription(safe.plain(description, LIMIT))
+
+
+def called(widget: QObject, name: str) -> None:
+    """An object name, by which tests and scripts find the widget."""
+    widget.setObjectName(name)

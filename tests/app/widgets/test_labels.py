@@ -1,0 +1,59 @@
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.widgets.buttons import button
+from app.widgets.labels import ElidedLabel, Label, set_tooltip
+from app.widgets.problem_box import ProblemBox
+from core.errors import Problem
+
+
+def test_markup_is_shown_as_it_is(qtbot: QtBot) -> None:
+    label = Label("<b>bold</b>&amp;\x1b[31m\u202e")
+    qtbot.addWidget(label)
+    assert label.textFormat() == Qt.TextFormat.PlainText
+    assert label.text() == "<b>bold</b>&amp;"
+
+
+def test_a_tooltip_is_no_markup(qtbot: QtBot) -> None:
+    label = Label("x")
+    qtbot.addWidget(label)
+    set_tooltip(label, "<img src=x>")
+    assert label.toolTip() == "<p>&lt;img src=x&gt;</p>"
+    set_tooltip(label, "")
+    assert label.toolTip() == ""
+
+
+def test_a_long_name_is_elided_and_whole_in_its_tooltip(qtbot: QtBot) -> None:
+    label = ElidedLabel("n" * 400)
+    qtbot.addWidget(label)
+    label.resize(100, 20)
+    label.show()
+    assert label.elided
+    assert "n" * 400 in label.toolTip()
+    assert label.accessibleName() == "n" * 400
+    label.say("short")
+    assert not label.elided
+    assert label.toolTip() == ""
+
+
+def test_an_ampersand_stays_in_a_buttons_text(qtbot: QtBot) -> None:
+    pressed: list[int] = []
+    made = button("Pair with A&B", lambda: pressed.append(1))
+    qtbot.addWidget(made)
+    assert made.text() == "Pair with A&&B"
+    assert made.accessibleName() == "Pair with A&B"
+    made.click()
+    assert pressed == [1]
+
+
+def test_a_problem_says_what_and_how_to_mend_it(qtbot: QtBot) -> None:
+    box = ProblemBox()
+    qtbot.addWidget(box)
+    assert box.isHidden()
+    box.show_problem(Problem(code="x", what="It broke.", fix="Mend it."))
+    assert not box.isHidden()
+    texts = [label.text() for label in box.findChildren(Label)]
+    assert texts == ["It broke.", "Mend it."]
+    assert box.accessibleName() == "It broke."
+    box.show_problem(None)
+    assert box.isHidden()
