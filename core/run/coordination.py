@@ -56,6 +56,13 @@ class StopWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeEnds:
+    """Tandem is being closed on this laptop, whose name is ``by``."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class OutputsCame:
     """A piece of the outputs came: a sign of life."""
 
@@ -78,6 +85,7 @@ Told = (
     | SendingFailed
     | MemberLost
     | StopWanted
+    | NodeEnds
     | WaitOver
     | OutputsCame
     | OutputsStored

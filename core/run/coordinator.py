@@ -25,6 +25,7 @@ from core.run.coordination import (
     Effect,
     Heard,
     MemberLost,
+    NodeEnds,
     OutputsCame,
     OutputsFailed,
     OutputsStored,
@@ -69,6 +70,9 @@ class _Step(Conclusion):
                 self.on_lost(device, problem)
             case StopWanted(by, force):
                 self.stop(by, force)
+            case NodeEnds(by):
+                self.now = replace(self.now, stop=2, stopped_by=self.now.stopped_by or by)
+                self.abandon(verdicts.closed(by))
             case WaitOver(wait) if wait in self.now.waits:
                 self.now = replace(self.now, waits=self.now.waits - {wait})
                 self.on_wait_over(wait)

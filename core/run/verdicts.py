@@ -181,6 +181,10 @@ def stopped_by(name: str) -> Problem:
     return Problem(code="stopped", what=f"The run was stopped on {name}.")
 
 
+def closed(name: str) -> Problem:
+    return Problem(code="closed", what=f"Tandem was closed on {name}.", fix="Start it there and train again.")
+
+
 def cut_off() -> Problem:
     """A run that was under way when the node started: the node had ended without ending it."""
     return Problem(

@@ -1,0 +1,194 @@
+"""The list of all runs: an index in SQLite over the run folders, made anew from them where it is broken.
+
+Blocks: every call is made on the writer's thread.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from core import wire
+from core.answers import RunEntry
+from core.atomic import write_atomically
+from core.errors import Problem, TandemError
+from core.ids import RunId
+from core.project.paths import shown
+from core.run import verdicts
+from core.run.phases import Failed, ended
+
+SCHEMA = 1
+FILE = "history.db"
+SUMMARY = "summary.json"
+
+T = TypeVar("T")
+
+_MAKE = f"""
+CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, started_s REAL NOT NULL, entry BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS by_time ON runs (started_s);
+PRAGMA user_version = {SCHEMA};
+"""
+
+
+class History:
+    """``folder`` holds the index and one folder a run. The folders are what counts; the index can be lost."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._index: sqlite3.Connection | None = None
+        self.problem: Problem | None = None
+        """What a person should know of the index: that it was broken, or cannot be used."""
+
+    def open(self) -> None:
+        """Open or make anew; runs that were under way when Tandem ended are marked as failed."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                self._connect()
+                entries = self._all()
+            except (sqlite3.DatabaseError, msgspec.DecodeError) as error:
+                self._rebuild(error)
+                entries = self._all()
+            for entry in entries:
+                if not ended(entry.phase):
+                    self._cut_off(entry)
+        except (OSError, sqlite3.Error) as error:
+            self._close_index()
+            self.problem = Problem(
+                code="history-unusable",
+                what=f"The history in {shown(str(self._folder))} cannot be used ({error}).",
+                fix="Make the folder writable for you and free some space; then start Tandem again.",
+                detail=repr(error),
+            )
+
+    def put(self, entry: RunEntry) -> None:
+        """Keep the newest of a run. Raises ``OSError`` where the disk refuses."""
+        if self._index is None:
+            return
+        try:
+            with self._index:
+                self._index.execute(
+                    "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
+                    (entry.run, entry.started_s, wire.to_json(entry)),
+                )
+        except sqlite3.Error as error:
+            raise OSError(f"the history's index: {error}") from error
+
+    def newest(self, limit: int) -> tuple[RunEntry, ...]:
+        return self._read(lambda: self._rows("ORDER BY started_s DESC LIMIT ?", (max(0, limit),)))
+
+    def find(self, beginning: str) -> RunEntry:
+        """The run whose id begins so. Raises ``TandemError`` for none or several."""
+        entries = self._read(
+            lambda: self._rows("WHERE substr(run, 1, ?) = ? LIMIT 3", (len(beginning), beginning))
+        )
+        exact = [entry for entry in entries if entry.run == beginning]
+        if len(exact or entries) == 1:
+            return (exact or entries)[0]
+        if not entries:
+            raise TandemError(
+                code="run-unknown",
+                what=f"No run begins with {shown(beginning)!r}.",
+                fix="Look at the list of runs (tandem runs).",
+            )
+        raise TandemError(
+            code="run-ambiguous",
+            what=f"Several runs begin with {shown(beginning)!r}.",
+            fix="Give more of the run's id: see the list of runs (tandem runs).",
+        )
+
+    def close(self) -> None:
+        self._close_index()
+
+    def _read(self, read: Callable[[], T]) -> T:
+        """Once more after making a broken index anew. Raises ``TandemError`` where there is none."""
+        if self._index is None:
+            raise TandemError.of(self.problem or _closed())
+        try:
+            return read()
+        except (sqlite3.DatabaseError, msgspec.DecodeError) as error:
+            try:
+                self._rebuild(error)
+                return read()
+            except (OSError, sqlite3.Error) as again:
+                raise TandemError.of(_broken(again, self._folder)) from again
+
+    def _connect(self) -> None:
+        # Made on the writer's thread and used there only; opened anew where a test closes it elsewhere.
+        index = sqlite3.connect(self._folder / FILE, check_same_thread=False, timeout=5.0)
+        try:
+            index.execute("PRAGMA journal_mode=WAL")
+            index.execute("PRAGMA synchronous=NORMAL")
+            version = index.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, SCHEMA):
+                raise sqlite3.DatabaseError(f"its schema is {version}, and this Tandem knows {SCHEMA}")
+            index.executescript(_MAKE)
+        except BaseException:
+            index.close()
+            raise
+        self._index = index
+
+    def _all(self) -> tuple[RunEntry, ...]:
+        return self._rows("", ())
+
+    def _rows(self, clause: str, values: tuple[object, ...]) -> tuple[RunEntry, ...]:
+        assert self._index is not None
+        rows = self._index.execute(f"SELECT entry FROM runs {clause}", values).fetchall()
+        return tuple(wire.from_json(row[0], RunEntry) for row in rows)
+
+    def _rebuild(self, error: Exception) -> None:
+        """The broken index is kept aside; the run folders are read again."""
+        self._close_index()
+        aside = next(
+            path for number in count(1) if not (path := self._folder / f"{FILE}.broken-{number}").exists()
+        )
+        (self._folder / FILE).replace(aside)
+        for rest in ("-wal", "-shm"):
+            (self._folder / (FILE + rest)).unlink(missing_ok=True)
+        self._connect()
+        found = 0
+        for folder in sorted(self._folder.iterdir()):
+            try:
+                entry = wire.from_json((folder / SUMMARY).read_bytes(), RunEntry)
+            except (OSError, msgspec.DecodeError):
+                continue
+            if entry.run == folder.name:
+                self.put(entry)
+                found += 1
+        self.problem = Problem(
+            code="history-rebuilt",
+            what=f"The history's index was broken; it was made anew from {found} run folders.",
+            fix=f"Nothing has to be done. The broken one is kept as {shown(str(aside))}.",
+            detail=repr(error),
+        )
+
+    def _cut_off(self, entry: RunEntry) -> None:
+        entry = replace(entry, phase=Failed(problem=verdicts.cut_off()))
+        folder = self._folder / RunId(entry.run)
+        if folder.is_dir():
+            write_atomically(folder / SUMMARY, wire.to_json(entry))
+        self.put(entry)
+
+    def _close_index(self) -> None:
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+
+def _closed() -> Problem:
+    return Problem(code="history-closed", what="Tandem is ending.", fix="Start it again.")
+
+
+def _broken(error: Exception, folder: Path) -> Problem:
+    return Problem(
+        code="history-unusable",
+        what=f"The history in {shown(str(folder))} cannot be read ({error}).",
+        fix="Make the folder writable for you and free some space; then start Tandem again.",
+        detail=repr(error),
+    )

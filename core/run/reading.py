@@ -1,0 +1,87 @@
+"""One run as it lies in its folder, thinned so that it fits a screen and a message. Blocks: use a thread."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import msgspec
+
+from core import events as ev
+from core import wire
+from core.answers import RunDetails, RunEntry
+from core.cluster.plan import Plan
+from core.ids import DeviceId
+from core.run.record import LOGS, METRICS, PLAN
+from core.run.reports import EpochEnd, Progress
+from core.run.thinning import Thinned
+
+MOST_POINTS = 4_000
+LOG_BYTES = 64 * 1024
+
+_METRIC: msgspec.json.Decoder[ev.MemberProgressed | ev.MemberEndedEpoch] = msgspec.json.Decoder(
+    ev.MemberProgressed | ev.MemberEndedEpoch
+)
+
+
+def read_run(entry: RunEntry, folder: Path) -> RunDetails:
+    """Whatever of the run can still be read; a folder that is gone gives the entry alone."""
+    steps, epochs = _metrics(folder / METRICS)
+    return RunDetails(
+        entry=entry,
+        plan=_plan(folder / PLAN),
+        steps={device: thinned.items for device, thinned in steps.items()},
+        epochs={device: thinned.items for device, thinned in epochs.items()},
+        log=_log(folder / LOGS),
+    )
+
+
+def _plan(path: Path) -> Plan | None:
+    try:
+        return wire.from_json(path.read_bytes(), Plan)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _metrics(path: Path) -> tuple[dict[DeviceId, Thinned[Progress]], dict[DeviceId, Thinned[EpochEnd]]]:
+    steps: dict[DeviceId, Thinned[Progress]] = defaultdict(lambda: Thinned(MOST_POINTS))
+    epochs: dict[DeviceId, Thinned[EpochEnd]] = defaultdict(lambda: Thinned(MOST_POINTS))
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                try:
+                    event = _METRIC.decode(line)
+                except msgspec.DecodeError:
+                    continue  # half a line from a crash
+                if isinstance(event, ev.MemberProgressed):
+                    steps[event.device].add(event.progress)
+                else:
+                    epochs[event.device].add(event.epoch)
+    except OSError:
+        pass
+    return steps, epochs
+
+
+def _log(folder: Path) -> str:
+    """The ends of all logs, each under its name, ``LOG_BYTES`` together."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".log" and path.is_file())
+    except OSError:
+        return ""
+    parts = [_end_of(path, LOG_BYTES // len(paths) - 100) for path in paths]
+    texts = [f"--- {path.stem} ---\n{text}" for path, text in zip(paths, parts, strict=True) if text]
+    return "\n".join(texts)
+
+
+def _end_of(path: Path, most: int) -> str:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - max(0, most)))
+            data = file.read(max(0, most))
+    except OSError:
+        return ""
+    if size > len(data):
+        data = data.partition(b"\n")[2]
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,139 @@
+"""One folder a run: its plan, summary, metrics and events as JSON, ``logs/``, ``outputs/``.
+
+Blocks: every call is made on the writer's thread, in order. Never raises for the disk: a training goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec.structs import replace
+
+from core import events as ev
+from core import wire
+from core.answers import RunEntry
+from core.atomic import write_atomically
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.events import RunEvent
+from core.ids import DeviceId, RunId
+from core.project.paths import shown
+from core.run.history import History
+from core.run.log_file import LogFile
+from core.run.phases import ended
+
+PLAN, SUMMARY, METRICS, EVENTS, LOGS = "plan.json", "summary.json", "metrics.jsonl", "events.jsonl", "logs"
+
+
+class RunRecord:
+    """What this node keeps of one run. ``on_trouble`` is called once, on the writer's thread."""
+
+    def __init__(
+        self,
+        folder: Path,
+        entry: RunEntry,
+        me: DeviceId,
+        history: History,
+        on_trouble: Callable[[Problem], None],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder = folder
+        self.entry = entry
+        self._me = me
+        self._history = history
+        self._on_trouble = on_trouble
+        self._wall_clock = wall_clock
+        self._files: dict[str, BinaryIO] = {}
+        self._logs: dict[str, LogFile] = {}
+        self._told = False
+
+    def add(self, event: RunEvent) -> None:
+        """Keep what an event says."""
+        match event:
+            case ev.RunPlanned(plan=plan):
+                self._try(lambda: self._plan(plan))
+            case ev.MemberProgressed() | ev.MemberEndedEpoch():
+                self._try(lambda: self._line(METRICS, event))
+            case ev.MemberLogged():
+                self._log(event)
+            case ev.RunSummarised(summary=summary):
+                self.entry = replace(self.entry, summary=summary)
+            case ev.RunPhaseChanged(phase=phase):
+                self._try(lambda: self._line(EVENTS, event))
+                self.entry = replace(self.entry, phase=phase)
+                if ended(phase):
+                    took_s = max(0.0, self._wall_clock() - self.entry.started_s)
+                    self.entry = replace(self.entry, duration_s=took_s)
+                self._try(self._summary)
+            case _:
+                self._try(lambda: self._line(EVENTS, event))
+
+    def close(self) -> None:
+        for file in self._files.values():
+            self._try(file.close)
+        for log in self._logs.values():
+            log.close()
+        self._files.clear()
+        self._logs.clear()
+
+    def _plan(self, plan: Plan) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self.folder / PLAN, wire.to_json(plan))
+        devices = tuple(member.name for member in plan.members)
+        self.entry = replace(self.entry, devices=devices)
+        self._summary()
+
+    def _summary(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self.folder / SUMMARY, wire.to_json(self.entry))
+        self._history.put(self.entry)
+
+    def _line(self, name: str, event: RunEvent) -> None:
+        if name not in self._files:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._files[name] = (self.folder / name).open("ab", buffering=0)
+        self._files[name].write(wire.to_json(event) + b"\n")
+
+    def _log(self, event: ev.MemberLogged) -> None:
+        lines = event.lines
+        if lines.stream == "tandem":
+            name = "tandem.log"
+        elif event.device == self._me:
+            return  # the trainer's own log has it whole
+        else:
+            name = log_name(lines.task)
+        if name not in self._logs:
+            self._logs[name] = LogFile(self.folder / LOGS / name)
+        log = self._logs[name]
+        if lines.dropped:
+            log.write(f"[{lines.dropped} lines left out]\n".encode())
+        log.write(lines.text.rstrip("\n").encode() + b"\n")
+        if words := log.trouble():
+            self._trouble(words)
+
+    def _try(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self._trouble(f"{shown(str(self.folder))} cannot be written ({error.strerror or error}).")
+
+    def _trouble(self, words: str) -> None:
+        if not self._told:
+            self._told = True
+            self._on_trouble(unwritten(self.entry.run, words))
+
+
+def log_name(task: str) -> str:
+    """``worker:0`` as a file's name. A task's name from a peer never becomes a path."""
+    return "".join(char if char.isalnum() else "-" for char in task)[:60] + ".log"
+
+
+def unwritten(run: RunId, words: str) -> Problem:
+    return Problem(
+        code="record-unwritten",
+        what=f"The history of the run {run} has gaps: {words}",
+        fix="The training goes on. Free some space on this laptop's disk.",
+    )

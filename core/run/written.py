@@ -1,0 +1,86 @@
+"""What a script wrote in its own folder, where the chief runs it there. Blocks: use a thread.
+
+A working copy is compared by content (``core.project.outputs``); the user's own folder may hold far more than
+the project (data sets, environments), so here only names, sizes and times are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from core.errors import Problem, TandemError
+from core.project.files import NotRegular, hash_file, list_files
+from core.project.ignore import is_junk
+from core.project.manifest import LIMIT_FILES, Manifest, ProjectFile, manifest_of
+from core.project.outputs import LIMIT_BYTES
+from core.project.paths import shown
+
+Stamp = tuple[int, int, int]
+"""Size, time of change, inode."""
+_SKIPPED = frozenset([".git", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".ipynb_checkpoints"])
+
+
+class Snapshot:
+    """A folder's files as they were before the script ran. ``deep`` False: only those right in it."""
+
+    def __init__(self, folder: Path, *, deep: bool) -> None:
+        self.folder = folder
+        self.deep = deep
+        try:
+            self._before = self._stamps()
+        except TandemError:
+            # Endless below, or unreadable in part: what lies right in the folder is still known.
+            self.deep = False
+            self._before = self._stamps()
+
+    def written(self) -> tuple[Manifest, Problem | None]:
+        """New and changed files, smallest first until the limit; and why some are missing."""
+        files: list[ProjectFile] = []
+        room, left_out = LIMIT_BYTES, list[str]()
+        changed = [
+            (stamp[0], path) for path, stamp in self._stamps().items() if self._before.get(path) != stamp
+        ]
+        for size, path in sorted(changed):
+            if size > room or len(files) == LIMIT_FILES:
+                left_out.append(shown(path))
+                continue
+            try:
+                size, sha256 = hash_file(self.folder / path)
+            except (OSError, NotRegular):
+                left_out.append(shown(path))
+                continue
+            room -= size
+            files.append(ProjectFile(path=path, size=size, sha256=sha256))
+        problem = _left_out(self.folder, left_out) if left_out else None
+        return manifest_of("", files), problem
+
+    def _stamps(self) -> dict[str, Stamp]:
+        listing = list_files(self.folder, leave_out=_leave_out(deep=self.deep))
+        stamps: dict[str, Stamp] = {}
+        for found in listing.files:
+            try:
+                state = (self.folder / found.path).lstat()
+            except OSError:
+                continue  # it went away
+            stamps[found.path] = (state.st_size, state.st_mtime_ns, state.st_ino)
+        return stamps
+
+
+def _leave_out(*, deep: bool) -> Callable[[str, bool], str | None]:
+    def reason(path: str, is_folder: bool) -> str | None:
+        name = path.rpartition("/")[2]
+        if is_folder and (not deep or name in _SKIPPED):
+            return ""
+        return "" if is_junk(name) else None
+
+    return reason
+
+
+def _left_out(folder: Path, paths: list[str]) -> Problem:
+    listed = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    return Problem(
+        code="outputs-left",
+        what=f"Not copied into the run's folder: {listed}.",
+        fix=f"All of it is beside the script, in {shown(str(folder))}.",
+    )
