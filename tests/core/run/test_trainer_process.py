@@ -1,4 +1,4 @@
-"""The run thread with real processes that stand in for trainers: its limits, its ladder, its one last word."""
+"""The run thread with real processes that stand in for trainers: limits, ladder, the one last word."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_gone(pid: int) -> bool:
 
 async def wait_gone(pid: int) -> None:
     async with asyncio.timeout(LONG_S):
-        while not is_gone(pid):
+        while not is_gone(pid):  # noqa: ASYNC110 (nobody tells of a process that is not our child)
             await asyncio.sleep(0.02)
 
 

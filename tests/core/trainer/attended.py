@@ -94,6 +94,15 @@ class Attended:
         return "\n".join(lines.text for lines in self.output if lines.stream == stream)
 
 
+def members(logs: Path, configs: dict[str, str], **train: Any) -> dict[str, Attended]:
+    """A trainer for each task, in rank order, with equal shares."""
+    shares = (1,) * len(configs)
+    return {
+        task: Attended(logs / f"{task}.log", task=task, tf_config=config, rank=rank, shares=shares, **train)
+        for rank, (task, config) in enumerate(configs.items())
+    }
+
+
 def free_ports(count: int) -> list[int]:
     """Free ones below the ephemeral range, where TensorFlow's servers listen."""
     found: list[int] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.trainer import protocol
-from tests.core.trainer.attended import SCRIPTS, Attended, cluster
+from tests.core.trainer.attended import SCRIPTS, Attended, cluster, members
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -94,11 +94,7 @@ async def test_two_cpu_devices_make_a_mirrored_strategy(
 
 
 async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: Path) -> None:
-    configs = cluster(chief=1, worker=1)
-    trainers = [
-        Attended(tmp_path / task, task=task, tf_config=config, rank=rank, shares=(1, 1), script="fits.py")
-        for rank, (task, config) in enumerate(configs.items())
-    ]
+    trainers = list(members(tmp_path, cluster(chief=1, worker=1), script="fits.py").values())
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
     assert [exit.reason for exit in exits] == ["finished", "finished"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
@@ -111,19 +107,9 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
 
 
 async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
+    slowly = ("--epochs", "100000", "--slow", "0.01")
     configs = cluster(chief=1, worker=1)
-    trainers = [
-        Attended(
-            tmp_path / task,
-            task=task,
-            tf_config=config,
-            rank=rank,
-            shares=(1, 1),
-            script="fits.py",
-            arguments=("--epochs", "100000", "--slow", "0.01"),
-        )
-        for rank, (task, config) in enumerate(configs.items())
-    ]
+    trainers = list(members(tmp_path, configs, script="fits.py", arguments=slowly).values())
     await trainers[0].wait(lambda: len(trainers[0].progress()) > 2)
     for trainer in trainers:
         trainer.stop()

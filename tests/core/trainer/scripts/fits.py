@@ -1,4 +1,4 @@
-"""An ordinary Keras script: a line through noise. ``--epochs N``, ``--fail-in-epoch N``, ``--fail-task T``."""
+"""An ordinary Keras script: a line through noise. ``--epochs N``, ``--fail-in-epoch N``, ``--fail-task T``"""
 
 import argparse
 import json

@@ -1,0 +1,96 @@
+"""Scripts that bring their own strategy: the shipped examples, in real clusters on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from core.trainer import protocol
+from tests.core.trainer.attended import Attended, cluster, members
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+EXAMPLES = Path(__file__).parents[3] / "resources/examples/strategies"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(shutil.copytree(EXAMPLES, tmp_path / "project"))
+
+
+async def test_a_multi_worker_loop_by_hand_meets_trains_and_ends(tmp_path: Path, folder: str) -> None:
+    configs = cluster(chief=1, worker=1)
+    arguments = ("--epochs", "2")
+    trainers = members(
+        tmp_path, configs, strategy="own", folder=folder, script="multi_worker_loop.py", arguments=arguments
+    )
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
+    assert [exit.reason for exit in exits] == ["finished", "finished"], exits
+    assert all(exit.shared for exit in exits)
+    for trainer in trainers.values():
+        assert trainer.of(protocol.Meeting)
+        assert trainer.of(protocol.Met) == [protocol.Met(strategy="CollectiveAllReduceStrategy", replicas=2)]
+        assert "epoch 2/2: loss" in trainer.text()
+    assert trainers["chief:0"].text() == trainers["worker:0"].text()
+
+
+async def test_a_loop_by_hand_is_interrupted_by_stop(tmp_path: Path, folder: str) -> None:
+    configs = cluster(chief=1, worker=1)
+    arguments = ("--epochs", "100000")
+    trainers = members(
+        tmp_path, configs, strategy="own", folder=folder, script="multi_worker_loop.py", arguments=arguments
+    )
+    chief = trainers["chief:0"]
+    await chief.wait(lambda: "epoch 2/" in chief.text())
+    for trainer in trainers.values():
+        trainer.stop()
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
+    assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
+
+
+async def test_parameter_servers_and_workers_serve_the_chief_until_they_are_stopped(
+    tmp_path: Path, folder: str
+) -> None:
+    configs = cluster(chief=1, worker=1, ps=1)
+    arguments = ("--epochs", "2")
+    trainers = members(
+        tmp_path, configs, strategy="own", folder=folder, script="parameter_server.py", arguments=arguments
+    )
+    chief = trainers.pop("chief:0")
+    exit = await chief.exit()
+    assert exit.reason == "finished", (exit, chief.text("stderr"))
+    assert exit.shared
+    assert "epoch 2/2: loss" in chief.text()
+    assert (Path(folder) / "parameter_server.keras").exists()
+    assert not any(trainer.exits for trainer in trainers.values())
+    trainers["worker:0"].stop(0)
+    trainers["ps:0"].stop(1)
+    exits = [await trainer.exit() for trainer in trainers.values()]
+    assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
+
+
+async def test_alone_a_mirrored_script_reports_its_fit(tmp_path: Path, folder: str) -> None:
+    arguments = ("--epochs", "2")
+    trainer = Attended(
+        tmp_path / "log", strategy="own", folder=folder, script="mirrored.py", arguments=arguments
+    )
+    assert (await trainer.exit()).reason == "finished"
+    assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1]
+    assert trainer.progress()[-1].step == trainer.epochs()[-1].step
+
+
+async def test_a_script_that_shares_nothing_says_so(tmp_path: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    (tmp_path / "alone.py").write_text("print('I train nothing')\n")
+    chief = Attended(
+        tmp_path / "log",
+        strategy="own",
+        folder=str(tmp_path),
+        script="alone.py",
+        tf_config=configs["chief:0"],
+        shares=(1, 1),
+    )
+    exit = await chief.exit()
+    assert (exit.reason, exit.shared) == ("finished", False)
