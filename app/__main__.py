@@ -1,0 +1,57 @@
+"""Where Tandem begins: no subcommand opens the window, a subcommand runs without one (and without Qt)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+WINDOW = "app.desktop"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The process's exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+
+    from core.run.launch import HIDDEN_ARGUMENT
+
+    if given[:1] == [HIDDEN_ARGUMENT]:
+        # A frozen program has no `python -m`: it starts itself anew as the trainer.
+        code: int = import_module("core.trainer.__main__").run(given[1:])
+        return code
+    if wants_window(given):
+        return _open_window(given)
+
+    from app.cli.main import main as run_subcommand
+
+    return run_subcommand(given)
+
+
+def wants_window(argv: Sequence[str]) -> bool:
+    """Nothing but ``--home DIR`` is given."""
+    match list(argv):
+        case [] | ["--home", _]:
+            return True
+        case [one]:
+            return one.startswith("--home=")
+    return False
+
+
+def _open_window(argv: Sequence[str]) -> int:
+    from app.cli.exit_codes import ExitCode
+
+    try:
+        window = import_module(WINDOW)
+    except ImportError as error:
+        why = "is not part of this installation" if error.name == WINDOW else f"can't be loaded ({error})"
+        sys.stderr.write(
+            f"Tandem's window {why}.\nEverything it does works from here, too: see tandem --help, "
+            "and tandem doctor.\n"
+        )
+        return ExitCode.CANNOT_START
+    code: int = window.main(argv)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

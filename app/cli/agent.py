@@ -1,0 +1,69 @@
+"""``tandem agent``: a node without a window. Asks on the terminal, or speaks JSON lines with ``--jsonl``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+from typing import Any
+
+from app.cli.agent_talk import AgentTalk, Allowed
+from app.cli.asking import Asker
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.interrupts import Interrupts
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.pipes import Stdin, Stdout
+from app.cli.screen import Screen
+from app.connection import Connection, start
+from core.errors import TandemError
+from core.jsonl import Conversation
+
+MORE = """\
+With --jsonl each line on stdin is a command and each line on stdout an event, an answer or the first
+state; docs/headless.md has the vocabulary. The end of stdin ends the agent, unless --stay is given.
+"""
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "agent", "a node without a window, for this or another laptop to use", agent, more=MORE
+    )
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="DEVICE",
+        help="let this paired device run code here without asking while this agent runs. May be repeated",
+    )
+    parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
+    parser.add_argument("--stay", action="store_true", help="with --jsonl: go on after the end of stdin")
+
+
+async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
+    with Interrupts() as interrupts:
+        async with start(home_of(arguments)) as connection:
+            allowed = Allowed(connection.node, arguments.allow)
+            living = asyncio.create_task(_live(arguments, screen, connection), name="agent")
+            leaving = asyncio.create_task(interrupts.wait_next(), name="agent-interrupt")
+            with allowed:
+                await asyncio.wait({living, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (living, leaving):
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OSError):
+                await living
+    return ExitCode.OK
+
+
+async def _live(arguments: argparse.Namespace, screen: Screen, connection: Connection) -> None:
+    if arguments.jsonl:
+        await Conversation(connection.node, Stdout().write).run(aiter(Stdin()), stay=arguments.stay)
+        return
+    with Following(connection) as following:
+        async with Asker(screen, Stdin()) as asker:
+            try:
+                await AgentTalk(following, asker, screen, arguments.allow).run()
+            except TandemError as error:
+                if error.code != "node-gone":
+                    raise
+                screen.say("This agent was ended from elsewhere.")

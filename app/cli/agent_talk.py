@@ -1,0 +1,180 @@
+"""What an agent says on its terminal, and what it asks: pairing codes and permission to run code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from app.cli import naming, pairing, run_words
+from app.cli.asking import Asker
+from app.cli.following import Following
+from app.cli.run_display import Plain
+from app.cli.screen import Screen
+from core import events as ev
+from core.commands import AnswerConsent, Decision
+from core.errors import TandemError
+from core.ids import DeviceId, RunId, short
+from core.node_face import NodeFace
+from core.state import Consent, State
+from core.text import plain
+
+DECISIONS: dict[str, Decision] = {"once": "once", "always": "always", "no": "no"}
+LISTED_FILES = 10
+
+
+class Allowed:
+    """Answers consent questions of the devices named by ``--allow`` with *once*, while it is entered."""
+
+    def __init__(self, node: NodeFace, names: Sequence[str]) -> None:
+        self._node = node
+        self._names = names
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._leave: Callable[[], None] | None = None
+
+    def __enter__(self) -> Self:
+        if self._names:
+            self._leave = self._node.subscribe(self._on_event)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._leave is not None:
+            self._leave()
+
+    def _on_event(self, event: ev.Event, state: State) -> None:
+        if isinstance(event, ev.ConsentAsked) and allows(state, self._names, event.device):
+            command = AnswerConsent(run=event.run, decision="once")
+            task: asyncio.Task[object] = asyncio.ensure_future(self._node.submit(command))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+
+def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
+    """Whether one of ``names`` means this paired device and no other."""
+    for name in names:
+        try:
+            found = naming.find(state, name, paired=True)
+        except TandemError:
+            continue  # Several are called that: nobody is meant.
+        if found is not None and found.device == device:
+            return True
+    return False
+
+
+class AgentTalk:
+    """Runs until the node ends."""
+
+    def __init__(self, following: Following, asker: Asker, screen: Screen, allowed: Sequence[str]) -> None:
+        self._following = following
+        self._asker = asker
+        self._screen = screen
+        self._allowed = allowed
+        self._run = Plain(screen)
+        self._turn = asyncio.Lock()
+        """One question at a time."""
+        self._pairing: asyncio.Task[None] | None = None
+        self._consents: dict[RunId, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        self._say_ready(self._following.state)
+        try:
+            while True:
+                event, state = await self._following.next()
+                self._on_event(event, state)
+        finally:
+            tasks = [*self._consents.values(), *([self._pairing] if self._pairing else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _say_ready(self, state: State) -> None:
+        if state.me is None:
+            return
+        at = ", ".join(state.me.addresses) or "no network"
+        self._screen.say(f"{plain(state.me.name, 63)} ({short(state.me.device)}) is ready at {at}.", "bold")
+        self._screen.say("Other laptops in this network can find it now. Ctrl-C ends it.")
+
+    def _on_event(self, event: ev.Event, state: State) -> None:
+        say = self._screen.say
+        match event:
+            case ev.DeviceFound() if not state.devices[event.device].paired:
+                say(f"Found {plain(event.name, 40)} ({short(event.device)}), not paired.")
+            case ev.LinkUp():
+                say(f"Connected with {self._name(state, event.device)}.")
+                if event.problem is not None:
+                    self._screen.problem(event.problem)
+            case ev.LinkDown():
+                say(f"{self._name(state, event.device)}: {plain(str(event.problem), 400)}")
+            case ev.NoticeRaised():
+                self._screen.problem(event.problem)
+            case ev.PairingBegan() if event.incoming:
+                say(f"{plain(event.name, 40)} at {plain(event.address, 60)} wants to pair.")
+            case ev.PairingCodeShown():
+                if event.warning is not None:
+                    say(plain(str(event.warning), 600), "bold red")
+                self._pairing = asyncio.create_task(
+                    self._compare(event.name, event.code), name="agent-pairing"
+                )
+            case ev.PairingEnded():
+                if self._pairing is not None:
+                    self._pairing.cancel()
+                    self._pairing = None
+                if event.problem is not None:
+                    self._screen.problem(event.problem)
+                elif event.device is not None:
+                    say(f"Paired with {self._name(state, event.device)}.", "bold green")
+            case ev.ConsentAsked():
+                self._on_consent_asked(event, state)
+            case ev.ConsentSettled():
+                if (asking := self._consents.pop(event.run, None)) is not None:
+                    asking.cancel()
+                say(f"Run {event.run} {'is allowed' if event.allowed else 'is not allowed'} here.")
+            case ev.RunSummarised() if state.run is not None:
+                names = naming.names_of(state, state.run.members)
+                for line in run_words.summary_lines(event.summary, names, ""):
+                    say(line)
+            case _:
+                self._run.on_event(event, state)
+
+    def _on_consent_asked(self, event: ev.ConsentAsked, state: State) -> None:
+        consent = next(consent for consent in state.consents if consent.run == event.run)
+        name = self._name(state, event.device)
+        for line in consent_lines(consent, name):
+            self._screen.say(line)
+        if allows(state, self._allowed, event.device):
+            self._screen.say(f"Allowed: {name} was named with --allow.")
+            return
+        self._consents[event.run] = asyncio.create_task(self._decide(event.run, name), name="agent-consent")
+
+    async def _compare(self, name: str, code: str) -> None:
+        async with self._turn:
+            await pairing.compare(self._following.node, self._asker, self._screen, name, code)
+
+    async def _decide(self, run: RunId, name: str) -> None:
+        async with self._turn:
+            decision = await self._asker.ask(
+                f"May {name} run this here? always: this device may run anything here from now on.", DECISIONS
+            )
+        if decision is None:
+            self._screen.say("Nobody answers here (the input has ended): no. Use --allow DEVICE, or --jsonl.")
+        await self._following.node.submit(AnswerConsent(run=run, decision=decision or "no"))
+
+    def _name(self, state: State, device: DeviceId) -> str:
+        return naming.names_of(state, (device,))[device]
+
+
+def consent_lines(consent: Consent, name: str) -> list[str]:
+    """Who wants to run what: script, arguments, files with their sizes, and the project's digest."""
+    total = sum(file.size for file in consent.files)
+    words = " ".join(plain(word, 60) for word in (consent.script, *consent.arguments))
+    lines = [f"{name} ({short(consent.device)}) wants to run {words} on this laptop."]
+    if consent.changed:
+        lines.append("An earlier version of it was allowed here; it has changed since.")
+    lines.append(f"{len(consent.files)} files, {total:,} bytes, project {short(consent.project)}:")
+    lines.extend(f"  {file.size:>12,}  {plain(file.path, 100)}" for file in consent.files[:LISTED_FILES])
+    if len(consent.files) > LISTED_FILES:
+        lines.append(f"  and {len(consent.files) - LISTED_FILES} more")
+    return lines

@@ -1,0 +1,81 @@
+"""``tandem demo``: two or three nodes on this one machine find each other, pair and train the digits."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from app.cli.exit_codes import ExitCode
+from app.cli.interrupts import Interrupts
+from app.cli.parsing import add_subcommand
+from app.cli.screen import Screen
+
+MORE = """\
+The model stays in Tandem's own data folder as digits.keras (--out DIR: there). Everything else is removed.
+Exit code 0 only if validation accuracy is 0.95 or more and all members hold the same weights.
+"""
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers,
+        "demo",
+        "see it work: several nodes on this machine train one script",
+        demo,
+        json=True,
+        more=MORE,
+    )
+    parser.add_argument(
+        "--nodes", type=int, choices=(2, 3), default=2, help="how many (default: %(default)s)"
+    )
+    parser.add_argument("--epochs", type=_epochs, default=8, metavar="N", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="copy the model there")
+    parser.add_argument("--keep", action="store_true", help="keep the nodes' homes, to look into")
+
+
+async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
+    from app.demo import report, saying, story
+
+    clock = saying.Clock()
+    telling = asyncio.create_task(
+        story.tell(
+            arguments.nodes,
+            arguments.epochs,
+            saying.timed(screen, clock),
+            clock,
+            keep=arguments.keep,
+            out=arguments.out,
+        ),
+        name="demo",
+    )
+    with Interrupts() as interrupts:
+        leaving = asyncio.create_task(interrupts.wait_next(), name="demo-interrupt")
+        await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        if not telling.done():
+            screen.say("Interrupted: the demo's nodes are ended.")
+            telling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await telling
+            return ExitCode.INTERRUPTED
+    told = await telling
+    if screen.json:
+        screen.result(told)
+    else:
+        for line in report.lines(told):
+            screen.say(line)
+    if told.problem is not None and not screen.json:
+        screen.problem(told.problem)
+    elif told.ok and not screen.json:
+        screen.say("Everything the demo promises holds.", "bold green")
+    return ExitCode.OK if told.ok else ExitCode.FAILED
+
+
+def _epochs(text: str) -> int:
+    epochs = int(text)
+    if not 1 <= epochs <= 1000:
+        raise argparse.ArgumentTypeError("from 1 to 1000")
+    return epochs

@@ -1,0 +1,91 @@
+"""``tandem devices``: this laptop and every other one that is seen or paired."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.screen import Screen
+from app.connection import connect
+from core.ids import short
+from core.state import Device, Me, State
+from core.text import plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LOOK_S = 3.0
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "devices", "this laptop and the others that are seen or paired", devices, json=True
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="SECONDS",
+        help=f"look around for so long (default: {LOOK_S:g}, or not at all where Tandem runs already)",
+    )
+
+
+async def devices(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Following(connection) as following:
+            wait_s = arguments.wait if arguments.wait is not None else LOOK_S * connection.own
+            await following.until(lambda state: None, max(0.0, min(wait_s, 3600.0)))
+            state = following.state
+    if screen.json:
+        screen.result({"ok": True, "me": state.me, "devices": list(state.devices.values())})
+    else:
+        screen.show(_table(state))
+        if not state.devices:
+            screen.say(
+                "No other device is seen or paired. Start Tandem on the other laptop, in the same network."
+            )
+    return ExitCode.OK
+
+
+def _table(state: State) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("name", "id", "state", "address", "hardware", ""):
+        table.add_column(column, overflow="fold")
+    if state.me is not None:
+        table.add_row(
+            plain(state.me.name, 63), short(state.me.device), "this laptop", *_rest_of_me(state.me), ""
+        )
+    order = sorted(
+        state.devices.values(), key=lambda device: (not device.paired, device.shown_name.casefold())
+    )
+    for device in order:
+        table.add_row(
+            plain(device.shown_name, 63),
+            short(device.device),
+            words_of(device),
+            plain(device.addresses[0] if device.addresses else "", 60),
+            _hardware(device.hardware.cpu, device.hardware.gpus) if device.hardware else "",
+            plain(str(device.problem), 200) if device.problem else "",
+        )
+    return table
+
+
+def words_of(device: Device) -> str:
+    """Where a device stands, in a few words."""
+    if device.linked:
+        return "connected, training" if device.busy else "connected"
+    if device.paired:
+        return "paired, seen" if device.seen else "paired, not here"
+    return "seen, not paired" if device.seen else "forgotten or gone"
+
+
+def _rest_of_me(me: Me) -> tuple[str, str]:
+    return (me.addresses[0] if me.addresses else "", _hardware(me.hardware.cpu, me.hardware.gpus))
+
+
+def _hardware(cpu: str, gpus: tuple[str, ...]) -> str:
+    return plain(", ".join((cpu, *gpus)), 80)

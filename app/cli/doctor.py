@@ -1,0 +1,53 @@
+"""``tandem doctor``: what works here and what does not, each with its mend."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.screen import Screen
+from app.connection import connect
+from core.answers import Done, Finding, Findings
+from core.commands import Mend, RunDoctor
+from core.text import plain
+
+MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow"), "error": ("✗", "bold red")}
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "doctor", "what works on this laptop, and how to mend what does not", doctor, json=True
+    )
+    parser.add_argument("--deep", action="store_true", help="also load TensorFlow (takes some seconds)")
+    parser.add_argument("--mend", metavar="CODE", help="let Tandem mend this finding, then look again")
+
+
+async def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Following(connection) as following:
+            return await doctor_on(following, screen, deep=arguments.deep, mend=arguments.mend)
+
+
+async def doctor_on(following: Following, screen: Screen, *, deep: bool, mend: str | None) -> int:
+    if mend is not None:
+        await following.submit(Mend(code=mend), Done)
+    findings = (await following.submit(RunDoctor(deep=deep), Findings)).findings
+    failed = any(finding.level == "error" for finding in findings)
+    if screen.json:
+        screen.result({"ok": not failed, "findings": findings})
+    else:
+        for finding in findings:
+            _say(finding, screen)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _say(finding: Finding, screen: Screen) -> None:
+    mark, style = MARKS[finding.level]
+    screen.say(f"{mark} {finding.topic}: {plain(finding.what, 500)}", style)
+    if finding.fix:
+        screen.say(f"    {plain(finding.fix, 600)}")
+    if finding.mend:
+        screen.say(f"    Tandem can mend this: tandem doctor --mend {finding.code}")

@@ -1,0 +1,100 @@
+"""A node's events in order, and waits with a limit. Nothing is missed between two waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self, TypeVar
+
+from app.connection import Connection
+from core.answers import Answer, Refused
+from core.commands import Command
+from core.errors import Problem, TandemError
+from core.events import Event, NodeStopped
+from core.node_face import NodeFace
+from core.state import State
+
+T = TypeVar("T")
+A = TypeVar("A", bound=Answer)
+_STOPPED = Problem(
+    code="node-gone", what="The node of this home was ended from elsewhere.", fix="Start the command again."
+)
+
+
+class Following:
+    """Collects events from ``with`` on. Its waits raise ``TandemError`` when the node is gone."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._events: asyncio.Queue[tuple[Event, State] | Problem] = asyncio.Queue()
+        self._leave: Callable[[], None] | None = None
+
+    @property
+    def node(self) -> NodeFace:
+        return self._connection.node
+
+    @property
+    def own(self) -> bool:
+        return self._connection.own
+
+    @property
+    def state(self) -> State:
+        return self.node.state
+
+    def __enter__(self) -> Self:
+        self._leave = self.node.subscribe(self._on_event)
+        self._connection.lost.add_done_callback(self._on_lost)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.lost.remove_done_callback(self._on_lost)
+        if self._leave is not None:
+            self._leave()
+
+    def _on_event(self, event: Event, state: State) -> None:
+        self._events.put_nowait(_STOPPED if isinstance(event, NodeStopped) else (event, state))
+
+    def _on_lost(self, lost: asyncio.Future[Problem]) -> None:
+        self._events.put_nowait(lost.result())
+
+    async def submit(self, command: Command, kind: type[A]) -> A:
+        """The answer. Raises ``TandemError`` where the node refuses, or answers as no node of ours does."""
+        answer = await self.node.submit(command)
+        if isinstance(answer, Refused):
+            raise TandemError.of(answer.problem)
+        if not isinstance(answer, kind):
+            raise TypeError(f"{command} was answered with {answer}")
+        return answer
+
+    async def next(self) -> tuple[Event, State]:
+        """The next event, however long it takes: for waits that a person ends, or another limit."""
+        found = await self._events.get()
+        if isinstance(found, Problem):
+            raise TandemError.of(found)
+        return found
+
+    def skip(self) -> None:
+        """Leave aside what has happened so far."""
+        kept = [found for found in self._taken() if isinstance(found, Problem)]
+        for found in kept:
+            self._events.put_nowait(found)
+
+    def _taken(self) -> Iterator[tuple[Event, State] | Problem]:
+        while not self._events.empty():
+            yield self._events.get_nowait()
+
+    async def until(self, condition: Callable[[State], T | None], limit_s: float) -> T | None:
+        """What ``condition`` finds in the state, now or after an event; None when ``limit_s`` ran out."""
+        if (found := condition(self.state)) is not None:
+            return found
+        try:
+            async with asyncio.timeout(limit_s):
+                while True:
+                    _, state = await self.next()
+                    if (found := condition(state)) is not None:
+                        return found
+        except TimeoutError:
+            return None

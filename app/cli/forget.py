@@ -1,0 +1,41 @@
+"""``tandem forget NAME``: take a paired device's trust away."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from app.cli import naming
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.screen import Screen
+from app.connection import connect
+from core.answers import Done
+from core.commands import Forget
+from core.text import plain
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "forget", "unpair a device: its pin is removed and its link ends", forget, json=True
+    )
+    parser.add_argument("device", metavar="NAME")
+
+
+async def forget(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Following(connection) as following:
+            return await forget_on(following, screen, arguments.device)
+
+
+async def forget_on(following: Following, screen: Screen, text: str) -> int:
+    device = naming.find(following.state, text, paired=True)
+    if device is None:
+        raise naming.unknown(following.state, text)
+    await following.submit(Forget(device=device.device), Done)
+    if screen.json:
+        screen.result({"ok": True, "device": device.device})
+    else:
+        screen.say(f"{plain(device.shown_name, 40)} is forgotten. To train with it again, pair it again.")
+    return ExitCode.OK

@@ -1,0 +1,46 @@
+"""Ctrl-C and SIGTERM as something to wait for, while it is entered. Runs on the main thread's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from types import TracebackType
+from typing import Self
+
+SIGNALS = tuple(
+    found for name in ("SIGINT", "SIGTERM", "SIGHUP") if (found := getattr(signal, name, None)) is not None
+)
+
+
+class Interrupts:
+    """Counts them; each is waited for once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._waiting: asyncio.Queue[None] = asyncio.Queue()
+        self._caught: list[signal.Signals] = []
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            try:
+                loop.add_signal_handler(number, self.interrupt)
+            except (NotImplementedError, RuntimeError, ValueError):
+                continue  # Windows' loop, or not the main thread: KeyboardInterrupt comes instead.
+            self._caught.append(number)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number in self._caught:
+            loop.remove_signal_handler(number)
+
+    def interrupt(self) -> None:
+        """One more."""
+        self.count += 1
+        self._waiting.put_nowait(None)
+
+    async def wait_next(self) -> None:
+        await self._waiting.get()

@@ -1,0 +1,49 @@
+"""Runs one subcommand on an asyncio loop and turns every failure into words and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from app.cli import parsing
+from app.cli.exit_codes import ExitCode
+from app.cli.screen import Screen, silence_broken_pipe
+from app.connection import CannotStart
+from core.errors import Problem, TandemError
+
+_log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str]) -> int:
+    """The process's exit code."""
+    arguments = parsing.read(argv)
+    screen = Screen(json=getattr(arguments, "json", False))
+    try:
+        code: int = asyncio.run(arguments.runs(arguments, screen))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        screen.say("Interrupted.")
+        return ExitCode.INTERRUPTED
+    except CannotStart as error:
+        screen.problem(error.problem)
+        return ExitCode.CANNOT_START
+    except TandemError as error:
+        screen.problem(error.problem)
+        return ExitCode.REFUSED
+    except BrokenPipeError:
+        silence_broken_pipe()
+        return ExitCode.FAILED
+    except Exception as error:
+        # No traceback reaches a person; the log has all of it.
+        _log.exception("a command ended by a failure of its own")
+        screen.problem(
+            Problem(
+                code="internal",
+                what=f"Tandem failed by a mistake of its own ({type(error).__name__}: {error}).",
+                fix="Please report it, with what you did; logs/tandem.log in the home says more.",
+            )
+        )
+        return ExitCode.FAILED

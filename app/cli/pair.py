@@ -1,0 +1,94 @@
+"""``tandem pair NAME|ADDRESS``: pair with a device that is seen, or with one at an address."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from app.cli import naming, pairing
+from app.cli.asking import Asker
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.pipes import Stdin
+from app.cli.screen import Screen
+from app.connection import connect
+from core import address
+from core.answers import Done
+from core.commands import CancelPairing, Pair
+from core.errors import TandemError
+from core.events import PairingCodeShown
+from core.state import Device, State
+from core.text import plain
+
+LOOK_S = 10.0
+MORE = """\
+With --json the code comes as one line, {"event": "code", "name": ..., "code": ...}; answer with a line
+same or different on stdin; the last line says {"ok": true, "device": ...} or {"ok": false, "problem": ...}.
+"""
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(parsers, "pair", "pair with another laptop", pair, json=True, more=MORE)
+    parser.add_argument("device", metavar="NAME|ADDRESS", help="as the other laptop shows it")
+
+
+async def pair(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Following(connection) as following:
+            async with Asker(screen, Stdin()) as asker:
+                return await pair_on(following, asker, screen, arguments.device)
+
+
+async def pair_on(following: Following, asker: Asker, screen: Screen, text: str) -> int:
+    """Find what ``text`` means, ask for the pairing and follow it to its end."""
+    command = await target(following, text)
+    following.skip()
+    await following.submit(command, Done)
+    leave = following.node.subscribe(lambda event, _: _tell_code(screen, event))
+    try:
+        problem = await pairing.wait_ended(following, asker, screen)
+    except BaseException:
+        await following.node.submit(CancelPairing())
+        raise
+    finally:
+        leave()
+    if problem is not None:
+        raise TandemError.of(problem)
+    under_way = following.state.pairing
+    device = following.state.devices.get(under_way.device) if under_way and under_way.device else None
+    if screen.json:
+        screen.result({"ok": True, "device": device})
+    else:
+        screen.say(f"Paired with {plain(device.shown_name if device else text, 40)}.", "bold green")
+    return ExitCode.OK
+
+
+async def target(following: Following, text: str) -> Pair:
+    """The command that pairs with ``text``. Raises ``TandemError`` where nothing like it is found."""
+
+    def seen(state: State) -> Device | None:
+        found = naming.find(state, text)
+        return found if found is not None and found.addresses else None
+
+    at = _address(text)
+    if (found := await following.until(seen, 0 if at else LOOK_S)) is not None:
+        return Pair(device=found.device)
+    if at is None:
+        raise naming.unknown(following.state, text)
+    return Pair(address=at)
+
+
+def _address(text: str) -> str | None:
+    """``text`` where it can only be an address: it has a dot or a colon, which device names may have too."""
+    if "." not in text and ":" not in text:
+        return None
+    try:
+        return str(address.parse(text))
+    except TandemError:
+        return None
+
+
+def _tell_code(screen: Screen, event: object) -> None:
+    if screen.json and isinstance(event, PairingCodeShown):
+        screen.result({"event": "code", "name": event.name, "device": event.device, "code": event.code})

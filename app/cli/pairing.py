@@ -1,0 +1,61 @@
+"""One pairing on the terminal: shows the code, asks whether both screens show the same, says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+from app.cli.asking import Asker
+from app.cli.following import Following
+from app.cli.screen import Screen
+from core.commands import AnswerPairing, CancelPairing
+from core.errors import Problem
+from core.events import PairingBegan, PairingCodeShown, PairingEnded
+from core.node_face import NodeFace
+from core.text import plain
+
+CHOICES = {"same": True, "different": False}
+
+
+def spaced(code: str) -> str:
+    """``408 355``: three digits are read at a glance."""
+    return f"{code[:3]} {code[3:]}"
+
+
+async def wait_ended(following: Following, asker: Asker, screen: Screen) -> Problem | None:
+    """Follows the pairing that has begun, to its end: None where the devices are paired now."""
+    answering: asyncio.Task[None] | None = None
+    shown = following.state.pairing
+    try:
+        if shown is not None and shown.stage == "comparing":
+            answering = asyncio.create_task(compare(following.node, asker, screen, shown.name, shown.code))
+        while True:
+            event, _ = await following.next()
+            match event:
+                case PairingCodeShown() if answering is None:
+                    if event.warning is not None:
+                        screen.say(plain(str(event.warning), 600), "bold red")
+                    answering = asyncio.create_task(
+                        compare(following.node, asker, screen, event.name, event.code)
+                    )
+                case PairingEnded():
+                    return event.problem
+                case PairingBegan() | _:
+                    pass
+    finally:
+        if answering is not None:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
+
+
+async def compare(node: NodeFace, asker: Asker, screen: Screen, name: str, code: str) -> None:
+    """Put the question, and pass the answer on; nobody there to answer ends the pairing."""
+    other = plain(name, 40)
+    screen.say(f"The code here is  {spaced(code)}", "bold")
+    same = await asker.ask(f"Does the screen of {other} show the same code?", CHOICES)
+    if same is None:
+        screen.say("Nobody answers here (the input has ended): the pairing is given up.")
+        await node.submit(CancelPairing())
+    else:
+        await node.submit(AnswerPairing(same=same))
+        if same:
+            screen.say(f"Waiting for the answer on {other} …")

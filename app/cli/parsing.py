@@ -1,0 +1,93 @@
+"""Reads the command line. Each subcommand's module adds its own arguments and says what runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from app.cli.exit_codes import ExitCode
+from app.cli.screen import Screen
+from core import home
+from core.home import Home
+from core.versions import TANDEM
+
+Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]
+SUBCOMMANDS = ("demo", "devices", "pair", "forget", "agent", "run", "runs", "tf_config", "doctor")
+_ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}" for code in ExitCode)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what was not understood, then how to see what would be."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{message[0].upper()}{message[1:]}.\nSee: {self.prog} --help\n")
+        sys.exit(ExitCode.USAGE)
+
+
+def add_subcommand(
+    parsers: Any, name: str, summary: str, runs: Runs, *, json: bool = False, more: str = ""
+) -> argparse.ArgumentParser:
+    """``json``: it reports, so it takes ``--json``. ``more`` stands below its options in its help."""
+    parser: argparse.ArgumentParser = parsers.add_parser(
+        name,
+        parents=[everywhere()],
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=more,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if json:
+        parser.add_argument("--json", action="store_true", help="say it in JSON, one object a line")
+    parser.set_defaults(runs=runs)
+    return parser
+
+
+def home_of(arguments: argparse.Namespace) -> Home:
+    return home.choose(getattr(arguments, "home", None))
+
+
+def everywhere() -> argparse.ArgumentParser:
+    """Options that every subcommand takes, before or after its name."""
+    parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    parser.add_argument(
+        "--home", metavar="DIR", help="use another home (default: TANDEM_HOME, or your data folder)"
+    )
+    return parser
+
+
+def build() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="tandem",
+        parents=[everywhere()],
+        description="Two laptops, one Keras script: find each other, pair, train. Without a subcommand the "
+        "window opens.",
+        epilog=f"exit codes:\n{_ENDINGS}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"Tandem {TANDEM}")
+    parsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+    for name in SUBCOMMANDS:
+        import_module(f"app.cli.{name}").add(parsers)
+    return parser
+
+
+def read(argv: Sequence[str]) -> argparse.Namespace:
+    """Everything after a lone ``--`` belongs to the user's script. Ends the process on bad usage."""
+    given = list(argv)
+    rest: list[str] = []
+    if "--" in given:
+        at = given.index("--")
+        given, rest = given[:at], given[at + 1 :]
+    parser = build()
+    arguments, unknown = parser.parse_known_args(given)
+    takes_script = "script" in arguments
+    if unknown:
+        hint = f" The script's own arguments go after --: tandem run SCRIPT -- {' '.join(unknown)}"
+        parser.error(f"not understood: {' '.join(unknown)}.{hint if takes_script else ''}")
+    if rest and not takes_script:
+        parser.error(f"not understood: -- {' '.join(rest)}")
+    arguments.script_arguments = tuple(rest)
+    return arguments

@@ -1,0 +1,129 @@
+"""``tandem run SCRIPT``: train, show it, and end with what came out. Ctrl-C: stop, terminate, leave."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+from typing import Any
+
+from app.cli import naming, run_words, spec
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.interrupts import Interrupts
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.run_display import Display, Moving, Plain
+from app.cli.screen import Screen
+from app.connection import connect
+from core.answers import RunAccepted, RunDetails
+from core.commands import GetRun, StartRun, StopRun
+from core.events import RunPhaseChanged
+from core.ids import RunId
+from core.run.phases import Failed, Finished, Phase, Stopped, ended
+
+DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired"})
+"""Failures that are another laptop's no."""
+MORE = """\
+Everything after -- goes to the script: tandem run train.py --with anna -- --epochs 20
+
+Ctrl-C asks the run to end at the end of a step; again ends the trainers; a third time leaves.
+"""
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "run", "train a Keras script on this and other laptops", run, json=True, more=MORE
+    )
+    spec.add_arguments(parser)
+
+
+async def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Following(connection) as following:
+            wanted = await spec.spec_of(arguments, following)
+            with Interrupts() as interrupts:
+                accepted = await following.submit(StartRun(spec=wanted), RunAccepted)
+                phase = await follow(following, screen, accepted.run, interrupts)
+                return await report(following, screen, accepted.run, phase, interrupted=interrupts.count > 0)
+
+
+async def follow(following: Following, screen: Screen, run: RunId, interrupts: Interrupts) -> Phase:
+    """Shows the run until it is over and obeys Ctrl-C. Returns its last phase, or the one it was left in."""
+    display: Display = Moving(screen) if screen.live else Plain(screen)
+    stopping = asyncio.create_task(_obey(following, screen, interrupts), name="run-interrupts")
+    try:
+        with display:
+            watching = asyncio.create_task(_watch(following, display, run), name="run-watch")
+            done, _ = await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if watching not in done:
+                watching.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await watching
+            else:
+                return watching.result()
+    finally:
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+    present = following.state.run
+    assert present is not None
+    return present.phase
+
+
+async def report(following: Following, screen: Screen, run: RunId, phase: Phase, *, interrupted: bool) -> int:
+    """Says what came out; the exit code follows from it."""
+    answer = await following.node.submit(GetRun(run=run))
+    folder = answer.entry.folder if isinstance(answer, RunDetails) else ""
+    present = following.state.run
+    summary = present.summary if present is not None and present.plan.run == run else None
+    problem = phase.problem if isinstance(phase, Failed) else None
+    if screen.json:
+        screen.result(
+            {
+                "ok": isinstance(phase, Finished),
+                "run": run,
+                "phase": phase,
+                "problem": problem,
+                "summary": summary,
+                "folder": folder,
+            }
+        )
+    else:
+        if problem is not None:
+            screen.problem(problem)
+        else:
+            screen.say(
+                f"The run is {run_words.phase_words(phase)}." if ended(phase) else "Left while the run ends."
+            )
+        if summary is not None and present is not None:
+            names = naming.names_of(following.state, present.members)
+            for line in run_words.summary_lines(summary, names, folder):
+                screen.say(line)
+    match phase:
+        case Finished():
+            return ExitCode.OK
+        case Failed(problem=why):
+            return ExitCode.REFUSED if why.code in DECLINED else ExitCode.FAILED
+        case Stopped() if not interrupted:
+            return ExitCode.STOPPED
+    return ExitCode.INTERRUPTED
+
+
+async def _watch(following: Following, display: Display, run: RunId) -> Phase:
+    while True:
+        event, state = await following.next()
+        display.on_event(event, state)
+        if isinstance(event, RunPhaseChanged) and event.run == run and ended(event.phase):
+            return event.phase
+
+
+async def _obey(following: Following, screen: Screen, interrupts: Interrupts) -> None:
+    """Ends when the person wants to leave."""
+    for words in (
+        "Stopping at the end of this step. Ctrl-C again ends the trainers at once.",
+        "Ending the trainers. Ctrl-C again leaves without waiting.",
+    ):
+        await interrupts.wait_next()
+        screen.say(words)
+        await following.node.submit(StopRun())
+    await interrupts.wait_next()
+    await following.node.submit(StopRun())

@@ -1,0 +1,178 @@
+"""Shows a run on a terminal while it goes on: a moving display, or plain lines where nothing can move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from app.cli import naming, run_words
+from app.cli.screen import Screen
+from core import events as ev
+from core.events import Event
+from core.ids import DeviceId
+from core.state import Run, State
+from core.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
+REFRESH_S = 0.15
+PLAIN_EVERY_S = 10.0
+"""Plain lines between epochs: long ones need a sign of life."""
+
+
+class Display(Protocol):
+    """Entered for the length of a run; ``on_event`` after each event."""
+
+    def on_event(self, event: Event, state: State) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Plain:
+    """One line for each thing that happens. ``clock``: seconds, monotonic."""
+
+    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._said_s = clock()
+        self._phases: dict[DeviceId, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def on_event(self, event: Event, state: State) -> None:
+        run = state.run
+        if run is None:
+            return
+        names = naming.names_of(state, run.members)
+        match event:
+            case ev.RunPhaseChanged():
+                self._say(run_words.phase_words(event.phase))
+            case ev.MemberPhaseChanged(phase=phase) if phase != self._phases.get(event.device):
+                self._phases[event.device] = phase
+                member = run.members[event.device]
+                self._say(f"{names[event.device]}: {run_words.member_words(member)}")
+            case ev.MemberProgressed() if self._clock() - self._said_s >= PLAIN_EVERY_S:
+                self._say(_progress_line(run, event.device, names))
+            case ev.MemberEndedEpoch(epoch=epoch) if _tells_epochs(run, event.device):
+                words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
+                self._say(f"{names[event.device]}: {words} ({epoch.seconds:.1f} s)")
+            case ev.MemberLogged():
+                for line in script_lines(event, run):
+                    self._say(f"{names[event.device]} | {line}")
+
+    def _say(self, line: str) -> None:
+        self._said_s = self._clock()
+        self._screen.say(line)
+
+
+class Moving:
+    """A table that stays below what the script prints."""
+
+    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._drawn_s = 0.0
+        self._began_s = clock()
+        self._state: State | None = None
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        from rich.live import Live
+
+        self._live = Live(
+            get_renderable=self._draw, console=self._screen.console, auto_refresh=True, refresh_per_second=4
+        )
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+
+    def on_event(self, event: Event, state: State) -> None:
+        self._state = state
+        if isinstance(event, ev.MemberLogged) and state.run is not None:
+            names = naming.names_of(state, state.run.members)
+            for line in script_lines(event, state.run):
+                self._screen.say(f"{names[event.device]} | {line}")
+        if self._live is not None and self._clock() - self._drawn_s >= REFRESH_S:
+            self._drawn_s = self._clock()
+            self._live.refresh()
+
+    def _draw(self) -> Group:
+        from rich.console import Group
+
+        state = self._state
+        if state is None or state.run is None:
+            return Group()
+        return picture(state.run, naming.names_of(state, state.run.members), self._clock() - self._began_s)
+
+
+def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
+    """The moving display of one moment."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    head = (
+        f"{plain(run.plan.script, 60)}: {run_words.phase_words(run.phase)}, {run_words.duration(elapsed_s)}"
+    )
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for _ in range(5):
+        table.add_column(overflow="ellipsis", no_wrap=True)
+    for device, member in run.members.items():
+        progress = member.progress
+        part = run_words.fraction(progress) if progress is not None else None
+        table.add_row(
+            Text(names[device], style="bold"),
+            Text(run_words.tasks_words(run.plan, device), style="dim"),
+            ProgressBar(total=1.0, completed=part or 0.0, width=20),
+            Text(_what(run, device)),
+            Text(run_words.rate_words(progress) if progress is not None else "", style="dim"),
+        )
+    return Group(Text(head, style="bold"), table)
+
+
+def script_lines(event: ev.MemberLogged, run: Run) -> list[str]:
+    """What to show of a trainer's output: the chief's own, and Tandem's words about any training."""
+    of_chief = event.device == run.plan.chief.device and event.lines.task == run.plan.chief.name
+    if event.lines.stream == "tandem" or (event.lines.stream == "stdout" and of_chief):
+        return plain_lines(event.lines.text, 300)
+    return []
+
+
+def _tells_epochs(run: Run, device: DeviceId) -> bool:
+    """Members of a managed run have the same logs: the chief's are enough."""
+    return run.plan.strategy == "own" or device == run.plan.chief.device
+
+
+def _what(run: Run, device: DeviceId) -> str:
+    member = run.members[device]
+    if member.phase == "training" and member.progress is not None:
+        progress = member.progress
+        return f"{run_words.step_words(progress)}  {run_words.logs_words(progress.logs)}"
+    return run_words.member_words(member)
+
+
+def _progress_line(run: Run, device: DeviceId, names: dict[DeviceId, str]) -> str:
+    progress = run.members[device].progress
+    assert progress is not None  # the event that brought us here carried it
+    rate = run_words.rate_words(progress)
+    return f"{names[device]}: {_what(run, device)}" + (f" ({rate})" if rate else "")

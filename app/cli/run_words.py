@@ -1,0 +1,142 @@
+"""What a run says of itself, in words: phases, members, numbers, its end. Pure; shared by every display."""
+
+from __future__ import annotations
+
+from core.cluster.plan import Plan
+from core.ids import DeviceId, short
+from core.run import phases
+from core.run.phases import Phase
+from core.run.reports import Progress, Summary
+from core.state import MemberState
+from core.text import plain
+
+PHASES: dict[type, str] = {
+    phases.Planning: "planning",
+    phases.Preparing: "preparing: consent and files",
+    phases.Starting: "starting the trainers",
+    phases.Training: "training",
+    phases.Recovering: "recovering",
+    phases.Stopping: "stopping at the end of a step",
+    phases.Finished: "finished",
+    phases.Stopped: "stopped",
+    phases.Failed: "failed",
+}
+_MEMBERS = {
+    "waiting": "waits",
+    "consent": "asks its user",
+    "receiving": "receives the files",
+    "prepared": "is ready",
+    "starting": "starts TensorFlow",
+    "meeting": "waits for the other trainers",
+    "training": "trains",
+    "stopping": "stops",
+    "ended": "has ended",
+}
+SHOWN_LOGS = 4
+
+
+def phase_words(phase: Phase) -> str:
+    match phase:
+        case phases.Stopped(by=by) if by:
+            return f"stopped on {plain(by, 40)}"
+        case phases.Recovering(lost=lost) if lost:
+            return f"recovering: {plain(lost, 40)} was lost"
+    return PHASES[type(phase)]
+
+
+def member_words(member: MemberState) -> str:
+    """``receives the files, 40 %`` and so on."""
+    words = _MEMBERS[member.phase]
+    if member.phase == "receiving" and member.total:
+        words += f", {100 * member.done // member.total} %"
+    return f"{words}: {plain(member.words, 120)}" if member.words else words
+
+
+def tasks_words(plan: Plan, device: DeviceId) -> str:
+    """``chief:0`` or ``worker:0 ps:0``; nothing for one process alone."""
+    return "" if plan.solo else " ".join(task.name for task in plan.tasks_of(device))
+
+
+def logs_words(logs: dict[str, float]) -> str:
+    """``loss 0.2345, accuracy 0.9667``: the loss first, validation after training."""
+    order = sorted(logs, key=lambda name: (name.startswith("val_"), name.removeprefix("val_") != "loss"))
+    return ", ".join(f"{plain(name, 30)} {number(logs[name])}" for name in order[:SHOWN_LOGS])
+
+
+def number(value: float) -> str:
+    """Four significant digits, as people read them."""
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.3e}"
+
+
+def step_words(progress: Progress) -> str:
+    """``epoch 3/8, step 14/23``."""
+    of = "" if progress.steps_in_epoch is None else f"/{progress.steps_in_epoch}"
+    return f"epoch {progress.epoch + 1}/{progress.epochs}, step {progress.batch + 1}{of}"
+
+
+def fraction(progress: Progress) -> float | None:
+    """How much of this ``fit`` is done, 0 to 1; None where nobody knows how long it is."""
+    if not progress.steps_in_epoch or progress.epochs <= 0:
+        return None
+    done = progress.epoch + min(1.0, (progress.batch + 1) / progress.steps_in_epoch)
+    return min(1.0, done / progress.epochs)
+
+
+def left_s(progress: Progress) -> float | None:
+    """Seconds until this ``fit`` ends at the present speed; validation is not counted."""
+    if not progress.steps_in_epoch or not progress.steps_s:
+        return None
+    steps = progress.epochs * progress.steps_in_epoch
+    done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
+    return max(0, steps - done) / progress.steps_s
+
+
+def duration(seconds: float) -> str:
+    """``0:07``, ``12:30``, ``1:02:03``."""
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def rate_words(progress: Progress) -> str:
+    parts = []
+    if progress.samples_s is not None:
+        parts.append(f"{progress.samples_s:,.0f} samples/s")
+    elif progress.steps_s is not None:
+        parts.append(f"{progress.steps_s:,.1f} steps/s")
+    if (left := left_s(progress)) is not None:
+        parts.append(f"{duration(left)} left")
+    return ", ".join(parts)
+
+
+def summary_lines(summary: Summary, names: dict[DeviceId, str], folder: str) -> list[str]:
+    """What came out, for a person."""
+    lines = []
+    if summary.last_logs:
+        lines.append(logs_words(summary.last_logs))
+    speed = []
+    if summary.steps:
+        speed.append(f"{summary.steps:,} steps in {summary.epochs} epochs")
+    if summary.steps_s is not None:
+        speed.append(f"{summary.steps_s:,.1f} steps/s")
+    if summary.first_step_s is not None:
+        speed.append(f"first step after {summary.first_step_s:.1f} s")
+    if summary.total_s is not None:
+        speed.append(f"{duration(summary.total_s)} in all")
+    if speed:
+        lines.append(", ".join(speed))
+    digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
+    if len(digests) > 1:
+        if len(set(digests.values())) == 1:
+            lines.append(f"The same weights on all members: {short(next(iter(digests.values())))}")
+        else:
+            held = ", ".join(
+                f"{names.get(device, short(device))} {short(digests[device])}" for device in digests
+            )
+            lines.append(f"The members' weights differ: {held}")
+    if summary.outputs:
+        lines.append(
+            f"{len(summary.outputs)} file(s) written by the script: {folder or 'run folder'}/outputs"
+        )
+    return lines

@@ -1,0 +1,109 @@
+"""``tandem runs [RUN]``: the history, newest first, or one run with its epochs and the end of its log."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from app.cli import run_words
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.screen import Screen
+from app.connection import connect
+from core import answers
+from core.commands import GetRun, ListRuns
+from core.ids import DeviceId, RunId, short
+from core.run.phases import Failed
+from core.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LOG_LINES = 20
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(parsers, "runs", "the runs so far, or one of them", runs, json=True)
+    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="the newest N (default: %(default)s)"
+    )
+
+
+async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Following(connection) as following:
+            if arguments.run:
+                return await _one(following, screen, RunId(arguments.run))
+            return await _all(following, screen, max(1, arguments.limit))
+
+
+async def _all(following: Following, screen: Screen, limit: int) -> int:
+    found = await following.submit(ListRuns(limit=limit), answers.Runs)
+    if screen.json:
+        screen.result({"ok": True, "runs": found.runs, "problem": found.problem})
+        return ExitCode.OK
+    if found.problem is not None:
+        screen.problem(found.problem)
+    if found.runs:
+        screen.show(_table(found.runs))
+    else:
+        screen.say("Nothing was trained yet. Try: tandem demo")
+    return ExitCode.OK
+
+
+async def _one(following: Following, screen: Screen, run: RunId) -> int:
+    found = await following.submit(GetRun(run=run), answers.RunDetails)
+    if screen.json:
+        screen.result({"ok": True, "run": found})
+        return ExitCode.OK
+    entry = found.entry
+    screen.say(
+        " ".join((entry.run, plain(entry.script, 80), *(plain(word, 60) for word in entry.arguments))), "bold"
+    )
+    screen.say(f"{_when(entry.started_s)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
+    if isinstance(entry.phase, Failed):
+        screen.problem(entry.phase.problem)
+    names = {
+        member.device: plain(member.name, 40)
+        for member in (found.plan.members if found.plan is not None else ())
+    }
+    for device, epochs in found.epochs.items():
+        for epoch in epochs:
+            name = names.get(DeviceId(device), short(device))
+            words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
+            screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
+    for line in run_words.summary_lines(entry.summary, names, entry.folder):
+        screen.say(line)
+    for line in plain_lines(found.log)[-LOG_LINES:]:
+        screen.say(f"  {line}", "dim")
+    return ExitCode.OK
+
+
+def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("run", "when", "took", "script", "devices", "", ""):
+        table.add_column(column, overflow="fold")
+    for entry in entries:
+        table.add_row(
+            entry.run,
+            _when(entry.started_s),
+            "" if entry.duration_s is None else run_words.duration(entry.duration_s),
+            plain(entry.script, 60),
+            _devices(entry),
+            run_words.phase_words(entry.phase),
+            run_words.logs_words(entry.summary.last_logs),
+        )
+    return table
+
+
+def _when(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))
+
+
+def _devices(entry: answers.RunEntry) -> str:
+    return ", ".join(plain(name, 40) for name in entry.devices)

@@ -1,0 +1,74 @@
+"""Where a subcommand speaks: words for a person, or with ``--json`` one JSON object a line for a script.
+
+With ``--json`` only JSON goes to stdout; words for people then go to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, TYPE_CHECKING, Any
+
+from core import wire
+from core.errors import Problem
+from core.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+DETAIL_LINES = 12
+
+
+class Screen:
+    """Made once for a command. Nothing of what it shows is read as markup."""
+
+    def __init__(self, *, json: bool = False, out: IO[str] | None = None, err: IO[str] | None = None) -> None:
+        self.json = json
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        """For people: stdout, or stderr beside JSON."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(
+                file=self._err if self.json else self._out, markup=False, highlight=False, emoji=False
+            )
+        return self._console
+
+    @property
+    def live(self) -> bool:
+        """Whether a display may move: a person's terminal that can."""
+        return not self.json and self.console.is_terminal and not self.console.is_dumb_terminal
+
+    def say(self, text: str, style: str = "") -> None:
+        """A line for a person; ``style`` is rich's."""
+        self.console.print(text, style=style or None, soft_wrap=True)
+
+    def show(self, what: RenderableType) -> None:
+        self.console.print(what)
+
+    def problem(self, problem: Problem) -> None:
+        """What happened and how to mend it; with ``--json`` the same as an object."""
+        if self.json:
+            self.result({"ok": False, "problem": problem})
+            return
+        self.say(plain(problem.what, 600), "bold red")
+        if problem.fix:
+            self.say(plain(problem.fix, 600))
+        for line in plain_lines(problem.detail)[-DETAIL_LINES:]:
+            self.say(f"  {line}", "dim")
+
+    def result(self, what: Any) -> None:
+        """An object for a script; at once, so that who reads along a pipe sees it."""
+        self._out.write(wire.to_json(what).decode() + "\n")
+        self._out.flush()
+
+
+def silence_broken_pipe() -> None:
+    """Whoever read our output has left (``tandem runs | head``): Python must not complain at its end."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (the file of a descriptor)
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

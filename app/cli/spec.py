@@ -1,0 +1,164 @@
+"""Reads what a run should be from the command line: script, devices, roles, shares. For run and tf-config."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from app.cli import naming
+from app.cli.following import Following
+from core.cluster.plan import RunSpec, StrategyKind, Wire
+from core.cluster.roles import Role
+from core.errors import TandemError
+from core.ids import DeviceId
+from core.state import Device, State
+from core.text import plain
+
+LINK_S = 10.0
+"""How long paired devices get to connect after the node started."""
+V = TypeVar("V")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("script", metavar="SCRIPT", help="a Keras script, or a folder with exactly one")
+    among = parser.add_mutually_exclusive_group()
+    among.add_argument(
+        "--with",
+        dest="others",
+        metavar="NAME,…",
+        help="the paired devices that take part (default: every one that is connected)",
+    )
+    among.add_argument("--solo", action="store_true", help="train on this laptop alone")
+    parser.add_argument(
+        "--role",
+        dest="roles",
+        action="append",
+        default=[],
+        metavar="NAME=ROLE",
+        help="chief, worker, ps, evaluator or none; several with commas; NAME may be me. May be repeated",
+    )
+    parser.add_argument(
+        "--share",
+        dest="shares",
+        action="append",
+        default=[],
+        metavar="NAME=ROWS",
+        help="this device's rows of the global batch; NAME may be me. May be repeated",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
+    parser.add_argument(
+        "--strategy",
+        choices=("managed", "own"),
+        help="managed: Tandem makes fit work across laptops; own: the script brings its strategy "
+        "(default: found by reading the script)",
+    )
+    parser.add_argument(
+        "--wire",
+        choices=("f32", "bf16", "fp16", "auto"),
+        default="f32",
+        help="how gradients travel (default: %(default)s, which is exact)",
+    )
+
+
+async def spec_of(arguments: argparse.Namespace, following: Following) -> RunSpec:
+    """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
+    strategy: StrategyKind | None = arguments.strategy
+    wire: Wire = arguments.wire
+    names = [name for name in (arguments.others or "").split(",") if name.strip()]
+    if arguments.others is not None and not names:
+        raise _bad_value("--with", arguments.others, "NAME,NAME")
+    roles = _pairs("--role", arguments.roles, _roles)
+    shares = _pairs("--share", arguments.shares, _share)
+    if not arguments.solo:
+        await _wait_linked(following, names)
+    state = following.state
+    devices = tuple(
+        dict.fromkeys(_paired(state, name).device for name in names if not naming.is_me(state, name))
+    )
+    return RunSpec(
+        script=str(Path(arguments.script).absolute()),
+        arguments=arguments.script_arguments,
+        devices=devices,
+        solo=arguments.solo or (bool(names) and not devices),
+        roles={_device(state, name): value for name, value in roles.items()},
+        shares={_device(state, name): value for name, value in shares.items()},
+        strategy=strategy,
+        seed=arguments.seed,
+        wire=wire,
+    )
+
+
+async def _wait_linked(following: Following, names: Sequence[str]) -> None:
+    """Until every device that should take part is connected; a node that ran before us has had its time."""
+
+    def linked(state: State) -> bool | None:
+        if names:
+            wanted = [naming.find(state, name) for name in names if not naming.is_me(state, name)]
+        else:
+            wanted = [device for device in state.devices.values() if device.paired]
+        return True if all(device is not None and _can_wait_no_more(device) for device in wanted) else None
+
+    await following.until(linked, LINK_S if following.own else 0)
+
+
+def _can_wait_no_more(device: Device) -> bool:
+    return device.linked or not device.paired
+
+
+def _paired(state: State, text: str) -> Device:
+    device = naming.find(state, text)
+    if device is None:
+        raise naming.unknown(state, text)
+    if not device.paired:
+        name = plain(device.shown_name, 40)
+        raise TandemError(
+            code="not-paired",
+            what=f"{name} is not paired with this laptop.",
+            fix=f"Pair it first: tandem pair {name}",
+        )
+    return device
+
+
+def _device(state: State, text: str) -> DeviceId:
+    if state.me is not None and naming.is_me(state, text):
+        return state.me.device
+    return _paired(state, text).device
+
+
+def _pairs(option: str, given: Sequence[str], value_of: Callable[[str, str], V]) -> dict[str, V]:
+    pairs: dict[str, V] = {}
+    for text in given:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise _bad_value(option, text, "NAME=VALUE")
+        if name in pairs:
+            raise TandemError(
+                code="given-twice",
+                what=f"{option} was given twice for {plain(name, 40)}.",
+                fix="Give it once; several roles of one device go in one list: NAME=worker,ps.",
+            )
+        pairs[name] = value_of(option, value)
+    return pairs
+
+
+def _roles(option: str, text: str) -> tuple[Role, ...]:
+    try:
+        return tuple(Role(word.strip().lower()) for word in text.split(","))
+    except ValueError as error:
+        raise _bad_value(option, text, " or ".join(Role)) from error
+
+
+def _share(option: str, text: str) -> int:
+    if not text.strip().isascii() or not text.strip().isdigit():
+        raise _bad_value(option, text, "a whole number of rows")
+    return int(text)
+
+
+def _bad_value(option: str, text: str, wanted: str) -> TandemError:
+    return TandemError(
+        code="bad-option",
+        what=f"{option} does not take {plain(text, 60)!r}.",
+        fix=f"Write it as {option} {wanted}." if "=" in wanted or "," in wanted else f"It takes {wanted}.",
+    )

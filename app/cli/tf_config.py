@@ -1,0 +1,49 @@
+"""``tandem tf-config SCRIPT``: the plan of a run, and TF_CONFIG exactly as each member would get it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from app.cli import naming, spec
+from app.cli.exit_codes import ExitCode
+from app.cli.following import Following
+from app.cli.parsing import add_subcommand, home_of
+from app.cli.screen import Screen
+from app.connection import connect
+from core.answers import PlanMade
+from core.commands import PlanRun
+from core.ids import DeviceId
+from core.text import plain
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "tf-config", "who would do what in a run, and the TF_CONFIG of each", tf_config, json=True
+    )
+    spec.add_arguments(parser)
+
+
+async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Following(connection) as following:
+            wanted = await spec.spec_of(arguments, following)
+            made = await following.submit(PlanRun(spec=wanted), PlanMade)
+            if screen.json:
+                screen.result({"ok": True, "plan": made.plan, "tf_configs": made.tf_configs})
+            else:
+                _show(made, following, screen)
+    return ExitCode.OK
+
+
+def _show(made: PlanMade, following: Following, screen: Screen) -> None:
+    names = naming.names_of(following.state, (member.device for member in made.plan.members))
+    if made.plan.solo:
+        screen.say(f"{names[made.plan.chief.device]} alone: one process, no cluster, no TF_CONFIG.")
+    for task in made.plan.tasks:
+        config = made.tf_configs.get(f"{task.device}/{task.name}")
+        if config is not None:
+            screen.say(f"{task.name} on {names[DeviceId(task.device)]}:", "bold")
+            screen.say(config)
+    if made.expectation:
+        screen.say(plain(made.expectation, 400))

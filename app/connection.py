@@ -1,0 +1,91 @@
+"""The node of a home: the one that runs already, reached over its socket, or one started for the while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from core.client import Client
+from core.errors import Problem, TandemError
+from core.home import Home
+from core.node_face import NodeFace
+
+if TYPE_CHECKING:
+    from core.node import Node
+
+_GONE = Problem(code="node-gone", what="The node of this home has ended.", fix="Start the command again.")
+
+
+class CannotStart(TandemError):
+    """No node can be had in this home; says why and how to mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """``own``: the node was started for this while, so it has just begun to look around."""
+
+    node: NodeFace
+    own: bool
+    lost: asyncio.Future[Problem] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """Done when the node can't be reached any more, without a ``NodeStopped``."""
+
+
+@asynccontextmanager
+async def connect(home: Home) -> AsyncIterator[Connection]:
+    """The node that has this home, whoever runs it. Raises ``CannotStart``."""
+    try:
+        started = await _start(home)
+    except CannotStart as error:
+        if error.code != "home-held":
+            raise
+        async with _client(home) as connection:
+            yield connection
+        return
+    try:
+        yield Connection(started, own=True)
+    finally:
+        await started.stop()
+
+
+@asynccontextmanager
+async def start(home: Home) -> AsyncIterator[Connection]:
+    """A node of our own, for a process that is the node. Raises ``CannotStart``, also where one runs."""
+    node = await _start(home)
+    try:
+        yield Connection(node, own=True)
+    finally:
+        await node.stop()
+
+
+async def _start(home: Home) -> Node:
+    # Late: subcommands that only reach another process's node need none of what a node imports.
+    from core.node import Node
+
+    try:
+        return await Node.start(home)
+    except TandemError as error:
+        raise CannotStart.of(error.problem) from error
+
+
+@asynccontextmanager
+async def _client(home: Home) -> AsyncIterator[Connection]:
+    try:
+        client = await Client.connect(home)
+    except TandemError as error:
+        raise CannotStart.of(error.problem) from error
+    connection = Connection(client, own=False)
+
+    async def watch() -> None:
+        await client.wait_closed()
+        if not connection.lost.done():
+            connection.lost.set_result(client.problem or _GONE)
+
+    watching = asyncio.create_task(watch(), name="connection-watch")
+    try:
+        yield connection
+    finally:
+        watching.cancel()
+        await client.close()

@@ -1,0 +1,86 @@
+"""The demo's course from the first process to the report; it cleans up whatever happens."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from app.demo import meeting, training
+from app.demo.nodes import Node, running
+from app.demo.report import Report, judged
+from app.demo.saying import Clock, Say
+from core.errors import TandemError
+
+
+async def tell(count: int, epochs: int, say: Say, clock: Clock, *, keep: bool, out: Path | None) -> Report:
+    """Runs the demo. What went wrong is in the report's ``problem``, with what was measured until then."""
+    folder = Path(tempfile.mkdtemp(prefix="tandem-demo-")).resolve()
+    course = _Course(Report(nodes=count), say, clock)
+    try:
+        async with running(count, folder) as nodes:
+            await course.run(nodes, epochs, out)
+    except TandemError as error:
+        course.note(problem=error.problem)
+    finally:
+        if keep:
+            say(f"homes kept in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    course.note(total_s=clock())
+    return judged(course.report)
+
+
+class _Course:
+    """The steps in order; ``report`` grows with them."""
+
+    def __init__(self, report: Report, say: Say, clock: Clock) -> None:
+        self.report = report
+        self._say = say
+        self._clock = clock
+
+    def note(self, **found: object) -> None:
+        self.report = msgspec.structs.replace(self.report, **found)
+
+    async def run(self, nodes: Sequence[Node], epochs: int, out: Path | None) -> None:
+        for node in nodes:
+            assert node.state.me is not None
+            self._say(
+                f"{node.name} is ready at {', '.join(node.state.me.addresses)} (process {node.agent.pid})"
+            )
+        began_s = self._clock()
+        await meeting.find_each_other(nodes, self._say)
+        self.note(discovery_s=self._clock() - began_s)
+        began_s = self._clock()
+        for other in nodes[1:]:
+            await meeting.pair(nodes[0], other, self._say)
+        self.note(pairing_s=self._clock() - began_s)
+        run = await training.train(nodes, epochs, self._say)
+        self.report, model = await training.outcome(nodes, run, self.report)
+        if model is not None:
+            self.note(model_path=str(keep_model(model, out)))
+
+
+def keep_model(model: Path, out: Path | None) -> Path:
+    """Copies the model to ``out``, by default Tandem's own place for it (else a temporary one)."""
+    places = (
+        [out]
+        if out is not None
+        else [platformdirs.user_data_path("tandem-demo"), Path(tempfile.gettempdir())]
+    )
+    failure: OSError | None = None
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            return Path(shutil.copy(model, place / model.name)).resolve()
+        except OSError as error:
+            failure = error
+    raise TandemError(
+        code="demo-model",
+        what=f"The trained model can't be copied to {places[-1]} ({failure}).",
+        fix="Name another folder with --out DIR.",
+    )

@@ -1,0 +1,130 @@
+"""The demo's second half: one node presses Train, the others allow it, and all tell what they see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+import resources
+from app.cli import run_words
+from app.demo.nodes import Node
+from app.demo.report import Report
+from app.demo.saying import Say
+from core import events as ev
+from core.answers import Done, RunAccepted, RunDetails
+from core.cluster.plan import Plan, RunSpec
+from core.cluster.tf_config import tf_config
+from core.commands import AnswerConsent, GetRun, StartRun
+from core.errors import TandemError
+from core.ids import DeviceId, RunId, short
+from core.run.phases import Failed, Finished, Phase, ended
+from core.run.reports import EpochEnd
+
+SCRIPT = Path(resources.__file__).parent / "examples" / "digits" / "digits.py"
+MODEL = "digits.keras"
+TRAINED_S = 300.0
+
+
+async def train(nodes: Sequence[Node], epochs: int, say: Say) -> RunId:
+    """From pressing Train until every node has seen the end. Raises ``TandemError`` unless it finished."""
+    starter, *others = nodes
+    spec = RunSpec(
+        script=str(SCRIPT),
+        arguments=("--epochs", str(epochs)),
+        devices=tuple(other.device for other in others),
+    )
+    say(f"{starter.name} presses Train: {SCRIPT.name} --epochs {epochs}")
+    run = (await starter.following.submit(StartRun(spec=spec), RunAccepted)).run
+    names = {node.device: node.name for node in nodes}
+    watching = [asyncio.create_task(_watch(node, run, names, say, tells=node is starter)) for node in nodes]
+    try:
+        async with asyncio.timeout(TRAINED_S):
+            phases = await asyncio.gather(*watching)
+    except TimeoutError:
+        late = next(node for node, task in zip(nodes, watching, strict=True) if not task.done())
+        raise late.agent.failure(f"did not see the run's end within {TRAINED_S:g} s") from None
+    finally:
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+    for node, phase in zip(nodes, phases, strict=True):
+        if isinstance(phase, Failed):
+            raise TandemError.of(phase.problem)
+        if not isinstance(phase, Finished):
+            raise node.agent.failure(f"saw the run end as {run_words.phase_words(phase)}")
+    return run
+
+
+async def outcome(nodes: Sequence[Node], run: RunId, report: Report) -> tuple[Report, Path | None]:
+    """``report`` with what the run gave, each digest as its own member told it; and where the model is."""
+    starter = nodes[0]
+    details = await starter.following.submit(GetRun(run=run), RunDetails)
+    chief = details.plan.chief.device if details.plan is not None else starter.device
+    epochs: Sequence[EpochEnd] = details.epochs.get(chief, ())
+    summary = details.entry.summary
+    model = Path(details.entry.folder) / "outputs" / MODEL
+    measured = msgspec.structs.replace(
+        report,
+        first_step_s=summary.first_step_s,
+        epochs=len(epochs),
+        loss_first=epochs[0].logs.get("loss") if epochs else None,
+        loss_last=epochs[-1].logs.get("loss") if epochs else None,
+        val_accuracy=epochs[-1].logs.get("val_accuracy") if epochs else None,
+        weights_sha256={node.name: _own_digest(node, run) for node in nodes},
+        strategy=summary.strategy,
+        steps_per_s=summary.steps_s,
+    )
+    return measured, model if await asyncio.to_thread(model.is_file) else None
+
+
+def _own_digest(node: Node, run: RunId) -> str:
+    present = node.state.run
+    if present is None or present.plan.run != run:
+        return ""
+    exits = present.members[node.device].exits.values()
+    return next((exit.weights_sha256 for exit in exits if exit.weights_sha256), "")
+
+
+async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *, tells: bool) -> Phase:
+    """Tells what happens to ``node`` itself; ``tells``: also what is the whole run's."""
+    while True:
+        event, state = await node.following.next()
+        match event:
+            case ev.ConsentAsked():
+                say(
+                    f"{node.name} is asked: may {names.get(event.device, event.name)} run {event.script} "
+                    f"({len(event.files)} files, project {short(event.project)})? Once."
+                )
+                await node.following.submit(AnswerConsent(run=event.run, decision="once"), Done)
+            case ev.RunPlanned() if tells and all(task.port for task in event.plan.tasks):
+                for line in plan_lines(event.plan, names):
+                    say(line)
+            case ev.MemberPhaseChanged() if event.device == node.device and state.run is not None:
+                if event.phase in ("starting", "meeting"):
+                    say(f"{node.name} {run_words.member_words(state.run.members[node.device])}")
+            case ev.RunPhaseChanged(phase=phase):
+                if tells and event.run == run:
+                    say(
+                        "first step"
+                        if run_words.phase_words(phase) == "training"
+                        else f"run: {run_words.phase_words(phase)}"
+                    )
+                if ended(phase) and event.run == run:
+                    return phase
+            case ev.MemberEndedEpoch() if event.device == node.device:
+                epoch = event.epoch
+                say(f"{node.name} epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}")
+            case ev.MemberEnded() if event.device == node.device and event.exit.problem is not None:
+                say(f"{node.name} {event.task}: {event.exit.problem}")
+
+
+def plan_lines(plan: Plan, names: dict[DeviceId, str]) -> list[str]:
+    """The plan and every member's TF_CONFIG, exactly as written."""
+    shares = {member.device: member.share for member in plan.members}
+    parts = [f"{task.name} on {names[task.device]} (share {shares[task.device]})" for task in plan.tasks]
+    lines = [f"plan: {', '.join(parts)}"]
+    lines.extend(f"TF_CONFIG of {names[task.device]}: {tf_config(plan, task)}" for task in plan.tasks)
+    return lines
