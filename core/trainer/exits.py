@@ -88,7 +88,9 @@ def _drop_ours(printed: traceback.TracebackException, seen: set[int]) -> None:
     if id(printed) in seen:
         return
     seen.add(id(printed))
-    printed.stack[:] = [frame for frame in printed.stack if not _is_ours(frame.filename)]
+    kept = [frame for frame in printed.stack or () if not _is_ours(frame.filename)]
+    # None prints no "Traceback" above nothing: as for a syntax error in the script itself.
+    printed.stack = traceback.StackSummary.from_list(kept) if kept else None  # type: ignore[assignment]
     for other in (printed.__cause__, printed.__context__, *(getattr(printed, "exceptions", None) or ())):
         if other is not None:
             _drop_ours(other, seen)

@@ -63,7 +63,7 @@ class ReportingObserver:
         if self._first_epoch is None:
             self._first_epoch = epoch
         if self._base is None:
-            self._base = step - batch
+            self._base = step - max(batch, 1)  # A batch of its own, outside of any epoch, is told as 0.
         self._steps = steps_in_epoch or self._steps
         low, high = split(rows, self._shares)[self._rank]
         rate = 1.0 / step_s if step_s > 0 else None

@@ -26,17 +26,23 @@ class Orders:
         """None: the pipe closed, or Stop came first."""
         line = self._lines.readline()
         order = _ORDER.decode(line) if line else None
-        return order if isinstance(order, Train) else None
+        if isinstance(order, Train):
+            return order
+        self._lines.close()
+        return None
 
-    def follow(self, on_stop: Callable[[], None]) -> None:
-        """``on_stop`` is called once, on a thread of its own."""
-        threading.Thread(target=self._follow, args=(on_stop,), name="orders", daemon=True).start()
+    def follow(self, on_stop: Callable[[], None]) -> threading.Thread:
+        """``on_stop`` is called once, on a thread of its own, which ends with the pipe."""
+        thread = threading.Thread(target=self._follow, args=(on_stop,), name="orders", daemon=True)
+        thread.start()
+        return thread
 
     def _follow(self, on_stop: Callable[[], None]) -> None:
         while line := self._lines.readline():
             if isinstance(_ORDER.decode(line), Stop) and not self.stop_asked.is_set():
                 self.stop_asked.set()
                 on_stop()
+        self._lines.close()
 
 
 def own(fd: int) -> int:

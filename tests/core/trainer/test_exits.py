@@ -1,0 +1,176 @@
+"""What ended a script, made into exits. TensorFlow's own errors take part, so it is imported here."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from core.run.phases import Exit
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def exits() -> ModuleType:
+    from core.trainer import exits
+
+    return exits
+
+
+def raised(folder: Path, source: str, name: str = "train.py") -> BaseException:
+    """What running this script raises."""
+    path = folder / name
+    path.write_text(source)
+    try:
+        exec(compile(source, str(path), "exec"), {"__name__": "__main__"})
+    except BaseException as error:
+        return error
+    raise AssertionError("the script did not raise")
+
+
+def ended(exits: ModuleType, folder: Path, source: str, *, cluster: bool = False) -> Exit:
+    exit: Exit = exits.of_script(raised(folder, source), folder, cluster=cluster)
+    return exit
+
+
+def words(exit: Exit) -> str:
+    assert exit.problem is not None and exit.problem.fix
+    return exit.problem.what
+
+
+@pytest.mark.parametrize("source", ["import sys; sys.exit()", "import sys; sys.exit(0)", "raise SystemExit"])
+def test_leaving_with_zero_is_a_good_end(exits: ModuleType, tmp_path: Path, source: str) -> None:
+    assert ended(exits, tmp_path, source) == Exit(reason="finished")
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("import sys\nsys.exit(3)", "The script ended itself with exit code 3 (train.py, line 2)."),
+        (
+            "def f():\n    raise SystemExit('no data')\nf()",
+            "The script ended itself with the words 'no data' (train.py, line 2).",
+        ),
+    ],
+)
+def test_leaving_otherwise_says_how_and_where(
+    exits: ModuleType, tmp_path: Path, source: str, what: str
+) -> None:
+    exit = ended(exits, tmp_path, source)
+    assert exit.reason == "script-error"
+    assert words(exit) == what
+
+
+def test_an_error_names_the_scripts_own_innermost_line(exits: ModuleType, tmp_path: Path) -> None:
+    exit = ended(exits, tmp_path, "import json\ndef load():\n    return json.loads('{')\nload()")
+    assert exit.reason == "script-error"
+    assert words(exit).startswith("JSONDecodeError: ") and words(exit).endswith("(train.py, line 3).")
+    assert exit.problem is not None
+    assert 'File "train.py", line 4, in <module>' in exit.problem.detail
+    assert "json/decoder.py" in exit.problem.detail
+
+
+def test_our_frames_are_left_out_of_every_part_of_the_traceback(exits: ModuleType, tmp_path: Path) -> None:
+    from core.trainer import script
+
+    (tmp_path / "train.py").write_text(
+        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('worse') from error\n"
+    )
+    inner = raised(tmp_path, (tmp_path / "train.py").read_text())
+    try:
+        exec(compile("raise inner", str(Path(script.__file__)), "exec"), {"inner": inner})
+    except ValueError as error:
+        assert exits._TRAINER in "".join(traceback.format_exception(error))
+        detail = exits.own_traceback(error, tmp_path)
+    assert exits._TRAINER not in detail
+    assert "ZeroDivisionError" in detail and "direct cause" in detail and "ValueError: worse" in detail
+
+
+def test_only_our_frames_means_no_traceback_at_all(exits: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("if x\n")
+    source = "compile('if x', folder + '/train.py', 'exec')"
+    try:
+        exec(compile(source, exits.__file__, "exec"), {"folder": str(tmp_path)})
+    except SyntaxError as error:
+        error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
+        detail = exits.own_traceback(error, tmp_path)
+    assert detail.startswith('  File "train.py", line 1\n    if x\n')
+
+
+def test_a_syntax_error_names_its_line(exits: ModuleType, tmp_path: Path) -> None:
+    exit = ended(exits, tmp_path, "x = 1\nif x\n    pass\n")
+    assert words(exit) == "SyntaxError: expected ':' (train.py, line 2)."
+    assert exit.problem is not None
+    assert "if x" in exit.problem.detail
+
+
+def test_a_module_beside_the_script_counts_as_the_script(exits: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    error = raised(tmp_path, "raise KeyError('label')", name="deep/data.py")
+    assert (
+        words(exits.of_script(error, tmp_path, cluster=False)) == "KeyError: 'label' (deep/data.py, line 1)."
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise MemoryError",
+        "import tensorflow as tf\nraise tf.errors.ResourceExhaustedError(None, None, 'OOM when allocating')",
+        "try:\n    raise MemoryError\nexcept MemoryError as error:\n    raise RuntimeError('in') from error",
+    ],
+)
+def test_memory_that_ran_out_is_told_as_such(exits: ModuleType, tmp_path: Path, source: str) -> None:
+    exit = ended(exits, tmp_path, source)
+    assert exit.reason == "out-of-memory"
+    assert "batch" in str(exit.problem)
+
+
+PEER_GONE = [
+    "tf.errors.UnavailableError(None, None, 'Connection reset by peer')",
+    "tf.errors.AbortedError(None, None, 'aborted')",
+    "tf.errors.InternalError(None, None, 'Collective ops is aborted by: a peer')",
+    "tf.errors.DeadlineExceededError(None, None, 'Barrier failed in CoordinationService')",
+]
+
+
+@pytest.mark.parametrize("error", PEER_GONE)
+def test_a_peer_that_went_away_is_a_lost_peer_in_a_cluster_alone(
+    exits: ModuleType, tmp_path: Path, error: str
+) -> None:
+    source = f"import tensorflow as tf\nraise {error}"
+    assert ended(exits, tmp_path, source, cluster=True).reason == "lost-peer"
+    assert ended(exits, tmp_path, source, cluster=False).reason == "script-error"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise ConnectionResetError('the download broke')",
+        "import tensorflow as tf\nraise tf.errors.InvalidArgumentError(None, None, 'shapes differ')",
+        "import tensorflow as tf\n"
+        "raise tf.errors.ResourceExhaustedError(None, None, 'Received message larger than max')",
+    ],
+)
+def test_a_scripts_own_trouble_stays_its_own(exits: ModuleType, tmp_path: Path, source: str) -> None:
+    assert ended(exits, tmp_path, source, cluster=True).reason == "script-error"
+
+
+def test_endless_messages_are_cut_on_the_screen_and_whole_in_the_detail(
+    exits: ModuleType, tmp_path: Path
+) -> None:
+    exit = ended(exits, tmp_path, "raise ValueError('first line.\\n' + 'x' * 5000)")
+    assert words(exit) == "ValueError: first line (train.py, line 1)."
+    assert exit.problem is not None and "x" * 5000 in exit.problem.detail
+    assert len(words(ended(exits, tmp_path, "raise ValueError('y' * 5000)"))) < 400
+
+
+def test_a_cluster_that_does_not_come_up_is_a_meeting_that_failed(exits: ModuleType) -> None:
+    taken = exits.of_meeting(RuntimeError("UNKNOWN: Could not start gRPC server"))
+    assert (taken.reason, taken.problem.code, taken.shared) == ("never-met", "port-taken", False)
+    other = exits.of_meeting(RuntimeError("something else"))
+    assert (other.reason, other.problem.code) == ("never-met", "never-met")
+    assert "something else" in other.problem.detail

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from core.run.reports import EpochEnd, Progress
+from core.trainer import protocol
+from core.trainer.observer import ReportingObserver
+from core.trainer.reporter import Reporter
+
+
+class Kept:
+    """Takes reports as the reporter would."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def send(self, report: protocol.Report) -> None:
+        self.told.append(report.epoch if isinstance(report, protocol.EpochEnded) else report)
+
+    def progress(self, progress: Progress) -> None:
+        self.told.append(progress)
+
+    def of(self, kind: type) -> list[Any]:
+        return [each for each in self.told if isinstance(each, kind)]
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def observer(kept: Kept) -> ReportingObserver:
+    times = iter(range(1000, 10_000))
+    return ReportingObserver(
+        cast(Reporter, kept),
+        shares=(3, 1),
+        rank=1,
+        stop_asked=lambda: False,
+        clock=lambda: float(next(times)),
+    )
+
+
+def step(
+    observer: ReportingObserver, count: int, epoch: int, batch: int, steps: int | None = 10, rows: int = 64
+) -> None:
+    observer.on_step(count, epoch, batch, steps, rows, {"loss": 0.5}, 0.02, None)
+
+
+def test_a_step_says_where_it_is_and_how_fast(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_fit_began(5, 10, 64)
+    step(observer, 1, 0, 1)
+    step(observer, 14, 1, 4)
+    first, second = kept.of(Progress)
+    assert (first.fit, first.epoch, first.epochs, first.step, first.batch) == (0, 0, 5, 0, 0)
+    assert (second.epoch, second.step, second.batch, second.steps_in_epoch) == (1, 13, 3, 10)
+    assert second.steps_s == pytest.approx(50)
+    assert second.samples_s == pytest.approx(3200)
+    assert second.share == 16
+    assert second.logs == {"loss": 0.5}
+
+
+def test_an_epochs_end_tells_its_last_step_even_where_it_was_not_told(
+    observer: ReportingObserver, kept: Kept
+) -> None:
+    observer.on_fit_began(2, 10, 64)
+    step(observer, 1, 0, 1)
+    observer.on_epoch_ended(0, {"val_loss": 0.4})
+    observer.on_epoch_ended(1, {"val_loss": 0.3})
+    assert [progress.step for progress in kept.of(Progress)] == [0, 9, 19]
+    ends = kept.of(EpochEnd)
+    assert [(end.epoch, end.step, end.seconds > 0) for end in ends] == [(0, 9, True), (1, 19, True)]
+    assert ends[0].logs == {"val_loss": 0.4}
+
+
+def test_a_second_fit_counts_from_zero_again(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_fit_began(1, 10, 64)
+    step(observer, 10, 0, 10)
+    observer.on_fit_ended()
+    observer.on_fit_began(1, 10, 64)
+    step(observer, 12, 0, 2)
+    assert [(each.fit, each.step) for each in kept.of(Progress)] == [(0, 9), (1, 1)]
+    assert observer.fitting and observer.began
+
+
+def test_a_later_first_epoch_does_not_count_steps_never_made(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_fit_began(5, 10, 64)
+    step(observer, 3, 3, 3)
+    observer.on_epoch_ended(3, {})
+    assert [each.step for each in kept.of(Progress)] == [2, 9]
+
+
+def test_without_a_known_number_of_steps_the_engines_count_serves(
+    observer: ReportingObserver, kept: Kept
+) -> None:
+    observer.on_fit_began(2, None, None)
+    step(observer, 1, 0, 1, steps=None)
+    step(observer, 37, 1, 5, steps=None)
+    assert [each.step for each in kept.of(Progress)] == [0, 36]
+
+
+def test_unknown_rows_give_no_rate_of_samples(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_fit_began(1, None, None)
+    step(observer, 1, 0, 1, rows=0)
+    (progress,) = kept.of(Progress)
+    assert progress.samples_s is None and progress.share is None
+    assert progress.steps_s == pytest.approx(50)
+
+
+def test_training_batch_by_batch_is_a_fit_too(observer: ReportingObserver, kept: Kept) -> None:
+    step(observer, 1, 0, 0, steps=None)
+    step(observer, 2, 0, 0, steps=None)
+    assert [(each.fit, each.step) for each in kept.of(Progress)] == [(0, 0), (0, 1)]
+
+
+def test_the_rest_is_passed_on(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_evaluated({"loss": 1.0})
+    observer.on_said("falls back")
+    assert kept.told == [protocol.Evaluated(logs={"loss": 1.0}), protocol.Said(words="falls back")]
+    assert not observer.should_stop()

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import os
+import threading
+
+from core.trainer import protocol
+from core.trainer.orders import Orders
+from core.wire import to_json
+
+TRAIN = protocol.Train(run="r", task="chief:0", folder="/f", script="s.py", arguments=("ä b",))
+
+
+def test_the_run_comes_first_and_stop_is_heard_once() -> None:
+    read, write = os.pipe()
+    orders = Orders(read)
+    os.write(write, to_json(TRAIN) + b"\n")
+    assert orders.wait_train() == TRAIN
+    heard = threading.Semaphore(0)
+    following = orders.follow(heard.release)
+    assert not orders.stop_asked.is_set()
+    for _ in range(3):
+        os.write(write, to_json(protocol.Stop()) + b"\n")
+    assert heard.acquire(timeout=60)
+    assert orders.stop_asked.is_set()
+    os.close(write)
+    following.join(60)
+    assert not heard.acquire(blocking=False)
+
+
+def test_a_pipe_that_closes_brings_no_run() -> None:
+    read, write = os.pipe()
+    os.close(write)
+    assert Orders(read).wait_train() is None

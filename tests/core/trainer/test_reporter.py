@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from core.run.reports import Progress
+from core.trainer import protocol
+from core.trainer.reporter import Reporter
+
+DECODER: msgspec.json.Decoder[protocol.Report] = msgspec.json.Decoder(protocol.Report)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    read, write = os.pipe()
+    yield read, write
+    os.close(write)
+    os.close(read)
+
+
+def progress(step: int) -> Progress:
+    return Progress(at_s=0.0, epoch=0, epochs=1, step=step, batch=step)
+
+
+def said(words: str) -> protocol.Said:
+    return protocol.Said(words=words)
+
+
+def read_all(fd: int) -> list[protocol.Report]:
+    return [DECODER.decode(line) for line in os.read(fd, 1 << 20).splitlines()]
+
+
+def test_reports_come_out_in_order(pipe: tuple[int, int]) -> None:
+    reporter = Reporter(pipe[1])
+    for number in range(50):
+        reporter.send(said(str(number)))
+    assert reporter.flush(60)
+    assert read_all(pipe[0]) == [said(str(number)) for number in range(50)]
+
+
+def test_of_many_steps_in_a_tenth_of_a_second_the_newest_goes(pipe: tuple[int, int]) -> None:
+    clock = Clock()
+    reporter = Reporter(pipe[1], clock=clock)
+    reporter.progress(progress(0))
+    first = os.read(pipe[0], 65536)
+    for step in range(1, 500):
+        reporter.progress(progress(step))
+    assert reporter.flush(60)
+    steps = [
+        report.progress.step
+        for report in map(DECODER.decode, (first + os.read(pipe[0], 65536)).splitlines())
+        if isinstance(report, protocol.Progressed)
+    ]
+    assert steps == [0, 499]
+
+
+def test_a_step_is_told_before_what_came_after_it(pipe: tuple[int, int]) -> None:
+    reporter = Reporter(pipe[1], clock=Clock())
+    reporter.progress(progress(0))
+    reporter.send(said("one"))
+    reporter.progress(progress(1))
+    reporter.send(said("two"))
+    assert reporter.flush(60)
+    assert [type(report) for report in read_all(pipe[0])] == [
+        protocol.Progressed,
+        protocol.Said,
+        protocol.Progressed,
+        protocol.Said,
+    ]
+
+
+def test_a_node_that_does_not_read_holds_up_no_step(pipe: tuple[int, int]) -> None:
+    reporter = Reporter(pipe[1])
+    reporter.send(said("x" * 1_000_000))  # More than the pipe takes.
+    for step in range(10_000):
+        reporter.progress(progress(step))
+    assert not reporter.flush(0.01)
+    received = bytearray()
+    done = threading.Event()
+
+    def drain() -> None:
+        while not received.endswith(b"\n") or b"progressed" not in received:
+            received.extend(os.read(pipe[0], 65536))
+        done.set()
+
+    threading.Thread(target=drain, daemon=True).start()
+    assert reporter.flush(60)
+    assert done.wait(60)
+    *_, last = bytes(received).splitlines()
+    assert DECODER.decode(last) == protocol.Progressed(progress=progress(9_999))
+
+
+def test_a_node_that_is_gone_raises_nothing() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    reporter = Reporter(write)
+    reporter.send(said("to nobody"))
+    assert reporter.flush(60)
+    reporter.send(said("again"))
+    assert reporter.flush(60)
+    os.close(write)
