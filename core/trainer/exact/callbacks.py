@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -47,7 +47,7 @@ def _hears_batches(callback: Any) -> bool:
         case keras.callbacks.ProgbarLogger() | keras.callbacks.History():
             return False
         case keras.callbacks.TensorBoard():
-            return callback.update_freq != "epoch" or bool(callback.profile_batch) or _own_hooks(callback)
+            return callback.update_freq != "epoch" or callback._should_trace or _own_hooks(callback)
         case keras.callbacks.ModelCheckpoint() | keras.callbacks.BackupAndRestore():
             return callback.save_freq != "epoch" or _own_hooks(callback)
     return any(_hooks(callback, _BATCH_HOOKS))
@@ -69,6 +69,25 @@ def _own_hooks(callback: Any) -> bool:
     return any(hook in vars(cls) for cls in classes for hook in _BATCH_HOOKS)
 
 
+class OnChief(keras.callbacks.Callback):
+    """A callback that only the chief has: what it does must not wait for other members."""
+
+    def __init__(self, engine: Engine, inner: Any) -> None:
+        super().__init__()
+        self._engine = engine
+        self._inner = inner
+        for name in dir(keras.callbacks.Callback):
+            if name.startswith("on_") or name in ("set_model", "set_params"):
+                setattr(self, name, self._alone(getattr(inner, name)))
+
+    def _alone(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            with self._engine.chief_alone():
+                return hook(*args, **kwargs)
+
+        return hooked
+
+
 class SharedCallbacks(private.CallbackList):
     """Keras' list of callbacks on one of several members. Runs them on the main thread."""
 
@@ -76,8 +95,10 @@ class SharedCallbacks(private.CallbackList):
         own = listed(callbacks)
         self._engine = engine
         self._hears_batches = each_batch(own)[0]
-        if engine.rank != 0:
-            own = [callback for callback in own if not isinstance(callback, WRITERS)]
+        if engine.rank == 0:
+            own = [OnChief(engine, each) if isinstance(each, WRITERS) else each for each in own]
+        else:
+            own = [each for each in own if not isinstance(each, WRITERS)]
             options["add_progbar"] = False
         super().__init__(own, model=model, **options)
         self._async_train = self._async_test = self._async_predict = False

@@ -59,6 +59,8 @@ class Engine:
         """Models that a fit or train_on_batch was shared for, in order."""
         self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.stopping = False
+        self.alone = False
+        """The chief runs a callback that other members do not have."""
         self._observer = observer
         self._fits: list[Fit] = []
         self._said: set[str] = set()
@@ -94,6 +96,14 @@ class Engine:
             self._observer.on_fit_ended()
         if self.stopping and not self._fits:
             raise StopRequested
+
+    @contextmanager
+    def chief_alone(self) -> Iterator[None]:
+        self.alone = True
+        try:
+            yield
+        finally:
+            self.alone = False
 
     def opened(self, iterator: SharedEpochIterator) -> None:
         """Keras opened the data of a fit, or of the validation in one."""

@@ -16,37 +16,32 @@ from core.trainer.exact import step as steps
 from core.trainer.exact.step import Step
 
 
-def apply(original: Callable[..., Any], optimizer: Any, grads: Any, variables: Any = None) -> Any:
+def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
     """An optimizer's apply, given the gradients of the global batch."""
     step = steps.current()
     if step is None or step.applying:
-        return original(optimizer, grads, variables)
+        return original(optimizer, grads, trainable_variables)
     step.applying = True
     try:
-        return original(optimizer, reduce(step, list(grads), clips(optimizer)), variables)
+        return original(optimizer, reduce(step, list(grads)), trainable_variables)
     finally:
         step.applying = False
 
 
-def clips(optimizer: Any) -> bool:
-    """Whether an optimizer clips by norm, where Keras treats sparse gradients row by row."""
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    return bool(getattr(inner, "clipnorm", None) or getattr(inner, "global_clipnorm", None))
+def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
+    """Sums gradients over the members, dense ones in one all-reduce per dtype. None stays None.
 
-
-def reduce(step: Step, grads: Sequence[Any], keep_sparse: bool) -> list[Any]:
-    """Sums gradients over the members, dense ones in one all-reduce per dtype. None stays None."""
+    Sparse ones are gathered, not summed: Keras squares and clips them slice by slice, repeated rows apart.
+    """
     reduced: list[Any] = list(grads)
     packs: dict[Any, list[int]] = defaultdict(list)
     for place, grad in enumerate(grads):
         if grad is None:
             continue
         if isinstance(grad, tf.IndexedSlices):
-            if keep_sparse or _is_large(grad):
-                reduced[place] = _gathered(step, grad)
-                continue
-            reduced[place] = tf.convert_to_tensor(grad)
-        packs[reduced[place].dtype].append(place)
+            reduced[place] = _gathered(step, grad)
+        else:
+            packs[grad.dtype].append(place)
     for places in packs.values():
         for place, total in zip(places, _summed(step, [reduced[p] for p in places]), strict=True):
             reduced[place] = total
@@ -63,12 +58,6 @@ def _summed(step: Step, tensors: list[Any]) -> list[Any]:
 
 def _size(tensor: Any) -> Any:
     return tensor.shape.num_elements() if tensor.shape.is_fully_defined() else tf.size(tensor)
-
-
-def _is_large(grad: Any) -> bool:
-    """Whether the table is so large that sending the touched rows beats sending all of it."""
-    shape = tf.get_static_value(grad.dense_shape)
-    return shape is not None and int(shape[0]) * int(shape[-1]) > 1_000_000
 
 
 def _gathered(step: Step, grad: Any) -> Any:

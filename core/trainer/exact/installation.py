@@ -108,9 +108,13 @@ def _replace_all(engine: Engine) -> None:
 
 def _replace_loading(engine: Engine) -> None:
     def load_weights(original: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        if engine.alone:
+            return original(model, filepath, *args, **kwargs)
         return files.load(engine.collectives, original, model, filepath, *args, **kwargs)
 
     def load_model(original: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        if engine.alone:
+            return original(filepath, *args, **kwargs)
         return files.load(engine.collectives, original, None, filepath, *args, **kwargs)
 
     private.replace(keras.Model, "load_weights", load_weights)

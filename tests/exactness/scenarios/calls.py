@@ -1,4 +1,4 @@
-"""What a script calls besides one fit: evaluate, predict, batches, several models and fits, compiling again."""
+"""What a script calls besides one fit: evaluate, predict, single batches, several models, another compile."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def unseeded_start(folder: Path) -> Outcome:
     """Members that would start from different weights start from the chief's."""
     x, y = table(BATCH * 8)
     model = dense()
-    if not (folder.parent.name == "rank0"):
+    if folder.parent.name != "rank0":
         model.set_weights([np.ones_like(weight) for weight in model.get_weights()])
     model.compile(keras.optimizers.SGD(0.05), loss="mse")
     model.fit(x, y, batch_size=BATCH, verbose=0)

@@ -100,7 +100,7 @@ def masks(folder: Path) -> Outcome:
 def masks_with_sample_weights(folder: Path) -> Outcome:
     x, y = sequences()
     model = tagger(crossentropy(reduction="mean_with_sample_weight"))
-    history = model.fit(x, y, sample_weight=weights(), batch_size=BATCH, verbose=0)
+    history = model.fit(x, y, sample_weight=weights(6 * ROWS).reshape(ROWS, 6), batch_size=BATCH, verbose=0)
     return Outcome([model], history.history)
 
 
@@ -225,7 +225,7 @@ def metrics(folder: Path) -> Outcome:
             keras.metrics.AUC(from_logits=True, num_thresholds=50),
             keras.metrics.Precision(0.0),
             keras.metrics.RootMeanSquaredError(),
-            keras.metrics.F1Score(threshold=0.0),
+            keras.metrics.F1Score(threshold=0.4),
             lambda true, seen: ops.mean(ops.abs(true - seen)),
         ],
         weighted_metrics=[keras.metrics.MeanAbsoluteError()],

@@ -98,7 +98,7 @@ def static_loss_scale(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def loss_scale_with_an_overflow(folder: Path) -> Outcome:
-    """Row 5 of batch 7, which belongs to the chief alone, overflows; row 63 of batch 11, the last member's."""
+    """A row of the chief's overflows in the 8th batch, one of the last member's in the 12th."""
     x, y = table()
     x[7 * BATCH + 5] = 3e38
     x[11 * BATCH + 63] = 3e38
