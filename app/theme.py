@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFontInfo, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
-from core.settings import Theme
+if TYPE_CHECKING:
+    from core.settings import Theme
 
 GAP = 12
 """Pixels between things that belong together; twice that between groups."""
@@ -144,10 +146,13 @@ def _sheet(c: Colours, pt: float) -> str:
     QPushButton[kind="danger"] {{ color: {c.bad}; }}
     QPushButton[kind="quiet"] {{ background: transparent; border-color: transparent; color: {c.accent}; }}
     QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
-    QListWidget#navigation {{ background: {c.window}; border: none; }}
-    QListWidget#navigation::item {{ padding: 10px 14px; border-left: 3px solid transparent; }}
-    QListWidget#navigation::item:selected {{ background: {c.raised}; color: {c.text};
-        border-left: 3px solid {c.accent}; }}
+    QFrame#navigation {{ background: {c.panel}; border: none; border-right: 1px solid {c.line}; }}
+    QPushButton[kind="screen"] {{ text-align: left; padding: 9px 18px 9px 12px; background: transparent;
+        border: 1px solid transparent; }}
+    QPushButton[kind="screen"]:hover {{ background: {c.raised}; }}
+    QPushButton[kind="screen"]:checked {{ background: {c.raised}; font-weight: 600;
+        border-left: 3px solid {c.accent}; padding-left: 10px; }}
+    QPushButton[kind="screen"]:focus {{ border: 1px solid {c.accent}; }}
     QLineEdit, QComboBox, QSpinBox, QPlainTextEdit, QTableView, QTreeView, QTextEdit {{
         background: {c.panel}; border: 1px solid {c.line}; border-radius: 6px; padding: 4px; }}
     QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}

@@ -1,73 +1,160 @@
-"""The one window: navigation on the left, one screen at a time on the right, notices above it."""
+"""The one window: navigation on the left, one screen at a time on the right, notices above it.
+
+Imports nothing of the core, so that the first paint comes at once; the screens are filled in afterwards.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QMainWindow, QStackedWidget, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QMainWindow,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.bridge import Bridge
-from app.views.view import View
-from core.events import Event
-from core.state import State
+from app.widgets.navigation import Entry, Navigation
+
+if TYPE_CHECKING:
+    from app.views.view import View
+    from app.widgets.notice_bar import NoticeBar
+    from core.events import Event
+    from core.state import State
 
 
 class Window(QMainWindow):
-    """Shows ``views`` in order; Ctrl+1… goes to them. ``close_asked`` leaves the decision to its owner."""
+    """``close_asked`` leaves the decision to its owner. ``painted`` comes once, after the first paint."""
 
     close_asked = Signal()
+    painted = Signal()
+    screen_changed = Signal(int)
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, entries: tuple[Entry, ...]) -> None:
         super().__init__()
         self.setWindowTitle("Tandem")
         self.resize(QSize(1120, 760))
         self.setMinimumSize(QSize(720, 480))
         self.may_close = False
-        self._views: list[View] = []
-        self._navigation = QListWidget()
-        self._navigation.setObjectName("navigation")
-        self._navigation.setAccessibleName("Screens")
-        self._navigation.setFixedWidth(self.fontMetrics().averageCharWidth() * 24)
-        self._navigation.setFrameShape(QListWidget.Shape.NoFrame)
-        self._stack = QStackedWidget()
-        self._navigation.currentRowChanged.connect(self._stack.setCurrentIndex)
+        self._painted = False
+        self._views: dict[int, View] = {}
+        self._notices: NoticeBar | None = None
+        self.navigation = Navigation(entries)
+        self._screens = QStackedWidget()
+        self._places: list[QWidget] = [QWidget() for _ in entries]
+        for place in self._places:
+            self._screens.addWidget(place)
+        right = QWidget()
+        self._right = QVBoxLayout(right)
+        self._right.setContentsMargins(0, 0, 0, 0)
+        self._right.setSpacing(0)
+        self._right.addWidget(self._screens, 1)
         body = QWidget()
         layout = QHBoxLayout(body)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(self._navigation)
-        layout.addWidget(self._stack, 1)
-        self.setCentralWidget(body)
-        bridge.changed.connect(self._on_changed)
-        self._bridge = bridge
+        layout.addWidget(self.navigation)
+        layout.addWidget(right, 1)
+        self._pages = QStackedWidget()
+        self._others: list[QWidget] = []
+        self._pages.addWidget(body)
+        self._body = body
+        self.setCentralWidget(self._pages)
+        self.navigation.chosen.connect(self.go_to)
+        for index in range(len(entries)):
+            # A shortcut of the body: it sleeps while another page stands in the body's place.
+            shortcut = QShortcut(QKeySequence(f"Ctrl+{index + 1}"), body)
+            shortcut.setContext(Qt.ShortcutContext.WindowShortcut)
+            shortcut.activated.connect(lambda index=index: self._by_key(index))
+        self.navigation.show_current(0)
 
-    def add(self, view: View) -> None:
-        """Puts a screen at the end of the navigation."""
-        number = len(self._views) + 1
-        item = QListWidgetItem(view.title)
-        item.setToolTip(f"Ctrl+{number}")
-        self._navigation.addItem(item)
-        self._stack.addWidget(view)
-        self._views.append(view)
-        shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), self)
-        shortcut.activated.connect(lambda: self.go_to(view))
-        view.show_state(self._bridge.state, ())
-        if number == 1:
-            self._navigation.setCurrentRow(0)
+    # --- screens -------------------------------------------------------------------------------------------
 
-    def go_to(self, view: View) -> None:
+    def fill(self, index: int, view: View, state: State) -> None:
+        """Puts a screen into its place, which was empty."""
+        empty = self._places[index]
+        current = self._screens.currentIndex()
+        self._screens.insertWidget(index, view)
+        self._screens.removeWidget(empty)
+        empty.deleteLater()
+        self._places[index] = view
+        self._screens.setCurrentIndex(current)
+        self._views[index] = view
+        view.show_state(state, ())
+
+    def view(self, index: int) -> View | None:
+        """None until it was filled in."""
+        return self._views.get(index)
+
+    @property
+    def current(self) -> int:
+        return self._screens.currentIndex()
+
+    def go_to(self, index: int) -> None:
         """Brings a screen to the front, and the keyboard to it."""
-        self._navigation.setCurrentRow(self._views.index(view))
-        view.setFocus(Qt.FocusReason.OtherFocusReason)
+        changed = index != self.current
+        self.navigation.show_current(index)
+        self._screens.setCurrentIndex(index)
+        self._places[index].setFocus(Qt.FocusReason.OtherFocusReason)
+        if changed:
+            self.screen_changed.emit(index)
+
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
+        for view in self._views.values():
+            view.show_state(state, events)
+        if state.notices or self._notices is not None:
+            self._notice_bar().show_notices(state.notices)
+
+    def _notice_bar(self) -> NoticeBar:
+        if self._notices is None:
+            from app.widgets.notice_bar import NoticeBar
+
+            self._notices = NoticeBar()
+            self._right.insertWidget(0, self._notices)
+        return self._notices
+
+    # --- pages and sheets ----------------------------------------------------------------------------------
+
+    def show_page(self, page: QWidget) -> None:
+        """In place of navigation and screens: the first steps, or why nothing works."""
+        if page not in self._others:
+            self._others.append(page)
+            self._pages.addWidget(page)
+        self._pages.setCurrentWidget(page)
+        page.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def show_screens(self) -> None:
+        """Back to navigation and screens; other pages are gone."""
+        self._pages.setCurrentWidget(self._body)
+        while self._others:
+            page = self._others.pop()
+            self._pages.removeWidget(page)
+            page.deleteLater()
+
+    def sheet_parent(self) -> QWidget:
+        """What sheets lie over: everything."""
+        return self._pages
+
+    def _by_key(self, index: int) -> None:
+        from app.widgets.sheet import Sheet
+
+        if not any(sheet.is_open for sheet in self._pages.findChildren(Sheet)):
+            self.go_to(index)
+
+    # --- the window itself ---------------------------------------------------------------------------------
 
     def come_forward(self) -> None:
-        """Shows the window in front of others, also from the tray."""
+        """In front of others, also from the tray; asks for attention where the system bars that."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.show()
         self.raise_()
         self.activateWindow()
+        QApplication.alert(self)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.may_close:
@@ -76,6 +163,9 @@ class Window(QMainWindow):
             event.ignore()
             self.close_asked.emit()
 
-    def _on_changed(self, events: Sequence[Event], state: State) -> None:
-        for view in self._views:
-            view.show_state(state, events)
+    def event(self, event: QEvent) -> bool:
+        handled = super().event(event)
+        if event.type() == QEvent.Type.Paint and not self._painted:
+            self._painted = True
+            self.painted.emit()
+        return handled

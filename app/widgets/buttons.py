@@ -17,7 +17,7 @@ def button(text: str, on_click: Callable[[], object], kind: Kind = "", *, name: 
     """``name``: the object name, and by it tests find the button. ``text`` is never read as a mnemonic."""
     made = QPushButton(escape_mnemonic(text))
     made.setAccessibleName(safe.plain(text))
-    made.setAutoDefault(False)
+    made.setAutoDefault(True)  # Enter presses the button that has the focus
     made.setCursor(Qt.CursorShape.PointingHandCursor)
     if kind:
         made.setProperty("kind", kind)

@@ -1,0 +1,69 @@
+"""The list of screens at the window's left: a button each, the last ones at the bottom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtWidgets import QButtonGroup, QFrame, QPushButton, QVBoxLayout, QWidget
+
+from app import theme
+from app.widgets.icons import screen_icon
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``icon``: a name in resources/icons/screens. ``bottom``: stands at the lower end."""
+
+    title: str
+    icon: str
+    bottom: bool = False
+
+
+class Navigation(QFrame):
+    """``chosen(index)`` when a screen is asked for by mouse or keyboard."""
+
+    chosen = Signal(int)
+
+    def __init__(self, entries: tuple[Entry, ...], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("navigation")
+        self.setAccessibleName("Screens")
+        self._entries = entries
+        self._group = QButtonGroup(self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(theme.GAP // 2, theme.GAP, theme.GAP // 2, theme.GAP)
+        layout.setSpacing(4)
+        stretched = False
+        for index, entry in enumerate(entries):
+            if entry.bottom and not stretched:
+                layout.addStretch(1)
+                stretched = True
+            button = QPushButton(entry.title)
+            button.setProperty("kind", "screen")
+            button.setObjectName(f"screen-{entry.icon}")
+            button.setAccessibleName(entry.title)
+            button.setCheckable(True)
+            button.setToolTip(f"Ctrl+{index + 1}")
+            button.setCursor(Qt.CursorShape.PointingHandCursor)
+            self._group.addButton(button, index)
+            layout.addWidget(button)
+        if not stretched:
+            layout.addStretch(1)
+        self._group.idClicked.connect(self.chosen)
+        self._draw_icons()
+
+    def show_current(self, index: int) -> None:
+        self._group.button(index).setChecked(True)
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw_icons()
+        super().changeEvent(event)
+
+    def _draw_icons(self) -> None:
+        size = self.fontMetrics().height() * 4 // 3
+        for index, entry in enumerate(self._entries):
+            button = self._group.button(index)
+            button.setIcon(screen_icon(entry.icon, theme.colours().text, size))
+            button.setIconSize(QSize(size, size))
