@@ -17,7 +17,6 @@ from core import address
 from core.answers import Done
 from core.commands import CancelPairing, Pair
 from core.errors import TandemError
-from core.events import PairingCodeShown
 from core.state import Device, State
 from core.text import plain
 
@@ -45,14 +44,11 @@ async def pair_on(following: Following, asker: Asker, screen: Screen, text: str)
     command = await target(following, text)
     following.skip()
     await following.submit(command, Done)
-    leave = following.node.subscribe(lambda event, _: _tell_code(screen, event))
     try:
         problem = await pairing.wait_ended(following, asker, screen)
     except BaseException:
         await following.node.submit(CancelPairing())
         raise
-    finally:
-        leave()
     if problem is not None:
         raise TandemError.of(problem)
     under_way = following.state.pairing
@@ -87,8 +83,3 @@ def _address(text: str) -> str | None:
         return str(address.parse(text))
     except TandemError:
         return None
-
-
-def _tell_code(screen: Screen, event: object) -> None:
-    if screen.json and isinstance(event, PairingCodeShown):
-        screen.result({"event": "code", "name": event.name, "device": event.device, "code": event.code})

@@ -9,7 +9,7 @@ from app.cli.following import Following
 from app.cli.screen import Screen
 from core.commands import AnswerPairing, CancelPairing
 from core.errors import Problem
-from core.events import PairingBegan, PairingCodeShown, PairingEnded
+from core.events import PairingCodeShown, PairingEnded
 from core.node_face import NodeFace
 from core.text import plain
 
@@ -22,16 +22,17 @@ def spaced(code: str) -> str:
 
 
 async def wait_ended(following: Following, asker: Asker, screen: Screen) -> Problem | None:
-    """Follows the pairing that has begun, to its end: None where the devices are paired now."""
+    """Follows the pairing that was just asked for, to its end: None where the devices are paired now."""
     answering: asyncio.Task[None] | None = None
-    shown = following.state.pairing
     try:
-        if shown is not None and shown.stage == "comparing":
-            answering = asyncio.create_task(compare(following.node, asker, screen, shown.name, shown.code))
         while True:
             event, _ = await following.next()
             match event:
                 case PairingCodeShown() if answering is None:
+                    if screen.json:
+                        screen.result(
+                            {"event": "code", "name": event.name, "device": event.device, "code": event.code}
+                        )
                     if event.warning is not None:
                         screen.say(plain(str(event.warning), 600), "bold red")
                     answering = asyncio.create_task(
@@ -39,8 +40,6 @@ async def wait_ended(following: Following, asker: Asker, screen: Screen) -> Prob
                     )
                 case PairingEnded():
                     return event.problem
-                case PairingBegan() | _:
-                    pass
     finally:
         if answering is not None:
             answering.cancel()

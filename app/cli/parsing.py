@@ -22,6 +22,10 @@ _ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}"
 class Parser(argparse.ArgumentParser):
     """Says what was not understood, then how to see what would be."""
 
+    def __init__(self, **options: Any) -> None:
+        # Whole names only: a script's own --se must never be taken for --seed.
+        super().__init__(**options, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"{message[0].upper()}{message[1:]}.\nSee: {self.prog} --help\n")
         sys.exit(ExitCode.USAGE)

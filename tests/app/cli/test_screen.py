@@ -1,0 +1,41 @@
+from core.errors import Problem
+from tests.app.cli.scripted_node import PROBLEM, Words
+
+
+def test_a_problem_says_what_happened_and_how_to_mend_it() -> None:
+    screen = Words()
+    screen.problem(PROBLEM)
+    assert screen.said == "It did not work.\nDo this.\n"
+
+
+def test_only_the_end_of_a_long_detail_is_shown() -> None:
+    screen = Words()
+    detail = "\n".join(f"line {number}" for number in range(100))
+    screen.problem(Problem(code="x", what="No.", detail=detail))
+    assert "line 99" in screen.said
+    assert "line 50" not in screen.said
+
+
+def test_with_json_only_objects_go_to_stdout() -> None:
+    screen = Words(json=True)
+    screen.say("for people")
+    screen.problem(PROBLEM)
+    assert screen.told == [
+        {
+            "ok": False,
+            "problem": {"code": "test", "what": "It did not work.", "fix": "Do this.", "detail": ""},
+        }
+    ]
+    assert screen.said == "for people\n"
+
+
+def test_what_a_peer_says_can_neither_colour_nor_mark_up_nor_steer() -> None:
+    screen = Words()
+    screen.say("[bold]not bold[/bold] :rocket:")
+    screen.problem(Problem(code="x", what="\x1b[2Jgone\x07"))
+    assert screen.said == "[bold]not bold[/bold] :rocket:\ngone\n"
+
+
+def test_nothing_moves_where_no_terminal_is() -> None:
+    assert not Words().live
+    assert not Words(json=True).live
