@@ -1,0 +1,186 @@
+"""Announces this node by mDNS and looks for others, on given addresses. On the core loop.
+
+Browsing finds others at once; registering takes 1.7 s and happens in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+from zeroconf import Error, ServiceStateChange, Zeroconf
+from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
+
+from core.discovery.record import (
+    MOST_ADDRESSES,
+    SERVICE,
+    Announcement,
+    Sighting,
+    instance_name,
+    service_info,
+    sighting,
+)
+from core.errors import Problem
+from core.ids import DeviceId
+
+MOST_RECORDS = 256
+"""Of others in the network: a flood of made-up ones does not grow memory."""
+
+RESOLVE_MS = 3000
+REGISTER_S = 20.0
+_log = logging.getLogger(__name__)
+
+
+class Owner(Protocol):
+    """Who is told; on the core loop, and must not block."""
+
+    def on_found(self, device: DeviceId, name: str, addresses: tuple[str, ...]) -> None: ...
+
+    def on_gone(self, device: DeviceId) -> None: ...
+
+    def on_problem(self, problem: Problem) -> None: ...
+
+
+class Browser:
+    """``open`` on the addresses of some interfaces, ``move`` when they change, ``close`` with a goodbye."""
+
+    def __init__(self, announcement: Announcement, owner: Owner) -> None:
+        self._announcement = announcement
+        self._owner = owner
+        self._zeroconf: AsyncZeroconf | None = None
+        self._browser: AsyncServiceBrowser | None = None
+        self._info: AsyncServiceInfo | None = None
+        """What is registered; its name is the one settled in the network."""
+        self._addresses: tuple[str, ...] = ()
+        self._loopback = False
+        self._records: dict[str, Sighting] = {}
+        """By instance name."""
+        self._resolving: dict[str, asyncio.Task[None]] = {}
+        self._registering: asyncio.Task[None] | None = None
+
+    def open(self, multicast: Iterable[str], addresses: Iterable[str], *, loopback: bool) -> None:
+        """Raises ``OSError`` where mDNS can't be used at all."""
+        self._addresses, self._loopback = tuple(addresses), loopback
+        self._zeroconf = AsyncZeroconf(interfaces=list(multicast))
+        self._browse(self._zeroconf)
+        self._registering = asyncio.create_task(self._register(self._zeroconf))
+
+    async def move(self, multicast: Iterable[str], addresses: Iterable[str], *, loopback: bool) -> None:
+        """The interfaces or their addresses changed. Raises ``OSError``."""
+        assert self._zeroconf is not None
+        self._addresses, self._loopback = tuple(addresses), loopback
+        await self._zeroconf.async_update_interfaces(list(multicast))
+        await self._announce_again()
+        # A browser's questions come at growing intervals; a new network is to be asked at once.
+        await self._stop_browsing()
+        self._browse(self._zeroconf)
+
+    async def announce(self, announcement: Announcement) -> None:
+        """The node has another name or port."""
+        self._announcement = announcement
+        await self._announce_again()
+
+    async def close(self) -> None:
+        """Say goodbye; who was found is gone. Takes about 0.3 s."""
+        await self._stop_browsing()
+        tasks = [*self._resolving.values(), *([self._registering] if self._registering else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._zeroconf is not None:
+            await self._zeroconf.async_close()
+            self._zeroconf = None
+        devices = {record.device for record in self._records.values()}
+        self._records.clear()
+        for device in devices:
+            self._owner.on_gone(device)
+
+    # --- announcing ------------------------------------------------------------------------------------
+
+    async def _register(self, zeroconf: AsyncZeroconf) -> None:
+        made_of = self._announcement, self._addresses
+        info = service_info(*made_of)
+        try:
+            async with asyncio.timeout(REGISTER_S):
+                await (await zeroconf.async_register_service(info, allow_name_change=True))
+        except (Error, OSError, TimeoutError) as error:
+            _log.warning("announcing this laptop failed: %r", error)
+            self._owner.on_problem(not_announced(repr(error)))
+            return
+        self._info = info
+        if made_of != (self._announcement, self._addresses):
+            await self._announce_again()
+
+    async def _announce_again(self) -> None:
+        if self._zeroconf is None or self._info is None:
+            return  # the registration under way takes what is there when it ends
+        self._info = service_info(self._announcement, self._addresses, instance=self._info.name)
+        await (await self._zeroconf.async_update_service(self._info))
+
+    # --- browsing --------------------------------------------------------------------------------------
+
+    def _browse(self, zeroconf: AsyncZeroconf) -> None:
+        self._browser = AsyncServiceBrowser(zeroconf.zeroconf, SERVICE, handlers=[self._on_change])
+
+    async def _stop_browsing(self) -> None:
+        if self._browser is not None:
+            await self._browser.async_cancel()
+            self._browser = None
+
+    def _on_change(
+        self, zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
+    ) -> None:
+        if (under_way := self._resolving.pop(name, None)) is not None:
+            under_way.cancel()
+        if state_change is ServiceStateChange.Removed:
+            self._forget(name)
+        elif len(self._resolving) < MOST_RECORDS:
+            self._resolving[name] = asyncio.create_task(self._resolve(zeroconf, name))
+
+    async def _resolve(self, zeroconf: Zeroconf, name: str) -> None:
+        try:
+            info = AsyncServiceInfo(SERVICE, name)
+            if info.load_from_cache(zeroconf) or await info.async_request(zeroconf, RESOLVE_MS):
+                self._note(name, sighting(info, self._announcement.device, loopback=self._loopback))
+        except (Error, OSError, ValueError) as error:
+            _log.debug("a record that can't be read: %r: %r", name[:80], error)
+        finally:
+            if self._resolving.get(name) is asyncio.current_task():
+                del self._resolving[name]
+
+    def _note(self, name: str, seen: Sighting | None) -> None:
+        before = self._records.get(name)
+        if before is not None and (seen is None or seen.device != before.device):
+            self._forget(name)
+        if seen is not None and (name in self._records or len(self._records) < MOST_RECORDS):
+            self._records[name] = seen
+            self._tell(seen.device)
+
+    def _forget(self, name: str) -> None:
+        record = self._records.pop(name, None)
+        if record is not None:
+            self._tell(record.device)
+
+    def _tell(self, device: DeviceId) -> None:
+        """All records of a device together. Made-up ones may claim its id: its usual record comes first."""
+        usual = instance_name(device)
+        records = [
+            (name != usual, record) for name, record in self._records.items() if record.device == device
+        ]
+        if not records:
+            self._owner.on_gone(device)
+            return
+        records.sort(key=lambda ranked: ranked[0])
+        addresses = dict.fromkeys(address for _, record in records for address in record.addresses)
+        self._owner.on_found(device, records[0][1].name, tuple(addresses)[:MOST_ADDRESSES])
+
+
+def not_announced(detail: str) -> Problem:
+    return Problem(
+        code="no-multicast",
+        what="This laptop can't announce itself in the network (mDNS).",
+        fix="Allow UDP port 5353 in the firewall. Without it, pair by the address that Tandem shows.",
+        detail=detail,
+    )

@@ -1,0 +1,90 @@
+"""Tells when this laptop's interfaces or addresses change. On the core loop.
+
+On Linux the kernel tells (rtnetlink(7)), and nothing is polled. Elsewhere there is a slow look every 10 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable
+
+SETTLE_S = 0.3
+"""Joining a network is a burst of changes: they are told together."""
+
+LOOK_EVERY_S = 10.0
+
+# linux/rtnetlink.h
+_RTMGRP_LINK, _RTMGRP_IPV4_IFADDR, _RTMGRP_IPV6_IFADDR = 0x1, 0x10, 0x100
+_log = logging.getLogger(__name__)
+
+
+class Changes:
+    """Calls ``on_change`` after something may have changed; it looks for itself."""
+
+    def __init__(self, on_change: Callable[[], None], open_socket: Callable[[], socket.socket] | None = None):
+        self._on_change = on_change
+        self._open_socket = open_socket or _kernel
+        self._socket: socket.socket | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def followed(self) -> bool:
+        """The kernel tells of changes; otherwise they are seen within ``LOOK_EVERY_S``."""
+        return self._socket is not None
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self._socket = self._open_socket()
+            loop.add_reader(self._socket, self._told)
+        except (OSError, NotImplementedError) as error:
+            _log.info("network changes are looked for every %.0f s: %s", LOOK_EVERY_S, error)
+            self._close_socket()
+            self._timer = loop.call_later(LOOK_EVERY_S, self._look)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._close_socket()
+
+    def _told(self) -> None:
+        assert self._socket is not None
+        try:
+            # What exactly changed does not matter; an overrun buffer (ENOBUFS) means that much did.
+            self._socket.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            _log.debug("reading network changes: %s", error)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SETTLE_S, self._settled)
+
+    def _settled(self) -> None:
+        self._timer = None
+        self._on_change()
+
+    def _look(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+        self._on_change()
+
+    def _close_socket(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _kernel() -> socket.socket:
+    if sys.platform != "linux":
+        raise NotImplementedError(f"{sys.platform} has no rtnetlink")
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
+    try:
+        kernel.bind((0, _RTMGRP_LINK | _RTMGRP_IPV4_IFADDR | _RTMGRP_IPV6_IFADDR))
+    except OSError:
+        kernel.close()
+        raise
+    return kernel

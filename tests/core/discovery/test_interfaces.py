@@ -1,0 +1,69 @@
+"""Which interfaces are for meeting other laptops."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.discovery.interfaces import Interface, announced, chosen, hosts, multicast, present
+
+LO = Interface("lo", ("127.0.0.1", "::1"), loopback=True)
+WIFI = Interface("wlp2s0", ("192.168.1.20", "2001:db8::5", "fe80::1%wlp2s0"))
+CABLE = Interface("enp3s0", ("10.0.0.7",))
+V6_ONLY = Interface("eth1", ("2001:db8::9", "fe80::2%eth1"))
+
+
+def test_every_lan_is_taken_and_loopback_left_out() -> None:
+    assert chosen([LO, WIFI, CABLE]) == (WIFI, CABLE)
+
+
+def test_loopback_is_taken_only_where_there_is_nothing_else() -> None:
+    assert chosen([LO]) == (LO,)
+    assert chosen([LO, Interface("wlp2s0", ("192.168.1.20",), up=False)]) == (LO,)
+    assert chosen([LO, Interface("wlp2s0", ())]) == (LO,)
+
+
+GUESTS = ["docker0", "br-3f2a9c01d4e5", "veth12ab", "virbr0", "vmnet8", "vboxnet0", "cni0", "lxcbr0", "ifb0"]
+TUNNELS = ["tun0", "tap0", "wg0", "tailscale0", "utun3", "ppp0", "zt5u4", "awdl0"]
+LANS = ["eth0", "enp3s0", "wlan0", "wlp2s0", "en0", "lan0", "br0", "Ethernet", "Wi-Fi", "usb0", "enx00e04c"]
+
+
+@pytest.mark.parametrize("name", [*GUESTS, *TUNNELS])
+def test_containers_virtual_machines_and_tunnels_are_left_out(name: str) -> None:
+    odd = Interface(name, ("172.17.0.1",))
+    assert chosen([odd, WIFI]) == (WIFI,)
+    assert chosen([odd, LO]) == (LO,)
+
+
+@pytest.mark.parametrize("name", LANS)
+def test_what_people_connect_laptops_by_is_taken(name: str) -> None:
+    lan = Interface(name, ("192.168.1.20",))
+    assert chosen([lan, LO]) == (lan,)
+
+
+def test_a_point_to_point_interface_is_no_lan_whatever_its_name() -> None:
+    assert chosen([Interface("office", ("10.8.0.2",), point_to_point=True), WIFI]) == (WIFI,)
+
+
+def test_named_interfaces_are_taken_whatever_they_are_and_no_others() -> None:
+    veth = Interface("veth0", ("10.99.0.1",))
+    assert chosen([LO, WIFI, veth], ["veth0"]) == (veth,)
+    assert chosen([LO, WIFI], ["lo"]) == (LO,)
+    assert chosen([LO, WIFI], ["missing0"]) == ()
+
+
+def test_people_are_shown_ipv4_first_and_link_local_only_where_there_is_no_other() -> None:
+    assert hosts([V6_ONLY, WIFI]) == ("192.168.1.20", "2001:db8::9", "2001:db8::5")
+    assert hosts([Interface("eth1", ("fe80::2%eth1",))]) == ("fe80::2",)
+    assert announced([WIFI]) == ("192.168.1.20", "2001:db8::5", "fe80::1")
+
+
+def test_mdns_joins_each_interface_by_one_address() -> None:
+    assert multicast([WIFI, V6_ONLY, CABLE]) == ("192.168.1.20", "fe80::2", "10.0.0.7")
+
+
+@pytest.mark.real
+def test_this_machine_has_a_loopback_interface_with_its_address() -> None:
+    loopback = [each for each in present() if each.loopback]
+    assert loopback
+    assert "127.0.0.1" in loopback[0].addresses
+    assert loopback[0].up

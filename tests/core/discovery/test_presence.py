@@ -1,0 +1,243 @@
+"""Being found and finding others: real mDNS, on loopback only."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+from core.discovery import browser
+from core.discovery.interfaces import Interface, present
+from core.discovery.presence import Presence
+from core.discovery.record import SERVICE, Announcement
+from core.errors import Problem
+from core.ids import DeviceId
+
+LIMIT_S = 60
+LO = Interface("lo", ("127.0.0.1",), loopback=True)
+WIFI = Interface("wlp2s0", ("192.168.1.20",))
+
+
+@dataclass
+class Node:
+    """Keeps what its presence tells."""
+
+    name: str
+    device: DeviceId
+    interfaces: tuple[Interface, ...] = (LO,)
+    found: dict[DeviceId, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    own: list[tuple[str, ...]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    presence: Presence = field(init=False)
+
+    def on_found(self, device: DeviceId, name: str, addresses: tuple[str, ...]) -> None:
+        self.found[device] = (name, addresses)
+        self.news.set()
+
+    def on_gone(self, device: DeviceId) -> None:
+        del self.found[device]
+        self.news.set()
+
+    def on_problem(self, problem: Problem) -> None:
+        self.problems.append(problem)
+        self.news.set()
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while not condition():
+                self.news.clear()
+                await self.news.wait()
+
+
+Make = Callable[..., Awaitable[Node]]
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    nodes: list[Node] = []
+
+    async def make(
+        name: str, port: int = 27600, *, start: bool = True, device: DeviceId | None = None, **options: object
+    ) -> Node:
+        node = Node(name, device or DeviceId(secrets.token_hex(32)))
+        node.presence = Presence(
+            Announcement(node.device, name, port, 1),
+            on_found=node.on_found,
+            on_gone=node.on_gone,
+            on_addresses=node.own.append,
+            on_problem=node.on_problem,
+            look=lambda: node.interfaces,
+            **options,  # type: ignore[arg-type]
+        )
+        nodes.append(node)
+        if start:
+            await node.presence.start()
+        return node
+
+    yield make
+    for node in nodes:
+        await node.presence.close()
+
+
+@pytest.mark.real
+async def test_two_nodes_find_each_other_and_see_a_goodbye(make: Make) -> None:
+    anna, bert = await make("anna", 27601), await make("bert", 27602)
+    await anna.wait_until(lambda: bert.device in anna.found)
+    await bert.wait_until(lambda: anna.device in bert.found)
+    assert anna.found[bert.device] == ("bert", ("127.0.0.1:27602",))
+    assert bert.found[anna.device] == ("anna", ("127.0.0.1:27601",))
+    assert anna.device not in anna.found
+    await bert.presence.close()
+    await anna.wait_until(lambda: bert.device not in anna.found)
+    assert not anna.problems
+
+
+@pytest.mark.real
+async def test_a_new_name_is_seen(make: Make) -> None:
+    anna, bert = await make("anna"), await make("bert")
+    await anna.wait_until(lambda: bert.device in anna.found)
+    await bert.presence.change(name="Bert's other name")
+    await anna.wait_until(lambda: anna.found[bert.device][0] == "Bert's other name")
+
+
+@pytest.mark.real
+async def test_a_node_that_comes_into_a_network_later_is_found(make: Make) -> None:
+    anna, bert = await make("anna"), await make("bert", start=False)
+    bert.interfaces = ()
+    await bert.presence.start()
+    assert [problem.code for problem in bert.problems] == ["no-network"]
+    assert bert.presence.addresses == ()
+    await bert.presence.look_again()
+    assert len(bert.problems) == 1
+    bert.interfaces = (LO,)
+    await bert.presence.look_again()
+    assert bert.own == [("127.0.0.1:27600",)]
+    await anna.wait_until(lambda: bert.device in anna.found)
+    await bert.wait_until(lambda: anna.device in bert.found)
+
+
+@pytest.mark.real
+async def test_an_address_that_joins_an_interface_is_announced(make: Make) -> None:
+    anna, bert = await make("anna"), await make("bert")
+    await anna.wait_until(lambda: bert.device in anna.found)
+    bert.interfaces = (Interface("lo", ("127.0.0.1", "127.0.0.2"), loopback=True),)
+    await bert.presence.look_again()
+    await anna.wait_until(lambda: len(anna.found[bert.device][1]) == 2)
+    assert bert.own == [("127.0.0.1:27600", "127.0.0.2:27600")]
+
+
+@pytest.mark.real
+async def test_discovery_can_be_switched_off_and_on(make: Make) -> None:
+    anna, bert = await make("anna"), await make("bert", discovery=False)
+    cleo = await make("cleo")
+    await anna.wait_until(lambda: cleo.device in anna.found)
+    assert bert.device not in anna.found
+    assert not bert.found
+    assert bert.presence.addresses == ("127.0.0.1:27600",)
+    await bert.presence.change(discovery=True)
+    await anna.wait_until(lambda: bert.device in anna.found)
+    await bert.wait_until(lambda: anna.device in bert.found)
+    await bert.presence.change(discovery=False)
+    await anna.wait_until(lambda: bert.device not in anna.found)
+    assert not bert.found
+    assert not bert.problems
+
+
+async def test_without_discovery_addresses_are_known_and_followed_and_nobody_is_told_of_mdns(
+    make: Make,
+) -> None:
+    anna = await make("anna", discovery=False)
+    anna.interfaces = (LO, WIFI)
+    await anna.presence.look_again()
+    assert anna.own == [("192.168.1.20:27600",)]
+    anna.interfaces = ()
+    await anna.presence.look_again()
+    assert anna.own[-1] == ()
+    assert not anna.problems
+
+
+async def test_an_interface_that_is_not_there_is_named(make: Make) -> None:
+    anna = await make("anna", wanted=["lan7"])
+    assert anna.problems[0].code == "no-network"
+    assert "lan7" in anna.problems[0].what
+    assert anna.problems[0].fix
+
+
+async def test_mdns_that_can_not_be_used_is_a_notice_and_no_exception(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(**options: object) -> AsyncZeroconf:
+        raise OSError(98, "Address already in use")
+
+    monkeypatch.setattr(browser, "AsyncZeroconf", refused)
+    anna = await make("anna")
+    assert anna.problems[0].code == "no-multicast"
+    assert "5353" in anna.problems[0].fix
+    assert anna.presence.addresses == ("127.0.0.1:27600",)
+
+
+@pytest.mark.real
+async def test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_real_device(make: Make) -> None:
+    anna, bert = await make("anna"), await make("bert", 27602)
+    await anna.wait_until(lambda: bert.device in anna.found)
+    evil = AsyncZeroconf(interfaces=["127.0.0.1"])
+    try:
+
+        async def announce(instance: str, properties: dict[str, str | bytes], port: int) -> None:
+            info = AsyncServiceInfo(
+                SERVICE,
+                f"{instance}.{SERVICE}",
+                port=port,
+                properties=properties,
+                server=f"{instance}.local.",
+                parsed_addresses=["127.0.0.1"],
+            )
+            await (await evil.async_register_service(info, cooperating_responders=True))
+
+        await announce("no-id", {"name": "x", "v": "1"}, 1001)
+        await announce("long", {"id": "f" * 200, "name": "n" * 200, "v": "1"}, 1002)
+        await announce("odd", {"id": b"\xff\x00" * 32, "name": b"\x1b[2J", "v": "\u0661"}, 1003)
+        await announce("annas-own", {"id": anna.device, "name": "it is me", "v": "1"}, 1004)
+        await announce("spoof", {"id": bert.device, "name": "Not bert", "v": "1"}, 1005)
+        await anna.wait_until(lambda: len(anna.found[bert.device][1]) == 2)
+    finally:
+        await evil.async_close()
+    await anna.wait_until(lambda: len(anna.found[bert.device][1]) == 1)
+    assert anna.found[bert.device] == ("bert", ("127.0.0.1:27602",))
+    assert anna.device not in anna.found
+    assert not any(":100" in address for _, addresses in anna.found.values() for address in addresses)
+
+
+@pytest.mark.real
+async def test_two_records_of_one_name_live_side_by_side(make: Make) -> None:
+    """A node's usual name is taken (a copied home, a spoof): it is announced under another."""
+    anna, cleo = await make("anna"), await make("cleo")
+    await cleo.wait_until(lambda: anna.device in cleo.found)
+    await make("twin", 27603, device=anna.device)
+    await cleo.wait_until(lambda: len(cleo.found[anna.device][1]) == 2)
+    assert set(cleo.found[anna.device][1]) == {"127.0.0.1:27600", "127.0.0.1:27603"}
+
+
+@pytest.mark.real
+async def test_this_machines_loopback_can_be_asked_for_by_its_name() -> None:
+    name = next(each.name for each in present() if each.loopback)
+    node = Node("anna", DeviceId("a1" * 32))
+    node.presence = Presence(
+        Announcement(node.device, "anna", 27600, 1),
+        on_found=node.on_found,
+        on_gone=node.on_gone,
+        on_addresses=node.own.append,
+        on_problem=node.on_problem,
+        wanted=[name],
+        discovery=False,
+    )
+    await node.presence.start()
+    try:
+        assert "127.0.0.1:27600" in node.presence.addresses
+    finally:
+        await node.presence.close()
