@@ -1,0 +1,135 @@
+import asyncio
+
+import pytest
+
+from app.cli.agent_talk import AgentTalk, Allowed, allows
+from app.cli.asking import Asker
+from core import events as ev
+from core.commands import AnswerConsent, AnswerPairing
+from core.errors import TandemError
+from core.ids import ProjectId, RunId
+from core.project.manifest import ProjectFile
+from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, THIRD, ScriptedNode, Words, following, paired
+from tests.app.cli.test_asking import Keyboard
+from tests.app.cli.test_pairing import BEGAN, CODE
+
+
+def asked(run: RunId = RUN, *, changed: bool = False) -> ev.ConsentAsked:
+    files = tuple(ProjectFile(path=f"file{number:02}.py", size=1000, sha256="0" * 64) for number in range(12))
+    return ev.ConsentAsked(
+        run=run,
+        device=OTHER,
+        name="other",
+        project=ProjectId("d" * 64),
+        script="digits.py",
+        arguments=("--epochs", "3\x1b[2J"),
+        files=files,
+        changed=changed,
+    )
+
+
+class Talking:
+    """An agent on a terminal with a keyboard."""
+
+    def __init__(self, *allowed: str) -> None:
+        self.node = ScriptedNode()
+        self.node.happen(paired())
+        self.screen = Words()
+        self.keyboard = Keyboard()
+        self._allowed = allowed
+
+    async def __aenter__(self) -> "Talking":
+        self._following = following(self.node).__enter__()
+        self._asker = await Asker(self.screen, self.keyboard).__aenter__()
+        talk = AgentTalk(self._following, self._asker, self.screen, self._allowed)
+        self._task = asyncio.create_task(talk.run())
+        await self.screen.wait_said("is ready at 192.168.1.2:27600")
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.node.happen(ev.NodeStopped())
+        with pytest.raises(TandemError, match="ended from elsewhere"):
+            await self._task
+        await self._asker.__aexit__(None, None, None)
+        self._following.__exit__(None, None, None)
+
+    async def wait_command(self, command: object) -> None:
+        while command not in self.node.commands:
+            self.node.asked.clear()
+            await self.node.asked.wait()
+
+
+async def test_a_pairing_is_asked_about() -> None:
+    async with Talking() as talking:
+        talking.node.happen(
+            ev.PairingBegan(incoming=True, name="other", address="192.168.1.3:1", device=OTHER)
+        )
+        talking.node.happen(CODE)
+        await talking.screen.wait_said("same code?")
+        talking.keyboard.types("same\n")
+        await talking.wait_command(AnswerPairing(same=True))
+        talking.node.happen(ev.PairingEnded(device=OTHER))
+        await talking.screen.wait_said("Paired with other.")
+    assert "other at 192.168.1.3:1 wants to pair." in talking.screen.said
+    assert "408 355" in talking.screen.said
+
+
+async def test_a_pairing_that_ends_takes_its_question_away() -> None:
+    async with Talking() as talking:
+        talking.node.happen(BEGAN)
+        talking.node.happen(CODE)
+        await talking.screen.wait_said("same code?")
+        talking.node.happen(ev.PairingEnded(device=OTHER, problem=PROBLEM))
+        await talking.screen.wait_said("It did not work.")
+        talking.keyboard.types("same\n")
+        talking.node.happen(asked())
+        await talking.screen.wait_said("May other run this here?")
+        talking.keyboard.types("no\n")
+        await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
+    assert AnswerPairing(same=True) not in talking.node.commands
+
+
+async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
+    async with Talking() as talking:
+        talking.node.happen(asked(changed=True))
+        await talking.screen.wait_said("May other run this here?")
+        talking.keyboard.types("always\n")
+        await talking.wait_command(AnswerConsent(run=RUN, decision="always"))
+        talking.node.happen(ev.ConsentSettled(run=RUN, allowed=True))
+        await talking.screen.wait_said("is allowed here")
+    said = talking.screen.said
+    assert "other (bbbbbbbb) wants to run digits.py --epochs 3 on this laptop." in said
+    assert "it has changed since" in said
+    assert "12 files, 12,000 bytes, project dddddddd:" in said
+    assert "and 2 more" in said
+    assert "\x1b" not in said
+
+
+async def test_without_anybody_to_ask_the_answer_is_no() -> None:
+    async with Talking() as talking:
+        talking.keyboard.types("")
+        talking.node.happen(asked())
+        await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
+    assert "Use --allow DEVICE" in talking.screen.said
+
+
+async def test_a_device_named_with_allow_is_not_asked_about() -> None:
+    async with Talking("other") as talking:
+        with Allowed(talking.node, ("other",)):
+            talking.node.happen(asked())
+            await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
+            await talking.screen.wait_said("was named with --allow")
+    assert "May other" not in talking.screen.said
+
+
+def test_allow_means_one_paired_device_and_no_namesake() -> None:
+    node = ScriptedNode()
+    node.happen(ev.DeviceFound(device=OTHER, name="other", addresses=()))
+    assert not allows(node.state, ("other",), OTHER)
+    node.happen(paired())
+    assert allows(node.state, ("x", "other"), OTHER)
+    assert allows(node.state, ("bbbbbbbb",), OTHER)
+    assert not allows(node.state, ("other",), THIRD)
+    node.happen(paired(THIRD, "other"))
+    assert not allows(node.state, ("other",), OTHER)
+    assert not allows(node.state, ("other",), THIRD)

@@ -1,0 +1,112 @@
+import asyncio
+
+import pytest
+
+from app.cli import run as run_command
+from app.cli.exit_codes import ExitCode
+from app.cli.interrupts import Interrupts
+from core import events as ev
+from core.answers import Refused, RunDetails, RunEntry
+from core.commands import GetRun, StopRun
+from core.errors import Problem, TandemError
+from core.run import phases
+from core.run.phases import Failed, Finished, Phase, Stopped, Stopping
+from core.run.reports import Summary
+from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, following, paired, plan
+
+
+def running() -> ScriptedNode:
+    node = ScriptedNode()
+    node.happen(paired())
+    node.happen(ev.RunPlanned(plan=plan(OTHER)))
+    entry = RunEntry(run=RUN, started_s=0.0, script="digits.py", phase=Finished(), folder="/runs/1")
+    node.answers[GetRun] = RunDetails(entry=entry)
+    return node
+
+
+def phase(of: Phase) -> ev.RunPhaseChanged:
+    return ev.RunPhaseChanged(run=RUN, phase=of)
+
+
+TO_TRAINING = (phase(phases.Preparing()), phase(phases.Starting()), phase(phases.Training()))
+
+
+async def followed(node: ScriptedNode, screen: Words, *events: ev.Event) -> int:
+    with following(node) as follow:
+        for event in events:
+            node.happen(event)
+        last = await run_command.follow(follow, screen, RUN, Interrupts())
+        return await run_command.report(follow, screen, RUN, last, interrupted=False)
+
+
+async def test_a_finished_run_says_what_came_out() -> None:
+    screen = Words()
+    summary = ev.RunSummarised(run=RUN, summary=Summary(last_logs={"loss": 0.1}, outputs=("a.keras",)))
+    assert await followed(running(), screen, *TO_TRAINING, summary, phase(Finished())) == ExitCode.OK
+    assert "The run is finished." in screen.said
+    assert "loss 0.1000" in screen.said
+    assert "/runs/1/outputs" in screen.said
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (Failed(problem=PROBLEM), ExitCode.FAILED),
+        (Failed(problem=Problem(code="consent-refused", what="ben said no.")), ExitCode.REFUSED),
+        (Stopped(by="ben"), ExitCode.STOPPED),
+    ],
+)
+async def test_the_exit_code_says_how_it_ended(end: Phase, code: ExitCode) -> None:
+    screen = Words(json=True)
+    assert await followed(running(), screen, *TO_TRAINING, phase(end)) == code
+    (told,) = screen.told
+    assert told["ok"] is False
+    assert told["run"] == RUN
+    assert told["phase"]["type"] in ("failed", "stopped")
+
+
+async def test_a_run_without_a_folder_still_reports() -> None:
+    node, screen = running(), Words()
+    node.answers[GetRun] = Refused(problem=PROBLEM)
+    assert await followed(node, screen, phase(Failed(problem=PROBLEM))) == ExitCode.FAILED
+    assert screen.said.endswith("It did not work.\nDo this.\n")
+
+
+async def test_ctrl_c_stops_then_terminates_then_leaves() -> None:
+    node, screen, interrupts = running(), Words(), Interrupts()
+    for event in TO_TRAINING:
+        node.happen(event)
+    with following(node) as follow:
+        leaving = asyncio.create_task(run_command.follow(follow, screen, RUN, interrupts))
+        interrupts.interrupt()
+        await screen.wait_said("Stopping at the end of this step")
+        interrupts.interrupt()
+        await screen.wait_said("Ending the trainers")
+        assert not leaving.done()
+        interrupts.interrupt()
+        last = await leaving
+        code = await run_command.report(follow, screen, RUN, last, interrupted=True)
+    assert [command for command in node.commands if isinstance(command, StopRun)] == [StopRun()] * 3
+    assert code == ExitCode.INTERRUPTED
+    assert "Left while the run ends." in screen.said
+
+
+async def test_one_ctrl_c_waits_for_the_end_of_the_step() -> None:
+    node, screen, interrupts = running(), Words(), Interrupts()
+    for event in TO_TRAINING:
+        node.happen(event)
+    node.then[StopRun] = [phase(Stopping()), phase(Stopped(by="here"))]
+    with following(node) as follow:
+        interrupts.interrupt()
+        last = await run_command.follow(follow, screen, RUN, interrupts)
+        code = await run_command.report(follow, screen, RUN, last, interrupted=True)
+    assert last == Stopped(by="here")
+    assert code == ExitCode.INTERRUPTED
+
+
+async def test_a_node_that_dies_in_a_run_ends_the_command() -> None:
+    node = running()
+    with following(node) as follow:
+        node.happen(ev.NodeStopped())
+        with pytest.raises(TandemError, match="ended from elsewhere"):
+            await run_command.follow(follow, Words(), RUN, Interrupts())

@@ -1,0 +1,90 @@
+import pytest
+
+from app.cli import run_words
+from core.ids import DeviceId
+from core.run import phases
+from core.run.reports import Progress, Summary
+from core.state import MemberState
+from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, plan
+
+HALF = Progress(
+    at_s=1.0, epoch=1, epochs=4, step=29, batch=9, steps_in_epoch=20, samples_s=1234.5, steps_s=10.0
+)
+UNKNOWN = Progress(at_s=1.0, epoch=0, epochs=1, step=6, batch=6)
+
+
+def test_every_phase_has_its_words() -> None:
+    for phase in (*phases.NEXT,):
+        assert run_words.PHASES[phase]
+    assert run_words.phase_words(phases.Stopped(by="an\x1b[1mna")) == "stopped on anna"
+    assert run_words.phase_words(phases.Stopped()) == "stopped"
+    assert run_words.phase_words(phases.Failed(problem=PROBLEM)) == "failed"
+    assert run_words.phase_words(phases.Recovering(lost="ben")) == "recovering: ben was lost"
+
+
+def test_a_member_says_what_it_does() -> None:
+    assert run_words.member_words(MemberState()) == "waits"
+    assert (
+        run_words.member_words(MemberState(phase="receiving", done=4, total=10)) == "receives the files, 40 %"
+    )
+    assert run_words.member_words(MemberState(phase="meeting", words="ben at x")).endswith(": ben at x")
+
+
+def test_tasks_are_named_where_there_is_a_cluster() -> None:
+    assert run_words.tasks_words(plan(), ME) == ""
+    assert run_words.tasks_words(plan(OTHER), OTHER) == "worker:0"
+
+
+def test_the_loss_comes_first_and_validation_last() -> None:
+    logs = {"accuracy": 0.5, "val_loss": 1.0, "loss": 0.25, "val_accuracy": 0.75}
+    assert run_words.logs_words(logs) == "loss 0.2500, accuracy 0.5000, val_loss 1.0000, val_accuracy 0.7500"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0, "0.0000"), (1e-5, "1.000e-05"), (123456.0, "1.235e+05"), (float("nan"), "nan")]
+)
+def test_numbers_are_short(value: float, shown: str) -> None:
+    assert run_words.number(value) == shown
+
+
+def test_progress_in_words() -> None:
+    assert run_words.step_words(HALF) == "epoch 2/4, step 10/20"
+    assert run_words.step_words(UNKNOWN) == "epoch 1/1, step 7"
+    assert run_words.fraction(HALF) == 0.375
+    assert run_words.fraction(UNKNOWN) is None
+    assert run_words.left_s(HALF) == 5.0
+    assert run_words.left_s(UNKNOWN) is None
+    assert run_words.rate_words(HALF) == "1,234 samples/s, 0:05 left"
+    assert run_words.rate_words(UNKNOWN) == ""
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(7.2, "0:07"), (750, "12:30"), (3723, "1:02:03")])
+def test_durations(seconds: float, shown: str) -> None:
+    assert run_words.duration(seconds) == shown
+
+
+def test_the_end_says_whether_the_weights_are_the_same() -> None:
+    names = {ME: "here", OTHER: "other"}
+    same = run_words.summary_lines(Summary(weights_sha256={ME: "ab" * 32, OTHER: "ab" * 32}), names, "")
+    assert same == ["The same weights on all members: abababab"]
+    differ = run_words.summary_lines(Summary(weights_sha256={ME: "ab" * 32, OTHER: "cd" * 32}), names, "")
+    assert differ == ["The members' weights differ: here abababab, other cdcdcdcd"]
+    assert run_words.summary_lines(Summary(weights_sha256={ME: "ab" * 32}), names, "") == []
+
+
+def test_the_end_says_what_came_out() -> None:
+    summary = Summary(
+        first_step_s=9.5,
+        total_s=65.0,
+        epochs=8,
+        steps=184,
+        steps_s=101.2,
+        last_logs={"loss": 0.1},
+        outputs=("digits.keras",),
+    )
+    assert run_words.summary_lines(summary, {DeviceId("x"): "x"}, "/runs/1") == [
+        "loss 0.1000",
+        "184 steps in 8 epochs, 101.2 steps/s, first step after 9.5 s, 1:05 in all",
+        "1 file(s) written by the script: /runs/1/outputs",
+    ]
+    assert run_words.summary_lines(Summary(), {}, "") == []

@@ -1,0 +1,100 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.cli import parsing, spec
+from core import events as ev
+from core.cluster.plan import RunSpec
+from core.cluster.roles import Role
+from core.errors import TandemError
+from tests.app.cli.scripted_node import (
+    ME,
+    OTHER,
+    PROBLEM,
+    THIRD,
+    ScriptedNode,
+    following,
+    found,
+    linked,
+    paired,
+)
+
+
+async def read(node: ScriptedNode, *argv: str, own: bool = False) -> RunSpec:
+    with following(node, own=own) as events:
+        return await spec.spec_of(parsing.read(["run", "train.py", *argv]), events)
+
+
+def with_other() -> ScriptedNode:
+    node = ScriptedNode()
+    for event in (paired(), linked()):
+        node.happen(event)
+    return node
+
+
+async def test_a_script_alone_means_every_paired_device() -> None:
+    wanted = await read(with_other(), "--", "--epochs", "3")
+    assert wanted == RunSpec(script=str(Path("train.py").absolute()), arguments=("--epochs", "3"))
+
+
+async def test_everything_that_can_be_said_reaches_the_spec() -> None:
+    wanted = await read(
+        with_other(),
+        *("--with", "other,me", "--role", "me=worker,ps", "--role", "other=CHIEF"),
+        *("--share", "other=48", "--seed", "5", "--strategy", "own", "--wire", "bf16"),
+    )
+    assert wanted.devices == (OTHER,)
+    assert wanted.roles == {ME: (Role.WORKER, Role.PS), OTHER: (Role.CHIEF,)}
+    assert wanted.shares == {OTHER: 48}
+    assert (wanted.seed, wanted.strategy, wanted.wire, wanted.solo) == (5, "own", "bf16", False)
+
+
+async def test_me_alone_is_solo() -> None:
+    assert (await read(with_other(), "--with", "me")).solo
+    assert (await read(with_other(), "--solo")).solo
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["--with", "anna"], "No device is called 'anna'"),
+        (["--with", "stranger"], "stranger is not paired"),
+        (["--with", ","], "--with does not take ','"),
+        (["--role", "other=boss"], "--role does not take 'boss'"),
+        (["--role", "chief"], "--role does not take 'chief'"),
+        (["--role", "anna=chief"], "No device is called 'anna'"),
+        (["--share", "other=-3"], "--share does not take '-3'"),
+        (["--share", "other=²"], "--share does not take '²'"),
+        (["--share", "other=3", "--share", "other=4"], "--share was given twice for other"),
+    ],
+)
+async def test_what_cannot_be_is_named(argv: list[str], what: str) -> None:
+    node = with_other()
+    node.happen(ev.DeviceFound(device=THIRD, name="stranger", addresses=()))
+    with pytest.raises(TandemError) as refused:
+        await read(node, *argv)
+    assert what in refused.value.what
+    assert refused.value.fix
+
+
+async def test_a_node_that_just_started_lets_the_devices_connect_first() -> None:
+    node = ScriptedNode()
+    node.happen(paired())
+    reading = asyncio.create_task(read(node, "--with", "other", own=True))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not reading.done()
+    node.happen(linked())
+    assert (await reading).devices == (OTHER,)
+
+
+async def test_a_device_that_stays_away_is_left_to_the_node_to_refuse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spec, "LINK_S", 0)
+    node = ScriptedNode()
+    node.happen(paired())
+    node.happen(ev.LinkDown(device=OTHER, problem=PROBLEM))
+    node.happen(found())
+    assert (await read(node, "--with", "other", own=True)).devices == (OTHER,)
