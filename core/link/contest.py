@@ -2,7 +2,7 @@
 
 Clocks differ between laptops, and so does the order in which crossing calls are seen. So one of the two, the
 one with the lower device id, numbers the connections, and both only ever move to a higher number. The numbers
-travel in ``Hello.nonce``: this run of the node (8 random bytes), the numbering side's run (8), number (u64).
+travel in ``Hello.nonce``: this run of the pairing (8 random bytes), the numbering side's (8), number (u64).
 
 The numbering side turns a call away only when it crossed its own: when the caller's nonce shows that it did
 not yet know of a connection on which the numbering side had said hello before. Any other call means that the
@@ -50,7 +50,7 @@ class Contest(Protocol):
 
 
 def contest(own: DeviceId, peer: DeviceId, run: bytes) -> Contest:
-    """``run``: eight random bytes of this run of the node."""
+    """``run``: eight random bytes, new with each ``contest``."""
     return Numbering(run) if own < peer else Following(run)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections.abc import Callable, Coroutine, Iterable
 
@@ -14,7 +13,6 @@ from core.ids import DeviceId
 from core.link import reasons
 from core.link.calling import Pace
 from core.link.connection import Clock, turn_away
-from core.link.contest import RUN_BYTES
 from core.link.endpoint import host_of
 from core.link.messages import Hello, Message
 from core.link.peer import Peer
@@ -44,7 +42,6 @@ class Links:
     ) -> None:
         self.identity = identity
         self.hello = hello
-        self.run = os.urandom(RUN_BYTES)
         self.clock: Clock = clock or asyncio.get_running_loop()
         self.pace = pace
         self.chance = chance
@@ -57,9 +54,14 @@ class Links:
     # --- which devices ---------------------------------------------------------------------------------
 
     def pair(self, certificate: bytes, *, name: str, hints: Iterable[str] = ()) -> None:
-        """Keep a link to the device whose certificate (DER) this is; ``hints`` as ``host:port``."""
+        """Keep a link to the device whose certificate (DER) this is; ``hints`` as ``host:port``.
+
+        Again for a device that is paired already: ``name`` is what it is called from now on.
+        """
         device = device_id(certificate)
-        if device != self.identity.device_id and device not in self._peers:
+        if known := self._peers.get(device):
+            known.name = name
+        elif device != self.identity.device_id:
             self._peers[device] = Peer(self, device, certificate, name, tuple(hints))
 
     def forget(self, device: DeviceId) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Coroutine
 from typing import Protocol
 
@@ -17,7 +18,7 @@ from core.ids import DeviceId, short
 from core.link import reasons
 from core.link.calling import Pace, reach
 from core.link.connection import Clock, Connection, turn_away
-from core.link.contest import BadNonce, contest
+from core.link.contest import RUN_BYTES, BadNonce, contest
 from core.link.endpoint import host_of
 from core.link.messages import Hello, Message
 from core.pairing.messages import fit_name
@@ -37,7 +38,6 @@ class Owner(Protocol):
     """What the hub gives each of its peers."""
 
     identity: Identity
-    run: bytes
     clock: Clock
     pace: Pace
 
@@ -67,7 +67,8 @@ class Peer:
         self._told = ""
         """The code of the last trouble without a link that was told."""
         self._owner = owner
-        self._contest = contest(owner.identity.device_id, device, owner.run)
+        # A run of its own for each pairing: numbers begin anew, and the other side has to see that.
+        self._contest = contest(owner.identity.device_id, device, os.urandom(RUN_BYTES))
         self._context = tls.client_context(owner.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints

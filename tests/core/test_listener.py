@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from core import listener as listener_module
+from core.address import parse
 from core.identity import load_or_create
 from core.link.frames import encode
 from core.link.messages import MAX_FRAME_BYTES, Ping
+from core.pairing import events as pairing_events
 from core.pairing import strangers
+from core.pairing.service import Pairing
 from core.tls import client_context, connect
 from tests.core.link.examples import hello
-from tests.core.link.nodes import LIMIT_S, LinkNode, Up
+from tests.core.link.nodes import LIMIT_S, Down, LinkNode, Up
 
 pytestmark = pytest.mark.real
 
@@ -231,6 +234,53 @@ async def test_a_device_paired_or_forgotten_while_the_node_runs_is_let_in_or_ref
         while anna.listener.refusals.by_reason["wrong-certificate"] == before:  # noqa: ASYNC110
             await asyncio.sleep(0)
     assert anna.links.linked == ()
+
+
+def with_pairing(node: LinkNode) -> Pairing:
+    """As a node puts the parts together."""
+
+    def on_event(event: pairing_events.Event) -> None:
+        if isinstance(event, pairing_events.Paired):
+            node.pins.append(event.cert)
+            node.links.pair(event.cert, name=event.name, hints=[str(event.address)])
+            trust()
+        node.diary.add(event)
+
+    def trust() -> None:
+        node.listener.trust(node.pins, pending=pairing.held())
+
+    pairing = Pairing(
+        node.identity,
+        node.name,
+        lambda: node.listener.port,
+        on_event=on_event,
+        on_held=trust,
+        strangers=node.listener.strangers,
+    )
+    node.listener._on_pairing = pairing.accept_plain
+    node.listener._on_proof = pairing.accept_proof
+    return pairing
+
+
+async def test_pairing_and_its_proof_go_through_the_port_and_a_link_follows(
+    anna: LinkNode, bert: LinkNode
+) -> None:
+    pairings = [with_pairing(anna), with_pairing(bert)]
+    try:
+        pairings[0].start(parse(bert.address))
+        codes = [await node.diary.wait(pairing_events.CodeShown) for node in (anna, bert)]
+        assert codes[0].code == codes[1].code
+        for pairing in pairings:
+            pairing.answer(True)
+        for node in (anna, bert):
+            await node.diary.wait(Up)
+            assert not node.diary.all(pairing_events.Failed)
+            assert not node.diary.all(Down)
+        assert anna.links.linked == (bert.device,)
+        assert bert.links.linked == (anna.device,)
+    finally:
+        for pairing in pairings:
+            await pairing.close()
 
 
 async def test_closing_ends_what_was_not_handed_on(anna: LinkNode, call: Call) -> None:

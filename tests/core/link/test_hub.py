@@ -142,6 +142,19 @@ async def test_a_forgotten_device_loses_its_link_at_once_and_is_told_to_pair_aga
     assert len(anna.diary.all(Up)) == len(bert.diary.all(Up)) == 1
 
 
+async def test_a_device_paired_again_is_linked_at_once_though_the_peer_never_forgot(node: MakeNode) -> None:
+    anna, bert = await node("anna"), await node("bert")
+    anna.trust(bert)
+    bert.trust(anna)
+    for again in range(1, 4):
+        await anna.diary.wait(Up, again)
+        await bert.diary.wait(Up, again)
+        anna.links.forget(bert.device)
+        anna.links.pair(bert.certificate, name="bert", hints=[bert.address])
+    await anna.diary.wait(Up, 4)
+    await bert.diary.wait(Up, 4)
+
+
 async def test_another_device_at_a_known_address_is_not_linked(node: MakeNode) -> None:
     anna, bert, eve = await node("anna"), await node("bert"), await node("eve")
     anna.trust(bert, known=False)
