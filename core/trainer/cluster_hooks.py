@@ -14,6 +14,12 @@ from core.trainer.protocol import Meeting, Met
 from core.trainer.reporter import Reporter
 
 _FLUSH_S = 5.0
+_PUBLIC = {
+    "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategyV2": "ParameterServerStrategy",
+    "_DefaultDistributionStrategy": "default strategy",
+}
+"""Classes whose own names are not those that ``tf.distribute`` shows."""
 _ALONE = ("_DefaultDistributionStrategy", "MirroredStrategy", "OneDeviceStrategy", "CentralStorageStrategy")
 
 
@@ -29,7 +35,8 @@ def met(reporter: Reporter, build: Callable[[], Any]) -> Any:
 
 def told(reporter: Reporter, strategy: Any) -> None:
     """Say which strategy trains, with how many replicas."""
-    reporter.send(Met(strategy=type(strategy).__name__, replicas=int(strategy.num_replicas_in_sync)))
+    name = type(strategy).__name__
+    reporter.send(Met(strategy=_PUBLIC.get(name, name), replicas=int(strategy.num_replicas_in_sync)))
 
 
 def give_back_sigterm() -> None:

@@ -9,7 +9,7 @@ from types import TracebackType
 
 import tensorflow as tf
 
-from core.errors import Problem
+from core.errors import Problem, TandemError
 from core.run.phases import Exit
 
 _TRAINER = str(Path(__file__).resolve().parent)
@@ -75,6 +75,18 @@ def of_meeting(error: BaseException) -> Exit:
             detail="".join(traceback.format_exception_only(error)),
         ),
     )
+
+
+def of_house(error: BaseException) -> Exit:
+    """Something of ours broke, or an install of Keras that we do not know."""
+    problem = Problem(
+        code="trainer-broke",
+        what=f"Tandem's trainer failed, not the script: {_short(error)}.",
+        fix="`tandem doctor` looks for what is wrong with this installation.",
+        detail="".join(traceback.format_exception(error)),
+    )
+    known = error.problem if isinstance(error, TandemError) else problem
+    return Exit(reason="killed", shared=False, problem=known)
 
 
 def own_traceback(error: BaseException, folder: Path) -> str:

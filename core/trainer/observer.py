@@ -65,7 +65,6 @@ class ReportingObserver:
         if self._base is None:
             self._base = step - max(batch, 1)  # A batch of its own, outside of any epoch, is told as 0.
         self._steps = steps_in_epoch or self._steps
-        low, high = split(rows, self._shares)[self._rank]
         rate = 1.0 / step_s if step_s > 0 else None
         self._last = Progress(
             at_s=self._clock(),
@@ -80,7 +79,7 @@ class ReportingObserver:
             samples_s=rows * rate if rate and rows else None,
             step_s=step_s,
             wait_s=wait_s,
-            share=high - low if rows else None,
+            share=self._share(rows),
         )
         self._reporter.progress(self._last)
 
@@ -125,6 +124,13 @@ class ReportingObserver:
     def began(self) -> bool:
         """Whether any ``fit`` began."""
         return self._fit >= 0
+
+    def _share(self, rows: int) -> int | None:
+        """This member's rows; None where they are not known or not ours to split."""
+        if not rows or not self._shares:
+            return None
+        low, high = split(rows, self._shares)[self._rank]
+        return high - low
 
     def _step_in_fit(self, step: int, epoch: int, batch: int) -> int:
         if self._steps and self._first_epoch is not None:

@@ -61,7 +61,7 @@ class Meeting(Tagged, frozen=True, kw_only=True):
 
 
 class Met(Tagged, frozen=True, kw_only=True):
-    """Every member answered. ``strategy`` is the class's name."""
+    """Every member answered. ``strategy`` is its name in ``tf.distribute``."""
 
     strategy: str
     replicas: int

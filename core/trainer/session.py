@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,19 @@ class Session:
         may_stop = train.strategy == "managed" or not self._cluster
         self._observer = ReportingObserver(
             reporter,
-            shares=train.shares,
+            shares=train.shares if train.strategy == "managed" else (),
             rank=train.rank,
             stop_asked=orders.stop_asked.is_set if may_stop else lambda: False,
         )
 
     def run(self) -> Exit:
+        try:
+            return self._run()
+        except BaseException as error:
+            traceback.print_exc()
+            return exits.of_house(error)
+
+    def _run(self) -> Exit:
         if self._train.tf_config:
             os.environ["TF_CONFIG"] = self._train.tf_config
         self._choose_devices()
@@ -139,7 +147,7 @@ class Session:
         signal.signal(signal.SIGTERM, lambda *_: over.set())
         self._reporter.send(Met(strategy=type(server).__name__, replicas=1))
         over.wait()
-        return Exit(reason="stopped")
+        return Exit(reason="stopped", shared=False)
 
     # --- both ----------------------------------------------------------------------------------------------
 
@@ -171,6 +179,8 @@ class Session:
             return Exit(reason="stopped")
         except BaseException as error:
             return self._exit_of(error)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # A Stop that comes now comes too late.
         # A fit that was asked to stop has stopped; the script then went on to its end by itself.
         return Exit(reason="stopped" if self._orders.stop_asked.is_set() else "finished")
 

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from core.errors import TandemError
 from core.run.phases import Exit
 
 pytestmark = pytest.mark.cluster
@@ -166,6 +167,14 @@ def test_endless_messages_are_cut_on_the_screen_and_whole_in_the_detail(
     assert words(exit) == "ValueError: first line (train.py, line 1)."
     assert exit.problem is not None and "x" * 5000 in exit.problem.detail
     assert len(words(ended(exits, tmp_path, "raise ValueError('y' * 5000)"))) < 400
+
+
+def test_what_breaks_in_the_house_is_not_blamed_on_the_script(exits: ModuleType) -> None:
+    unknown = TandemError(code="keras-unknown", what="Keras 9 is not known.", fix="Install Keras 3.15.")
+    assert exits.of_house(unknown).problem == unknown.problem
+    broke = exits.of_house(AttributeError("no such thing"))
+    assert (broke.reason, broke.problem.code) == ("killed", "trainer-broke")
+    assert "no such thing" in broke.problem.what
 
 
 def test_a_cluster_that_does_not_come_up_is_a_meeting_that_failed(exits: ModuleType) -> None:

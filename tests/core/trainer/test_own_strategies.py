@@ -31,7 +31,7 @@ async def test_a_multi_worker_loop_by_hand_meets_trains_and_ends(tmp_path: Path,
     assert all(exit.shared for exit in exits)
     for trainer in trainers.values():
         assert trainer.of(protocol.Meeting)
-        assert trainer.of(protocol.Met) == [protocol.Met(strategy="CollectiveAllReduceStrategy", replicas=2)]
+        assert trainer.of(protocol.Met) == [protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)]
         assert "epoch 2/2: loss" in trainer.text()
     assert trainers["chief:0"].text() == trainers["worker:0"].text()
 
@@ -62,6 +62,7 @@ async def test_parameter_servers_and_workers_serve_the_chief_until_they_are_stop
     exit = await chief.exit()
     assert exit.reason == "finished", (exit, chief.text("stderr"))
     assert exit.shared
+    assert [met.strategy for met in chief.of(protocol.Met)] == ["ParameterServerStrategy"]
     assert "epoch 2/2: loss" in chief.text()
     assert (Path(folder) / "parameter_server.keras").exists()
     assert not any(trainer.exits for trainer in trainers.values())
