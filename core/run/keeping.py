@@ -1,0 +1,85 @@
+"""Keeps every run: its record while it is under way, and the history. On the core loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from core.answers import RunDetails, RunEntry
+from core.answers import Runs as RunsKept
+from core.cluster.plan import Plan
+from core.errors import Problem
+from core.events import RunEvent, RunPhaseChanged
+from core.ids import DeviceId
+from core.run.history import History
+from core.run.lane import Lane
+from core.run.phases import Planning, ended
+from core.run.reading import read_run
+from core.run.record import RunRecord
+
+
+class Keeping:
+    """``on_trouble``: something could not be kept; the run goes on. One record at a time."""
+
+    def __init__(self, runs: Path, me: DeviceId, on_trouble: Callable[[Problem], None]) -> None:
+        self._runs = runs
+        self._me = me
+        self._on_trouble = on_trouble
+        self._loop = asyncio.get_running_loop()
+        self._disk = Lane("history")
+        self._history = History(runs)
+        self._record: RunRecord | None = None
+
+    async def open(self) -> None:
+        await self._disk.do(self._history.open)
+        if self._history.problem is not None:
+            self._on_trouble(self._history.problem)
+
+    async def close(self) -> None:
+        """After everything that was asked to be kept."""
+        if self._record is not None:
+            self._disk.post(self._record.close)
+        self._disk.post(self._history.close)
+        await self._disk.close()
+
+    @property
+    def recording(self) -> bool:
+        return self._record is not None
+
+    def begin(self, plan: Plan, source: str) -> None:
+        """A run takes shape; from here on ``keep`` is about it."""
+        folder = self._runs / plan.run
+        entry = RunEntry(
+            run=plan.run,
+            started_s=time.time(),
+            script=plan.script,
+            source=source,
+            arguments=plan.arguments,
+            devices=tuple(member.name for member in plan.members),
+            phase=Planning(),
+            folder=str(folder),
+        )
+        self._record = RunRecord(folder, entry, self._me, self._history, self._trouble_elsewhere)
+
+    def keep(self, event: RunEvent) -> None:
+        """The last phase ends the record."""
+        if self._record is None:
+            return
+        self._disk.post(self._record.add, event)
+        if isinstance(event, RunPhaseChanged) and ended(event.phase):
+            self._disk.post(self._record.close)
+            self._record = None
+
+    async def newest(self, limit: int) -> RunsKept:
+        entries = await self._disk.do(self._history.newest, limit)
+        return RunsKept(runs=entries, problem=self._history.problem)
+
+    async def find(self, beginning: str) -> RunDetails:
+        """Raises ``TandemError`` for no such run, or several."""
+        entry = await self._disk.do(self._history.find, beginning)
+        return await asyncio.to_thread(read_run, entry, self._runs / entry.run)
+
+    def _trouble_elsewhere(self, problem: Problem) -> None:
+        self._loop.call_soon_threadsafe(self._on_trouble, problem)

@@ -1,0 +1,298 @@
+"""Drives a member's machine: store, working copies, ports, trainers, outputs. On the core loop."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+from core.errors import Problem, TandemError
+from core.events import ConsentAsked, ConsentSettled, RunEvent
+from core.ids import DeviceId
+from core.link import messages as ms
+from core.link.messages import Message
+from core.project.copying import Changed, copy_project
+from core.project.manifest import Manifest
+from core.project.outputs import collect_outputs, find_outputs
+from core.project.paths import shown
+from core.project.scan import is_broad
+from core.run import participant, verdicts
+from core.run import participation as pa
+from core.run.phases import Exit
+from core.run.ports import HeldPorts, hold_ports
+from core.run.record import LOGS, log_name
+from core.run.reports import LogLines
+from core.run.timers import Waits
+from core.run.trainers import Trainers
+from core.run.waits import Await, NoLonger, WaitOver
+from core.run.workplace import Incoming, Workplace, send_pieces, trouble_of
+from core.run.written import Snapshot
+from core.trainer.protocol import Report
+
+
+class MemberSide:
+    """This node's part in one run, from ``Prepare`` on. ``on_gone`` is called once, at its end."""
+
+    def __init__(
+        self,
+        place: Workplace,
+        prepare: ms.Prepare,
+        starter_name: str,
+        *,
+        tell: Callable[[Message], None],
+        show: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
+        on_gone: Callable[[], None],
+    ) -> None:
+        self.place = place
+        self.known = participant.take_part(place.me, prepare, starter_name)
+        self._tell_starter = tell
+        self._show = show
+        self._on_gone = on_gone
+        self._source = Path(prepare.source) if self.known.local else None
+        self._waits = Waits(place.clock, lambda wait: self.tell(WaitOver(wait)))
+        self._trainers = Trainers(
+            place.make_trainer,
+            on_report=self._on_report,
+            on_output=self._on_output,
+            on_exit=self._on_exit,
+        )
+        self._incoming: Incoming | None = None
+        self._held = HeldPorts()
+        self._folders: dict[str, Path] = {}
+        self._snapshot: Snapshot | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.place.folder(self.known.plan.run)
+
+    @property
+    def starter(self) -> DeviceId:
+        return self.known.plan.starter
+
+    def tell(self, told: pa.Told) -> None:
+        self.known, effects = participant.step(self.known, told, self.place.clock.time())
+        for effect in effects:
+            self._do(effect)
+
+    def hear(self, message: Message) -> None:
+        """A message from the starter."""
+        if isinstance(message, ms.Chunk):
+            self._on_chunk(message)
+        else:
+            self.tell(pa.FromStarter(message))
+
+    # --- effects -------------------------------------------------------------------------------------------
+
+    def _do(self, effect: pa.Effect) -> None:
+        match effect:
+            case pa.Tell(message):
+                self._tell_starter(message)
+            case pa.Show(event):
+                self._show(event)
+            case Await(wait, seconds):
+                self._waits.begin(wait, seconds)
+            case NoLonger(wait):
+                self._waits.end(wait)
+            case pa.ListMissing():
+                self._start("list the project's files", self._list_missing())
+            case pa.MakeReady():
+                self._start("make a run ready", self._make_ready())
+            case pa.StartTrainers(plan):
+                self._held.release()
+                self._trainers.start(plan, self.place.me, self._folders, self.folder / LOGS)
+            case pa.StopTrainers(force):
+                self._trainers.stop(force)
+            case pa.FindOutputs():
+                self._start("find a run's outputs", self._find_outputs())
+            case pa.SendOutputs(manifest) if not self.known.local:
+                self._start("send a run's outputs", self._send_outputs(manifest))
+            case pa.Gone(outputs_taken):
+                self._leave(outputs_taken)
+
+    def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
+        self.place.background.start(name, work)
+
+    async def _list_missing(self) -> None:
+        missing: tuple[int, ...] = ()
+        if not self.known.local:
+            manifest = self.known.manifest
+            self._incoming = Incoming(
+                self.place,
+                manifest.digest,
+                manifest.total_bytes,
+                on_piece=lambda done: self.tell(pa.PiecesCame(done, manifest.total_bytes)),
+                on_complete=lambda: self._start("keep a project", self._keep()),
+                on_trouble=self._preparing_failed,
+            )
+            try:
+                missing = await self.place.files.do(self._receive)
+            except Exception as error:
+                self._preparing_failed(error)
+                return
+        self.tell(pa.Listed(missing))
+
+    def _receive(self) -> tuple[int, ...]:
+        """On the files' thread."""
+        store, manifest = self.place.store, self.known.manifest
+        if store.has(manifest.digest):
+            return ()
+        assert self._incoming is not None
+        receipt = self._incoming.receipt = store.receive(manifest)
+        if not receipt.wanted:
+            store.keep(receipt)
+            return ()
+        return tuple(wanted.file for wanted in receipt.wanted)
+
+    async def _keep(self) -> None:
+        assert self._incoming is not None and self._incoming.receipt is not None
+        try:
+            await self.place.files.do(self.place.store.keep, self._incoming.receipt)
+        except Exception as error:
+            self._preparing_failed(error)
+            return
+        self.tell(pa.FilesHere())
+
+    def _on_chunk(self, chunk: ms.Chunk) -> None:
+        incoming = self._incoming
+        if self.known.stage != "receiving" or incoming is None or chunk.project != incoming.project:
+            return
+        if not incoming.take(chunk):
+            self.tell(pa.PreparingFailed(verdicts.bad_message(self.known.starter_name)))
+
+    async def _make_ready(self) -> None:
+        try:
+            await self.place.files.do(self._make_folders)
+        except Exception as error:
+            self._preparing_failed(error)
+            return
+        if self.known.stage != "making":
+            await self._clean_up(outputs_taken=True)
+            return
+        tasks = self.known.plan.tasks_of(self.place.me)
+        if self.known.plan.solo:
+            self.tell(pa.MadeReady({task.name: 0 for task in tasks}))
+            return
+        try:
+            self._held = hold_ports(tasks)
+        except TandemError as error:
+            self._preparing_failed(error)
+            return
+        self.tell(pa.MadeReady(self._held.ports))
+
+    def _make_folders(self) -> None:
+        """On the files' thread. The starter's own chief runs where the script lies; all others on a copy."""
+        manifest, plan = self.known.manifest, self.known.plan
+        for task in plan.tasks_of(self.place.me):
+            home = self.folder / "tasks" / log_name(task.name).removesuffix(".log")
+            if self._source is None:
+                self._folders[task.name] = self.place.store.checkout(manifest, home)
+            elif task is plan.chief:
+                self._snapshot = Snapshot(self._source, deep=not is_broad(self._source))
+                self._folders[task.name] = self._source
+            else:
+                self._folders[task.name] = _copied(manifest, self._source, home / "work")
+
+    def _preparing_failed(self, error: Exception) -> None:
+        self.tell(
+            pa.PreparingFailed(
+                trouble_of(
+                    error,
+                    "not-prepared",
+                    "The run could not be made ready.",
+                    "Start the run again; the node's log has the details.",
+                )
+            )
+        )
+
+    # --- trainers ------------------------------------------------------------------------------------------
+
+    def _on_report(self, task: str, report: Report) -> None:
+        self.tell(pa.TrainerSaid(task, report))
+
+    def _on_output(self, lines: LogLines) -> None:
+        self.tell(pa.TrainerWrote(lines))
+
+    def _on_exit(self, task: str, end: Exit) -> None:
+        self.tell(pa.TrainerEnded(task, end))
+
+    async def _find_outputs(self) -> None:
+        try:
+            manifest, problem = await self.place.files.do(self._outputs)
+        except Exception as error:
+            problem = trouble_of(
+                error,
+                "outputs-unread",
+                "What the script wrote cannot be read.",
+                "Look into the run's folder.",
+            )
+            manifest = Manifest(script="", files=())
+        self.tell(pa.OutputsFound(manifest, problem))
+
+    def _outputs(self) -> tuple[Manifest, Problem | None]:
+        """On the files' thread."""
+        if self._snapshot is not None:
+            return self._snapshot.written()
+        found = find_outputs(self._folders[self.known.plan.chief.name], self.known.manifest)
+        if not found.skipped:
+            return found.manifest, None
+        first, more = found.skipped[0], len(found.skipped) - 1
+        return found.manifest, Problem(
+            code="outputs-left",
+            what=f"Not brought back: {first.path} ({first.why})" + (f", and {more} more." if more else "."),
+        )
+
+    async def _send_outputs(self, manifest: Manifest) -> None:
+        run, work = self.known.plan.run, self._folders[self.known.plan.chief.name]
+        files = tuple(range(len(manifest.files)))
+        try:
+            await send_pieces(
+                self.place,
+                self.starter,
+                run,
+                manifest.digest,
+                work,
+                manifest,
+                files,
+                lambda: self.known.stage == "leaving" or self.known.stage == "running",
+            )
+        except TandemError as error:
+            # The starter's wait for the next piece runs out and names this laptop.
+            lines = LogLines(task=self.known.plan.chief.name, stream="tandem", text=error.what)
+            self.tell(pa.TrainerWrote(lines))
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def _leave(self, outputs_taken: bool) -> None:
+        self._waits.end_all()
+        self._held.release()
+        if self._incoming is not None:
+            self._incoming.end()
+        self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
+        self._on_gone()
+
+    async def _clean_up(self, *, outputs_taken: bool) -> None:
+        await self.place.files.do(self._tidy, outputs_taken)
+
+    def _tidy(self, outputs_taken: bool) -> None:
+        """On the files' thread. What the chief wrote and nobody fetched stays in ``outputs``."""
+        chief = self._folders.get(self.known.plan.chief.name)
+        if chief is not None and self._source is None and not outputs_taken and chief.is_dir():
+            try:
+                found = find_outputs(chief, self.known.manifest)
+                if found.manifest.files:
+                    collect_outputs(found.manifest, chief, self.folder)
+            except (TandemError, OSError):
+                return  # then the working copy stays as it is
+        shutil.rmtree(self.folder / "tasks", ignore_errors=True)
+
+
+def _copied(manifest: Manifest, source: Path, work: Path) -> Path:
+    try:
+        copy_project(manifest, source, work)
+    except Changed as changed:
+        raise TandemError(
+            code="project-changed",
+            what=f"{shown(changed.path)} changed while the run was being prepared.",
+            fix="Save your files, let no other program write there, and start the run again.",
+        ) from changed
+    return work

@@ -1,0 +1,123 @@
+"""From what a user asks for to a plan: reads the script, chooses devices, roles and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from core.answers import PlanMade, ScriptRead
+from core.cluster.making import make_plan
+from core.cluster.plan import Plan, RunSpec, StrategyKind
+from core.cluster.proposal import propose_roles
+from core.cluster.tf_config import check, tf_config
+from core.ids import DeviceId, ProjectId
+from core.project.find import find_script
+from core.project.manifest import Manifest
+from core.project.scan import scan_project
+from core.project.script import ScriptReport, analyse
+from core.project.store import ProjectStore
+from core.run.choosing import choose_devices, choose_hosts, hardware_of, names_of
+from core.run.workplace import RunLinks
+from core.state import State
+
+
+class ReadProject(msgspec.Struct, frozen=True, kw_only=True):
+    """A project as it lies here, and what reading its script found."""
+
+    folder: str
+    manifest: Manifest
+    strategy: StrategyKind
+    parameter_server: bool
+    warnings: tuple[str, ...] = ()
+
+
+def read_script(path: Path) -> ScriptRead:
+    """What a screen shows of a script before it is run. Blocks. Raises ``TandemError``."""
+    report = analyse(find_script(path.expanduser()))
+    project = scan_project(Path(report.folder) / report.script)
+    problems = (report.problem,) if report.problem else ()
+    return ScriptRead(
+        script=report.script,
+        folder=report.folder,
+        kind=report.kind,
+        strategies=report.strategies,
+        mistakes=(*problems, *(mistake.problem for mistake in report.mistakes)),
+        files=project.manifest.files,
+        skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
+        total_bytes=project.manifest.total_bytes,
+    )
+
+
+def read_project(spec: RunSpec) -> ReadProject:
+    """Read and hash everything that travels. Blocks. Raises ``TandemError``."""
+    report = analyse(find_script(Path(spec.script).expanduser()))
+    project = scan_project(Path(report.folder) / report.script)
+    return ReadProject(
+        folder=project.folder,
+        manifest=project.manifest,
+        strategy=spec.strategy or ("own" if report.kind == "own" else "managed"),
+        parameter_server=any("ParameterServer" in name for name in report.strategies),
+        warnings=_warnings(report, spec),
+    )
+
+
+def _warnings(report: ScriptReport, spec: RunSpec) -> tuple[str, ...]:
+    problems = [mistake.problem for mistake in report.mistakes]
+    if report.problem is not None and spec.strategy is None and not spec.solo:
+        problems.insert(0, report.problem)
+    return tuple(str(problem) for problem in problems)
+
+
+def devices_of(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
+    """Raises ``TandemError``: before anything slow is done."""
+    return choose_devices(spec, me, state)
+
+
+def make(
+    spec: RunSpec,
+    devices: tuple[DeviceId, ...],
+    project: ReadProject,
+    me: DeviceId,
+    state: State,
+    links: RunLinks,
+) -> Plan:
+    """Raises ``TandemError`` for roles, shares or addresses that cannot be."""
+    names = names_of(me, state)
+    roles = propose_roles(
+        devices,
+        fixed=spec.roles,
+        hardware=hardware_of(me, state),
+        strategy=project.strategy,
+        parameter_server=project.parameter_server,
+        names=names,
+    )
+    hosts = choose_hosts(tuple(roles), me, links.peer_host, links.own_host, names)
+    if not hosts:
+        # Several tasks on one laptop talk over its loopback.
+        hosts = dict.fromkeys(roles, "127.0.0.1")
+    plan = make_plan(
+        spec,
+        starter=me,
+        project=project.manifest.digest,
+        script=project.manifest.script,
+        strategy=project.strategy,
+        roles=roles,
+        names=names,
+        hosts=hosts,
+    )
+    check(plan)
+    return plan
+
+
+def shown(plan: Plan) -> PlanMade:
+    """With the ports as they will be asked for."""
+    texts = {f"{task.device}/{task.name}": tf_config(plan, task) for task in plan.tasks if not plan.solo}
+    return PlanMade(plan=plan, tf_configs=texts)
+
+
+def was_allowed_before(store: ProjectStore, approved: Iterable[ProjectId], script: str) -> bool:
+    """Whether an earlier version of a script with this name was allowed. Blocks."""
+    manifests = (store.manifest(digest) for digest in approved)
+    return any(manifest is not None and manifest.script == script for manifest in manifests)

@@ -1,0 +1,180 @@
+"""Drives the starter's machine: messages and files to members, outputs in. On the core loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from core.cluster.plan import Plan
+from core.errors import Problem, TandemError
+from core.events import MemberLogged, RunEvent
+from core.ids import DeviceId
+from core.link import messages as ms
+from core.link.messages import Message
+from core.project.manifest import Manifest
+from core.project.outputs import collect_outputs, receive_outputs
+from core.project.paths import shown
+from core.run import coordination as co
+from core.run import coordinator
+from core.run.reports import LogLines
+from core.run.timers import Waits
+from core.run.waits import Await, NoLonger, WaitOver
+from core.run.workplace import Incoming, Workplace, send_pieces, trouble_of
+
+_GONE = Problem(code="link-gone", what="its link is gone.")
+
+
+class StarterSide:
+    """One run that this node started. ``hear_here`` gives a message to this node's own part."""
+
+    def __init__(
+        self,
+        place: Workplace,
+        plan: Plan,
+        manifest: Manifest,
+        source: Path,
+        pressed_s: float,
+        *,
+        hear_here: Callable[[Message], None],
+        emit: Callable[[RunEvent], None],
+        on_over: Callable[[], None],
+    ) -> None:
+        self.place = place
+        self.known = co.coordinate(place.me, plan, manifest, str(source), pressed_s)
+        self._source = source
+        self._hear_here = hear_here
+        self._emit = emit
+        self._on_over = on_over
+        self._over = False
+        self._waits = Waits(place.clock, lambda wait: self.tell(WaitOver(wait)))
+        self._incoming: Incoming | None = None
+        self._outputs_from: DeviceId | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.place.folder(self.known.plan.run)
+
+    def begin(self) -> None:
+        self.tell(co.Begun())
+
+    def tell(self, told: co.Told) -> None:
+        self.known, effects = coordinator.step(self.known, told, self.place.clock.time())
+        for effect in effects:
+            self._do(effect)
+
+    def hear(self, device: DeviceId, message: Message) -> None:
+        """A message from a member."""
+        if isinstance(message, ms.Chunk):
+            self._on_chunk(device, message)
+        else:
+            self.tell(co.Heard(device, message))
+
+    # --- effects -------------------------------------------------------------------------------------------
+
+    def _do(self, effect: co.Effect) -> None:
+        match effect:
+            case co.Send(device, message) if device == self.place.me:
+                self._hear_here(message)
+            case co.Send(device, message):
+                if not self.place.links.send(device, message):
+                    # Not at once: this step's effects come first.
+                    self.place.clock.call_later(0.0, partial(self.tell, co.MemberLost(device, _GONE)))
+            case co.Emit(event):
+                self._emit(event)
+            case co.SendFiles(device, files):
+                self.place.background.start("send a project", self._send_files(device, files))
+            case co.TakeOutputs(device, manifest):
+                self.place.background.start("take a run's outputs", self._take_outputs(device, manifest))
+            case Await(wait, seconds):
+                self._waits.begin(wait, seconds)
+            case NoLonger(wait):
+                self._waits.end(wait)
+            case co.Over():
+                self._over = True
+                self._waits.end_all()
+                if self._incoming is not None:
+                    self._incoming.end()
+                self._on_over()
+
+    async def _send_files(self, device: DeviceId, files: tuple[int, ...]) -> None:
+        manifest, run = self.known.manifest, self.known.plan.run
+        try:
+            await send_pieces(
+                self.place,
+                device,
+                run,
+                manifest.digest,
+                self._source,
+                manifest,
+                files,
+                lambda: not self._over and not self.known.abandoned,
+            )
+        except TandemError as error:
+            self.tell(co.SendingFailed(device, error.problem))
+
+    async def _take_outputs(self, device: DeviceId, manifest: Manifest) -> None:
+        try:
+            if not manifest.files:
+                self.tell(co.OutputsStored(()))
+            elif device == self.place.me:
+                await self.place.files.do(collect_outputs, manifest, self._source, self.folder)
+                self._stored(manifest)
+            else:
+                self._outputs_from = device
+                self._incoming = Incoming(
+                    self.place,
+                    manifest.digest,
+                    manifest.total_bytes,
+                    on_piece=lambda received: self.tell(co.OutputsCame()),
+                    on_complete=lambda: self.place.background.start(
+                        "keep a run's outputs", self._keep_outputs(device, manifest)
+                    ),
+                    on_trouble=self._outputs_failed,
+                )
+                await self.place.files.do(self._receive_outputs, manifest)
+                assert self._incoming.receipt is not None
+                if not self._incoming.receipt.wanted:  # empty files only
+                    await self._keep_outputs(device, manifest)
+        except Exception as error:
+            self._outputs_failed(error)
+
+    def _receive_outputs(self, manifest: Manifest) -> None:
+        """On the files' thread, before any piece is written there."""
+        assert self._incoming is not None
+        self._incoming.receipt = receive_outputs(manifest, self.folder)
+
+    def _on_chunk(self, device: DeviceId, chunk: ms.Chunk) -> None:
+        incoming = self._incoming
+        if incoming is None or device != self._outputs_from or chunk.project != incoming.project:
+            return
+        if not incoming.take(chunk) and not self._over:
+            self._outputs_failed(RuntimeError("more pieces than were announced"))
+
+    async def _keep_outputs(self, device: DeviceId, manifest: Manifest) -> None:
+        assert self._incoming is not None and self._incoming.receipt is not None
+        try:
+            place = await self.place.files.do(self._incoming.receipt.finish)
+        except Exception as error:
+            self._outputs_failed(error)
+            return
+        name = self.known.plan.member(device).name
+        self.remark(f"What the script wrote on {name} is in {shown(str(place), 200)}.")
+        self._stored(manifest)
+
+    def remark(self, text: str) -> None:
+        """For this screen alone: where the user's files are is nobody else's business."""
+        chief = self.known.plan.chief
+        lines = LogLines(task=chief.name, stream="tandem", text=text)
+        if not self._over:
+            self._emit(MemberLogged(run=self.known.plan.run, device=chief.device, lines=lines))
+
+    def _stored(self, manifest: Manifest) -> None:
+        self.tell(co.OutputsStored(tuple(file.path for file in manifest.files)))
+
+    def _outputs_failed(self, error: Exception) -> None:
+        self.tell(
+            co.OutputsFailed(
+                trouble_of(error, "outputs-unwritten", "they could not be stored.", "Free some disk space.")
+            )
+        )
