@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 
 from app.cli import parsing
@@ -12,8 +13,6 @@ from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen, silence_broken_pipe
 from app.connection import CannotStart
 from core.errors import Problem, TandemError
-
-_log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,13 +36,23 @@ def main(argv: Sequence[str]) -> int:
         silence_broken_pipe()
         return ExitCode.FAILED
     except Exception as error:
-        # No traceback reaches a person; the log has all of it.
-        _log.exception("a command ended by a failure of its own")
         screen.problem(
             Problem(
                 code="internal",
-                what=f"Tandem failed by a mistake of its own ({type(error).__name__}: {error}).",
-                fix="Please report it, with what you did; logs/tandem.log in the home says more.",
+                what=f"Tandem failed by a mistake of its own ({type(error).__name__}).",
+                fix=f"Please report it, with what you did{_kept(error)}.",
             )
         )
         return ExitCode.FAILED
+
+
+def _kept(error: BaseException) -> str:
+    """No traceback reaches a person: it goes to a file, which is named."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="tandem-failure-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            traceback.print_exception(error, file=file)
+    except OSError:
+        return ""
+    return f" and the file {file.name}"

@@ -18,7 +18,8 @@ CHOICES = {"same": True, "different": False}
 
 def spaced(code: str) -> str:
     """``408 355``: three digits are read at a glance."""
-    return f"{code[:3]} {code[3:]}"
+    digits = "".join(code.split())
+    return f"{digits[:3]} {digits[3:]}"
 
 
 async def wait_ended(following: Following, asker: Asker, screen: Screen) -> Problem | None:

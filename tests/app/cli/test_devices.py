@@ -1,0 +1,39 @@
+import io
+
+from rich.console import Console
+
+from app.cli import devices
+from core import events as ev
+from core.state import Device
+from tests.app.cli.scripted_node import OTHER, PROBLEM, THIRD, ScriptedNode, linked, paired
+
+
+def test_where_a_device_stands_in_words() -> None:
+    def words(**known: bool) -> str:
+        return devices.words_of(Device(device=OTHER, name="other", **known))  # type: ignore[arg-type]
+
+    assert words(seen=True) == "seen, not paired"
+    assert words(paired=True) == "paired, not here"
+    assert words(paired=True, seen=True) == "paired, seen"
+    assert words(paired=True, linked=True) == "connected"
+    assert words(paired=True, linked=True, busy=True) == "connected, training"
+    assert words() == "forgotten or gone"
+
+
+def test_the_table_has_this_laptop_first_then_the_paired_ones() -> None:
+    node = ScriptedNode()
+    for event in (
+        ev.DeviceFound(device=THIRD, name="a stranger\x1b[2J", addresses=("192.168.1.9:27600",)),
+        paired(),
+        linked(),
+        ev.LinkDown(device=OTHER, problem=PROBLEM),
+    ):
+        node.happen(event)
+    out = io.StringIO()
+    Console(file=out, width=160).print(devices._table(node.state))
+    _, me, other, stranger = out.getvalue().splitlines()
+    assert me.split()[:3] == ["here", "aaaaaaaa", "this"]
+    assert "paired, not here" in other
+    assert "It did not work. Do this." in other
+    assert "a stranger " in stranger
+    assert "\x1b" not in stranger

@@ -1,0 +1,85 @@
+import pytest
+
+from app.cli import runs
+from app.cli.exit_codes import ExitCode
+from core import answers
+from core.commands import GetRun, ListRuns
+from core.errors import TandemError
+from core.run.phases import Failed, Finished
+from core.run.reports import EpochEnd, Summary
+from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, RUN, ScriptedNode, Words, following, plan
+
+ENTRY = answers.RunEntry(
+    run=RUN,
+    started_s=1_795_000_000.0,
+    duration_s=65.0,
+    script="digits.py",
+    arguments=("--epochs", "2"),
+    devices=("here", "other"),
+    phase=Finished(),
+    summary=Summary(last_logs={"loss": 0.1}),
+    folder="/runs/1",
+)
+
+
+async def test_the_history_is_a_table() -> None:
+    node, screen = ScriptedNode(), Words()
+    screen.console.width = 160
+    node.answers[ListRuns] = answers.Runs(runs=(ENTRY,), problem=PROBLEM)
+    with following(node) as events:
+        assert await runs._all(events, screen, 5) == ExitCode.OK
+    assert node.commands == [ListRuns(limit=5)]
+    assert "It did not work." in screen.said
+    assert RUN in screen.said
+    assert "loss 0.1000" in screen.said
+
+
+async def test_an_empty_history_says_what_to_try() -> None:
+    node, screen = ScriptedNode(), Words()
+    node.answers[ListRuns] = answers.Runs(runs=())
+    with following(node) as events:
+        await runs._all(events, screen, 5)
+    assert screen.said == "Nothing was trained yet. Try: tandem demo\n"
+
+
+async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
+    node, screen = ScriptedNode(), Words()
+    epoch = EpochEnd(at_s=1.0, epoch=0, epochs=2, step=9, logs={"loss": 0.5}, seconds=1.5)
+    node.answers[GetRun] = answers.RunDetails(
+        entry=ENTRY, plan=plan(OTHER), epochs={ME: (epoch,)}, log="first\n\x1b[2Jlast\n"
+    )
+    with following(node) as events:
+        assert await runs._one(events, screen, RUN) == ExitCode.OK
+    said = screen.said.splitlines()
+    assert said[0] == f"{RUN} digits.py --epochs 2"
+    assert "finished, on here, other" in said[1]
+    assert "member: epoch 1/2: loss 0.5000 (1.5 s)" in said
+    assert said[-1] == "  last"
+
+
+async def test_a_failed_run_says_why() -> None:
+    node, screen = ScriptedNode(), Words()
+    failed = answers.RunEntry(run=RUN, started_s=0.0, script="x.py", phase=Failed(problem=PROBLEM))
+    node.answers[GetRun] = answers.RunDetails(entry=failed)
+    with following(node) as events:
+        await runs._one(events, screen, RUN)
+    assert "It did not work." in screen.said
+
+
+async def test_json_carries_everything() -> None:
+    node, screen = ScriptedNode(), Words(json=True)
+    node.answers[ListRuns] = answers.Runs(runs=(ENTRY,))
+    node.answers[GetRun] = answers.RunDetails(entry=ENTRY)
+    with following(node) as events:
+        await runs._all(events, screen, 5)
+        await runs._one(events, screen, RUN)
+    listed, one = screen.told
+    assert listed["runs"][0]["run"] == RUN
+    assert one["run"]["entry"]["folder"] == "/runs/1"
+
+
+async def test_an_unknown_run_is_refused() -> None:
+    node = ScriptedNode()
+    node.refuses(GetRun)
+    with following(node) as events, pytest.raises(TandemError):
+        await runs._one(events, Words(), RUN)

@@ -1,0 +1,29 @@
+from app.cli import tf_config
+from core.answers import PlanMade
+from tests.app.cli.scripted_node import ME, OTHER, ScriptedNode, Words, following, paired, plan
+
+
+async def test_each_members_tf_config_is_shown_exactly() -> None:
+    node, screen = ScriptedNode(), Words()
+    node.happen(paired())
+    made = PlanMade(
+        plan=plan(OTHER),
+        tf_configs={f"{ME}/chief:0": '{"cluster": 1}', f"{OTHER}/worker:0": '{"cluster": 2}'},
+        expectation="two laptops: 1.7 times this one alone",
+    )
+    with following(node) as events:
+        tf_config._show(made, events, screen)
+    assert screen.said.splitlines() == [
+        "chief:0 on here:",
+        '{"cluster": 1}',
+        "worker:0 on other:",
+        '{"cluster": 2}',
+        "two laptops: 1.7 times this one alone",
+    ]
+
+
+async def test_one_device_alone_gets_none() -> None:
+    node, screen = ScriptedNode(), Words()
+    with following(node) as events:
+        tf_config._show(PlanMade(plan=plan()), events, screen)
+    assert screen.said == "here alone: one process, no cluster, no TF_CONFIG.\n"
