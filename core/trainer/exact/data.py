@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
+
 from core.trainer.exact import keras_private as private
 from core.trainer.exact.pace import Pace
 
@@ -37,6 +39,7 @@ class SharedEpochIterator(private.TFEpochIterator):
         private.EpochIterator.__init__(self, *args, **kwargs)
         self._distribute_strategy = distribute_strategy
         self._distributed_dataset = self.data_adapter.get_tf_dataset()
+        self._endless = int(self._distributed_dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
         self.pace = Pace()
         if SharedEpochIterator.opened is not None:
             SharedEpochIterator.opened(self)
@@ -59,8 +62,9 @@ class SharedEpochIterator(private.TFEpochIterator):
                         self._interrupted_warning()
                     break
                 portion = self._portion(self._current_iterator, end - step)
-                yield step, step + portion.steps - 1, portion
-                step += portion.steps
+                planned = -(-portion.steps // once) * once  # what callbacks hear, as in Keras
+                yield step, step + planned - 1, portion
+                step += planned
                 self._steps_seen += portion.done
             if self._num_batches and self._steps_seen >= self._num_batches:
                 self._current_iterator = iter(self._get_iterator())
@@ -76,5 +80,8 @@ class SharedEpochIterator(private.TFEpochIterator):
 
     def _portion(self, iterator: Any, left: int) -> Portion:
         steps = min(self.pace.steps(self.steps_per_execution), left)
-        lasts = self._num_batches - self._steps_seen if self._num_batches else 0
-        return Portion(iterator, steps, sure=steps <= lasts, pace=self.pace)
+        if self._num_batches:
+            # Steps beyond the data, which a steps_per_execution may ask for, are left out as in Keras.
+            steps = min(steps, self._num_batches - self._steps_seen)
+        sure = bool(self._num_batches) or self._endless
+        return Portion(iterator, steps, sure=sure, pace=self.pace)

@@ -84,23 +84,25 @@ class Loop:
 
     def _build(self, data_spec: Any) -> None:
         """Traces the step once to have every variable made and to learn which it writes, then for use."""
-        model, collectives = self.model, self._engine.collectives
-        statistics = None
-        if not model.run_eagerly:
+        written = None
+        if not self.model.run_eagerly:
             shares_spec = tf.TensorSpec([self._engine.members], tf.int64)
             trial = tf.function(self._one_step, autograph=False)
-            graph = trial.get_concrete_function(_free_rows(data_spec), shares_spec).graph
-            statistics = local_state.written(graph, local_state.statistic_variables(model))
-        if statistics is None:
-            statistics = local_state.statistic_variables(model)
-        self._state = LocalState(local_state.metric_variables(model), statistics, collectives)
-        if not model.run_eagerly:
+            written = trial.get_concrete_function(_free_rows(data_spec), shares_spec).graph
             self._step = tf.function(self._one_step, autograph=False, reduce_retracing=True)
+        self._state = self._local_state(written)
         self._calls = {
             "sure": tf.function(self._sure, autograph=False, reduce_retracing=True),
             "unsure": tf.function(self._unsure, autograph=False, reduce_retracing=True),
             "batch": tf.function(self._on_batch, autograph=False, reduce_retracing=True),
         }
+
+    def _local_state(self, graph: Any = None) -> LocalState:
+        """The variables that a traced step writes; all there are where it is not traced."""
+        statistics = local_state.statistic_variables(self.model)
+        if graph is not None:
+            statistics = local_state.written(graph, statistics)
+        return LocalState(local_state.metric_variables(self.model), statistics, self._engine.collectives)
 
     def _one_step(self, data: Any, shares: Any) -> tuple[Any, Any, Any]:
         """One step on a global batch: (logs of the own rows, own weight, global rows)."""
@@ -132,24 +134,28 @@ class Loop:
     def _unsure(self, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
         """As `_sure`, for data that may end: stops before the first step that has none."""
 
-        def body(done: Any, _: Any, *last: Any) -> Any:
-            batch = iterator.get_next_as_optional()
-            there = batch.has_value()
-            outputs = tf.cond(there, lambda: _flat(self._step(batch.get_value(), shares)), lambda: list(last))
-            return done + tf.cast(there, tf.int32), there, *outputs
+        def another(done: Any, none: Any) -> Any:
+            # Never one more than the limit: what is taken from an iterator is gone.
+            return tf.cond(done < limit, iterator.get_next_as_optional, lambda: none)
+
+        def body(done: Any, batch: Any, *_: Any) -> Any:
+            outputs = self._step(batch.get_value(), shares)
+            return done + 1, another(done + 1, batch), *_flat(outputs)
 
         before = self._snapshot()
         first = self._step(iterator.get_next(), shares)
-        start = [tf.constant(1), tf.constant(True), *_flat(first)]
-        done, _, *last = self._loop(lambda done, more, *_: more & (done < limit), body, start)
+        batch = another(tf.constant(1), tf.experimental.Optional.empty(iterator.element_spec))
+        start = [tf.constant(1), batch, *_flat(first)]
+        done, _, *last = self._loop(lambda done, batch, *_: (done < limit) & batch.has_value(), body, start)
         return self._meet(before, tf.nest.pack_sequence_as(first, last), done, shares, words)
 
     def _loop(self, condition: Callable[..., Any], body: Callable[..., Any], start: list[Any]) -> Any:
-        shapes = [value.shape for value in start]
-        return tf.while_loop(condition, body, start, shape_invariants=shapes, parallel_iterations=1)
+        return tf.while_loop(condition, body, start, parallel_iterations=1)
 
     def _eagerly(self, portion: Portion) -> Any:
-        before, last, done = self._snapshot(), None, 0
+        assert self._state is not None
+        before = {id(v): value for v, value in zip(self._state.variables, self._snapshot(), strict=True)}
+        last, done = None, 0
         for _ in range(portion.steps):
             try:
                 data = next(portion.iterator)
@@ -158,7 +164,10 @@ class Loop:
             last, done = self._step(data, self._engine.shares), done + 1
         if last is None:
             raise StopIteration
-        return self._meet(before, last, done, self._engine.shares, self._words())
+        # The first step makes variables; what a metric begins with is zero.
+        self._state = self._local_state()
+        values = [before.get(id(v), tf.zeros_like(v)) for v in self._state.variables]
+        return self._meet(values, last, done, self._engine.shares, self._words())
 
     def _on_batch(self, data: Any, shares: Any, words: Any) -> Any:
         before = self._snapshot()
