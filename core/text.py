@@ -24,7 +24,7 @@ def plain(text: str, limit: int = 200) -> str:
 
 
 def plain_lines(text: str, limit: int = 500) -> list[str]:
-    """Lines as a terminal would leave them: of a line written over (``\\r``, backspaces) only the last words stay."""
+    """Lines as a terminal leaves them: of one written over by ``\\r`` or backspaces the last words stay."""
     lines = []
     for line in text.split("\n"):
         last = next((part for part in reversed(re.split(r"[\r\x08]+", line)) if part), "")
