@@ -23,5 +23,9 @@ def probe() -> tuple[str, str, list[str], float]:
     return tf.__version__, keras.__version__, names, seconds
 
 
-if __name__ == "__main__":
+def main() -> None:
     print(json.dumps(probe()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
