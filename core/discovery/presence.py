@@ -125,13 +125,14 @@ class Presence:
         if not self._discovery:
             await self._close_browser()
             return
+        # Loopback is no network to meet others in, unless it is what the user asked for.
+        alone = all(each.loopback for each in self._chosen) and not (self._wanted and self._chosen)
+        if alone and not self._told_alone:
+            self.on_problem(no_network(self._wanted))
+        self._told_alone = alone
         if not self._chosen:
             await self._close_browser()
-            if not self._told_alone:
-                self.on_problem(no_network(self._wanted))
-            self._told_alone = True
             return
-        self._told_alone = False
         try:
             await self._announce_and_browse(changed=changed)
         except OSError as error:
