@@ -49,6 +49,12 @@ class LocalSocket:
                 fix="Make the home writable, or choose one on an ordinary disk with --home DIR.",
             ) from error
 
+    async def reopen(self) -> None:
+        """Its file was deleted: listen at a new one. Who speaks already goes on."""
+        if self._server is not None:
+            self._server.close()
+        await self.open()
+
     async def close(self) -> None:
         """Speakers hear the node's last event, within ``LAST_WORDS_S``."""
         if self._server is None:

@@ -39,10 +39,11 @@ class Watch:
         self._ended = asyncio.Event()
         self._on_reading: Callable[[Reading], None] | None = None
         self._on_failure: Callable[[Exception], None] | None = None
+        self._failure: Exception | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Hardware:
-        """What this laptop has. Without its GPUs where their driver does not answer in time."""
+        """What this laptop has. Without its GPUs where their driver fails or does not answer in time."""
         self._loop = asyncio.get_running_loop()
         found: asyncio.Future[Hardware] = self._loop.create_future()
         within = contextvars.copy_context()
@@ -52,7 +53,9 @@ class Watch:
                 return await found
         except TimeoutError:
             _log.warning("the GPU drivers did not answer within %g s", FIRST_LIMIT_S)
-            return await asyncio.to_thread(hardware.read, ())
+        except Exception as error:
+            self._failure = error
+        return await asyncio.to_thread(hardware.read, ())
 
     def begin(
         self, on_reading: Callable[[Reading], None], on_failure: Callable[[Exception], None] | None = None
@@ -61,6 +64,8 @@ class Watch:
         self._on_reading = on_reading
         self._on_failure = on_failure
         self._begun.set()
+        if self._failure is not None and on_failure is not None:
+            on_failure(self._failure)
 
     async def stop(self) -> None:
         """Waits for a reading under way, not for a driver that hangs: its thread ends with the process."""

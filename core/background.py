@@ -1,0 +1,44 @@
+"""Tasks that somebody owns: each has a name, a crash is told, and all are awaited at the end. On the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+
+_log = logging.getLogger(__name__)
+
+
+class Background:
+    """``on_crash(name, error)`` is called for a task that ends by an exception of its own."""
+
+    def __init__(self, on_crash: Callable[[str, BaseException], None]) -> None:
+        self._on_crash = on_crash
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, name: str, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._on_done, name))
+        return task
+
+    async def settle(self, limit_s: float) -> None:
+        """Let what is under way end by itself; what takes longer is cancelled."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=limit_s)
+        await self.cancel()
+
+    async def cancel(self) -> None:
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _on_done(self, name: str, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            _log.error("%s broke", name, exc_info=error)
+            self._on_crash(name, error)

@@ -1,0 +1,68 @@
+"""The node's state and who follows it: every event is applied, then told to all in one order. On the loop."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from core.errors import IllegalTransition
+from core.events import Event, NodeStarted
+from core.node_face import Listener
+from core.state import State, apply
+
+_log = logging.getLogger(__name__)
+
+
+class Chronicle:
+    """The only place where the state is replaced. What comes before ``NodeStarted`` is told after it."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self._listeners: list[Listener] = []
+        self._early: list[Event] = []
+        self._untold: deque[tuple[Event, State]] = deque()
+        self._telling = False
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Returns what ends the subscription; twice is once."""
+        self._listeners.append(listener)
+
+        def leave() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return leave
+
+    def add(self, event: Event) -> None:
+        if self.state.me is None and not isinstance(event, NodeStarted):
+            self._early.append(event)
+            return
+        self._apply(event)
+        early, self._early = self._early, []
+        for earlier in early:
+            self._apply(earlier)
+        if not self._telling:  # else a listener caused it: everybody hears the present one first
+            self._telling = True
+            try:
+                self._tell()
+            finally:
+                self._telling = False
+
+    def _apply(self, event: Event) -> None:
+        try:
+            self.state = apply(self.state, event)
+        except IllegalTransition:
+            # A bug of the house: the event is left out, and the log tells who made it.
+            _log.exception("an event that cannot follow")
+        else:
+            self._untold.append((event, self.state))
+
+    def _tell(self) -> None:
+        while self._untold:
+            event, state = self._untold.popleft()
+            for listener in tuple(self._listeners):
+                try:
+                    listener(event, state)
+                except Exception:
+                    _log.exception("a listener failed")

@@ -1,0 +1,25 @@
+"""What people see of a pairing."""
+
+from core import events as ev
+from core.address import Address
+from core.errors import Problem
+from core.pairing.events import Began, CodeShown, Failed, Paired, SaidSame
+from core.pairing.telling import told
+from tests.core.fake_node import OTHER
+
+PROBLEM = Problem(code="different", what="The codes differ.")
+
+
+def test_each_step_is_told() -> None:
+    assert told(Began(True, "other", "10.0.0.2", OTHER)) == ev.PairingBegan(
+        incoming=True, name="other", address="10.0.0.2", device=OTHER
+    )
+    assert told(CodeShown(OTHER, "other", "408 355", PROBLEM)) == ev.PairingCodeShown(
+        device=OTHER, name="other", code="408 355", warning=PROBLEM
+    )
+    assert told(SaidSame()) == ev.PairingAnswered()
+    assert told(Failed(OTHER, PROBLEM)) == ev.PairingEnded(device=OTHER, problem=PROBLEM)
+
+
+def test_a_pair_is_not_told_before_it_is_kept() -> None:
+    assert told(Paired(OTHER, b"", "other", Address("10.0.0.2"))) is None
