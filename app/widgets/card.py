@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.labels import set_property
@@ -23,7 +23,7 @@ class Card(QFrame):
         set_property(self, "chosen", "true" if chosen else "false")
 
 
-def row(*pieces: QWidget | int, spacing: int = GAP) -> QHBoxLayout:
+def row(*pieces: QWidget | QLayout | int, spacing: int = GAP) -> QHBoxLayout:
     """Widgets side by side; a number is a stretch."""
     layout = QHBoxLayout()
     layout.setContentsMargins(0, 0, 0, 0)
@@ -31,12 +31,14 @@ def row(*pieces: QWidget | int, spacing: int = GAP) -> QHBoxLayout:
     for piece in pieces:
         if isinstance(piece, int):
             layout.addStretch(piece)
+        elif isinstance(piece, QLayout):
+            layout.addLayout(piece)
         else:
             layout.addWidget(piece)
     return layout
 
 
-def column(*pieces: QWidget | int, spacing: int = GAP // 2) -> QVBoxLayout:
+def column(*pieces: QWidget | QLayout | int, spacing: int = GAP // 2) -> QVBoxLayout:
     """Widgets one below the other; a number is a stretch."""
     layout = QVBoxLayout()
     layout.setContentsMargins(0, 0, 0, 0)
@@ -44,6 +46,8 @@ def column(*pieces: QWidget | int, spacing: int = GAP // 2) -> QVBoxLayout:
     for piece in pieces:
         if isinstance(piece, int):
             layout.addStretch(piece)
+        elif isinstance(piece, QLayout):
+            layout.addLayout(piece)
         else:
             layout.addWidget(piece)
     return layout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QGridLayout, QScrollArea, QVBoxLayout, QWidget
 
@@ -10,14 +10,22 @@ from app import theme
 from app.widgets.card import Card
 
 
+ARM_MS = 400
+"""A sheet may come up under the mouse: a click meant for something else must not answer it."""
+
+
 class Sheet(QWidget):
     """``body`` takes the content. No button has the focus when it opens: Enter alone decides nothing."""
 
     def __init__(self, parent: QWidget, title: str, *, characters: int = 64) -> None:
         super().__init__(parent)
+        self._over = parent
         self.setAccessibleName(title)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._before: QWidget | None = None
+        self._arming: tuple[QWidget, ...] = ()
+        self._armed = QTimer(self, singleShot=True, interval=ARM_MS)
+        self._armed.timeout.connect(self._arm)
         self.card = Card()
         self.card.setObjectName("sheet")
         self.card.setMaximumWidth(self.fontMetrics().averageCharWidth() * characters)
@@ -43,7 +51,7 @@ class Sheet(QWidget):
         if self.is_open:
             return
         self._before = QApplication.focusWidget()
-        self.setGeometry(self.parentWidget().rect())
+        self.setGeometry(self._over.rect())
         self.show()
         self.raise_()
         self.setFocus(Qt.FocusReason.PopupFocusReason)
@@ -59,6 +67,19 @@ class Sheet(QWidget):
                 before.setFocus(Qt.FocusReason.PopupFocusReason)
         except RuntimeError:
             pass  # the widget went while the sheet was open
+
+    def enable_soon(self, *buttons: QWidget) -> None:
+        """The buttons that decide something can be pressed a moment from now."""
+        self.disable(*buttons)
+        self._arming = buttons
+        self._armed.start()
+
+    def disable(self, *buttons: QWidget) -> None:
+        self._armed.stop()
+        for made in buttons:
+            if made.hasFocus():
+                self.setFocus()  # Qt would move it to the next button
+            made.setEnabled(False)
 
     def on_escape(self) -> None:
         """What Esc means; nothing, unless a sheet says otherwise."""
@@ -82,18 +103,23 @@ class Sheet(QWidget):
         return True
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self.parent() and event.type() == QEvent.Type.Resize:
-            self.setGeometry(self.parentWidget().rect())
+        if watched is self._over and event.type() == QEvent.Type.Resize:
+            self.setGeometry(self._over.rect())
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(0, 0, 0, 150 if theme.is_dark() else 90))
 
+    def _arm(self) -> None:
+        for made in self._arming:
+            made.setEnabled(True)
+
     def _chain(self) -> list[QWidget]:
         """Everything in the sheet, in the order of the tabulator."""
-        found, widget = [], self.nextInFocusChain()
-        while widget is not self:
+        found: list[QWidget] = []
+        widget = self.nextInFocusChain()
+        while widget is not None and widget is not self:
             if self.isAncestorOf(widget):
                 found.append(widget)
             widget = widget.nextInFocusChain()

@@ -1,0 +1,71 @@
+"""What is said of a laptop on a card: its state, what it has, how busy it is. Pure."""
+
+from __future__ import annotations
+
+from core.answers import Refused
+from core.errors import Problem
+from core.state import Device
+from core.telemetry.reading import Hardware, Reading
+
+STALE_AFTER_S = 5.0
+"""Readings come once a second; after this long without one they are shown as old."""
+
+
+def state_words(device: Device) -> tuple[str, str]:
+    """What a device is at the moment, and the kind of label that says it."""
+    if not device.paired:
+        return ("Not paired", "faint") if device.seen else ("Gone", "faint")
+    if not device.linked:
+        if device.problem is not None:
+            return "Not connected", "bad"
+        return ("Connecting…", "faint") if device.seen else ("Not in this network", "faint")
+    if device.problem is not None:
+        versions = device.problem.code == "versions-differ"
+        return ("Versions differ", "warning") if versions else ("No run possible", "warning")
+    return ("Training", "good") if device.busy else ("Ready", "good")
+
+
+def hardware_words(hardware: Hardware | None) -> str:
+    """``NVIDIA RTX 3060 · Ryzen 7, 16 cores · 32 GB``; ``""`` where nothing is known."""
+    if hardware is None:
+        return ""
+    gpus = ", ".join(hardware.gpus) or "CPU only"
+    cores = "1 core" if hardware.cores == 1 else f"{hardware.cores} cores"
+    cpu = f"{hardware.cpu}, {cores}" if hardware.cpu else cores
+    return f"{gpus} · {cpu} · {size_words(hardware.memory_bytes)}"
+
+
+def use_words(reading: Reading | None) -> str:
+    """How busy a laptop is, on one line."""
+    if reading is None:
+        return ""
+    parts = [f"CPU {reading.cpu_pct:.0f} %"]
+    if reading.memory_total_bytes:
+        share = 100 * reading.memory_used_bytes / reading.memory_total_bytes
+        parts.append(f"memory {share:.0f} %")
+    for gpu in reading.gpus[:2]:
+        if gpu.use_pct is not None:
+            parts.append(f"GPU {gpu.use_pct:.0f} %")
+    return " · ".join(parts)
+
+
+def addresses_words(addresses: tuple[str, ...], limit: int = 2) -> str:
+    shown = ", ".join(addresses[:limit])
+    return f"{shown} and {len(addresses) - limit} more" if len(addresses) > limit else shown
+
+
+def size_words(size: int) -> str:
+    """``512 bytes``, ``1.4 MB``, ``16 GB``: in powers of 1024, as memory is sold."""
+    value = float(size)
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if value < 1024 or unit == "GB":
+            break
+        value /= 1024
+    if unit == "bytes":
+        return "1 byte" if size == 1 else f"{size} bytes"
+    return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+
+
+def problem_of(answer: object) -> Problem | None:
+    """Why a command was refused; None where it was not."""
+    return answer.problem if isinstance(answer, Refused) else None

@@ -1,0 +1,150 @@
+"""The consent sheet: another laptop wants to run a script here."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
+
+from app.bridge import Bridge
+from app.device_words import problem_of, size_words
+from app.widgets.buttons import button
+from app.widgets.card import row
+from app.widgets.labels import ElidedLabel, Label, name_for_readers
+from app.widgets.problem_box import ProblemBox
+from app.widgets.sheet import Sheet
+from core.answers import Answer
+from core.commands import AnswerConsent, Decision
+from core.errors import Problem
+from core.ids import RunId
+from core.state import Consent, State
+from core.text import plain
+
+FILES_SHOWN = 500
+CHANGED = Problem(
+    code="script-changed",
+    what="This is not the script that you allowed before: its files have changed since.",
+    fix="Ask its user what changed, if you do not expect it.",
+)
+
+
+class ConsentSheet(Sheet):
+    """Shows the oldest open question of ``state.consents``. ``incoming`` comes once for each."""
+
+    incoming = Signal(str)
+
+    def __init__(self, bridge: Bridge, parent: QWidget) -> None:
+        super().__init__(parent, "Consent", characters=86)
+        self.setObjectName("consent")
+        self._bridge = bridge
+        self._shown: RunId | None = None
+        self._told: set[RunId] = set()
+        self.heading = Label("", "title", wraps=True)
+        self.words = Label(
+            "A script can do on this laptop whatever you can: read your files, use the network. "
+            "Allow it only if you trust who sends it.",
+            wraps=True,
+        )
+        self.changed = ProblemBox(CHANGED, "warning")
+        self.script = ElidedLabel("", "heading")
+        self.arguments = Label("", "mono", wraps=True)
+        self.digest = ElidedLabel("", "faint")
+        self.total = Label("", "faint")
+        self.files = _files()
+        self.problem = ProblemBox()
+        self.more = Label("", "faint")
+        self.once = button("Allow once", lambda: self._answer("once"), "primary", name="allow-once")
+        self.always = button("", lambda: self._answer("always"), name="allow-always")
+        self.no = button("No", lambda: self._answer("no"), "danger", name="refuse")
+        for piece in (
+            self.heading,
+            self.words,
+            self.changed,
+            self.script,
+            self.arguments,
+            self.total,
+            self.files,
+            self.digest,
+            self.problem,
+            self.more,
+        ):
+            self.body.addWidget(piece)
+        self.body.addLayout(row(self.no, 1, self.always, self.once))
+
+    def show_state(self, state: State) -> None:
+        open_ones = state.consents
+        self._told &= {consent.run for consent in open_ones}
+        if not open_ones:
+            self._shown = None
+            self.shut()
+            return
+        first = open_ones[0]
+        if first.run != self._shown:
+            self._shown = first.run
+            self._show(first)
+            self.setFocus()
+        waiting = len(open_ones) - 1
+        self.more.say(f"{waiting} more {'asks' if waiting == 1 else 'ask'} after this" if waiting else "")
+        self.more.setVisible(bool(waiting))
+        self.open()
+        if first.run not in self._told:
+            self._told.add(first.run)
+            self.incoming.emit(first.name)
+
+    def on_escape(self) -> None:
+        self._answer("no")
+
+    def _show(self, consent: Consent) -> None:
+        self.heading.say(f"{consent.name} wants to train with this laptop")
+        self.changed.setVisible(consent.changed)
+        self.script.say(consent.script)
+        self.arguments.say(" ".join(_quoted(argument) for argument in consent.arguments))
+        self.arguments.setVisible(bool(consent.arguments))
+        size = size_words(sum(file.size for file in consent.files))
+        count = len(consent.files)
+        self.total.say(f"1 file, {size}" if count == 1 else f"{count:,} files, {size}")
+        self.digest.say(f"Fingerprint of these files (SHA-256): {consent.project}")
+        self.files.clear()
+        for file in consent.files[:FILES_SHOWN]:
+            self.files.addTopLevelItem(QTreeWidgetItem([plain(file.path), size_words(file.size)]))
+        if count > FILES_SHOWN:
+            self.files.addTopLevelItem(QTreeWidgetItem([f"and {count - FILES_SHOWN:,} more files", ""]))
+        self.always.setText("Always allow this device")
+        name_for_readers(self.always, f"Always allow {consent.name} to run scripts here")
+        self.enable_soon(self.once, self.always, self.no)
+        self.problem.show_problem(None)
+        name_for_readers(self, self.heading.text(), f"{consent.script}, {self.total.text()}")
+
+    def _answer(self, decision: Decision) -> None:
+        run = self._shown
+        if run is None or not self.no.isEnabled():
+            return
+        self.disable(self.once, self.always, self.no)
+        self._bridge.submit(
+            AnswerConsent(run=run, decision=decision), lambda answer: self._on_answer(run, answer)
+        )
+
+    def _on_answer(self, run: RunId, answer: Answer) -> None:
+        problem = problem_of(answer)
+        if problem is not None and run == self._shown:
+            self.problem.show_problem(problem)
+            self.enable_soon(self.once, self.always, self.no)
+
+
+def _files() -> QTreeWidget:
+    files = QTreeWidget()
+    files.setObjectName("files")
+    files.setAccessibleName("Files that come with the script")
+    files.setHeaderLabels(["File", "Size"])
+    files.setRootIsDecorated(False)
+    files.setUniformRowHeights(True)
+    files.setTextElideMode(files.textElideMode().ElideMiddle)
+    files.header().setStretchLastSection(False)
+    files.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    files.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+    files.setMinimumHeight(files.fontMetrics().height() * 6)
+    return files
+
+
+def _quoted(argument: str) -> str:
+    """Where an argument begins and ends is part of what is consented to."""
+    return argument if argument and not any(char.isspace() for char in argument) else f"“{argument}”"

@@ -1,0 +1,162 @@
+"""Devices: this laptop and the others as cards; pairing begins here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QVBoxLayout
+
+from app import device_words as words
+from app.bridge import Bridge
+from app.theme import GAP
+from app.views.view import View
+from app.widgets.buttons import button
+from app.widgets.by_address import ByAddress
+from app.widgets.device_card import DeviceCard
+from app.widgets.labels import Label
+from app.widgets.my_card import MyCard
+from app.widgets.nobody_found import NobodyFound
+from app.widgets.page import Page
+from app.widgets.problem_box import ProblemBox
+from core import address
+from core.answers import Answer
+from core.commands import Command, Forget, Pair, Rename, SetCodePolicy
+from core.errors import TandemError
+from core.events import Event
+from core.ids import DeviceId
+from core.settings import DEFAULT_PORT
+from core.state import Device, State
+
+NOBODY_AFTER_MS = 5_000
+"""Others are seen within two seconds; who is not there after this long may need help."""
+
+
+class DevicesView(View):
+    """``doctor_asked``: the user wants the cause looked for."""
+
+    title = "Devices"
+    doctor_asked = Signal()
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__(bridge)
+        self._cards: dict[DeviceId, DeviceCard] = {}
+        self._order: list[DeviceId] = []
+        self._devices: dict[DeviceId, Device] | None = None
+        self._waited = False
+        page = Page(self.title)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(page)
+        self.add = button("Add by address…", self._toggle_by_address, name="add-by-address")
+        page.head.addWidget(self.add)
+        self.mine = MyCard()
+        self.problem = ProblemBox()
+        self.looking = Label("Looking for other laptops in this network…", "faint")
+        self.nobody = NobodyFound()
+        self.nobody.doctor_asked.connect(self.doctor_asked)
+        self.nobody.hide()
+        self.by_address = ByAddress()
+        self.by_address.asked.connect(self._pair_by_address)
+        self.by_address.hide()
+        self._list = QVBoxLayout()
+        self._list.setSpacing(GAP)
+        page.body.addWidget(self.mine)
+        page.body.addWidget(self.problem)
+        page.body.addLayout(self._list)
+        page.body.addWidget(self.looking)
+        page.body.addWidget(self.nobody)
+        page.body.addWidget(self.by_address)
+        page.body.addStretch(1)
+        self._page = page
+        self._patience = QTimer(self, singleShot=True, interval=NOBODY_AFTER_MS)
+        self._patience.timeout.connect(self._lose_patience)
+        self.setFocusProxy(self.add)
+
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
+        self.mine.show_me(state.me, state.busy)
+        if state.me is not None:
+            if not self._waited and not self._patience.isActive():
+                self._patience.start()
+            self.by_address.show_own(state.me.addresses)
+            self.nobody.show_port(_port(state.me.addresses))
+        if state.devices is not self._devices:
+            self._devices = state.devices
+            self._show_devices(state.devices)
+        pairing = state.pairing is not None and state.pairing.stage in ("connecting", "comparing", "waiting")
+        for card in self._cards.values():
+            card.show_busy_pairing(pairing)
+        self.by_address.pair.setEnabled(not pairing)
+        self._show_emptiness(state)
+
+    def _show_devices(self, devices: dict[DeviceId, Device]) -> None:
+        for gone in self._cards.keys() - devices.keys():
+            card = self._cards.pop(gone)
+            self._list.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        for device in devices.values():
+            if device.device not in self._cards:
+                self._cards[device.device] = self._new_card(device.device)
+            self._cards[device.device].show_device(device)
+        order = [each.device for each in sorted(devices.values(), key=_rank)]
+        if order != self._order:
+            self._order = order
+            for index, each in enumerate(order):
+                self._list.removeWidget(self._cards[each])
+                self._list.insertWidget(index, self._cards[each])
+
+    def _new_card(self, device: DeviceId) -> DeviceCard:
+        card = DeviceCard(device)
+        card.pair_asked.connect(lambda: self._ask(Pair(device=device)))
+        card.forgotten.connect(lambda: self._ask(Forget(device=device)))
+        card.renamed.connect(lambda name: self._ask(Rename(device=device, nickname=name)))
+        card.allowed.connect(
+            lambda yes: self._ask(SetCodePolicy(device=device, policy="always" if yes else "ask"))
+        )
+        return card
+
+    def _show_emptiness(self, state: State) -> None:
+        nobody = not state.devices and state.me is not None
+        self.looking.setVisible(nobody and not self._waited)
+        self.nobody.setVisible(nobody and self._waited)
+
+    def _lose_patience(self) -> None:
+        self._waited = True
+        self._show_emptiness(self.bridge.state)
+        if not self.bridge.state.devices:
+            self.by_address.show()
+
+    def _toggle_by_address(self) -> None:
+        self.by_address.setVisible(self.by_address.isHidden())
+        if not self.by_address.isHidden():
+            self.by_address.edit.setFocus()
+            QTimer.singleShot(0, self.by_address, lambda: self._page.ensureWidgetVisible(self.by_address))
+
+    def _pair_by_address(self, where: str) -> None:
+        self.bridge.submit(
+            Pair(address=where), lambda answer: self.by_address.show_problem(words.problem_of(answer))
+        )
+
+    def _ask(self, command: Command) -> None:
+        self.bridge.submit(command, self._on_answer)
+
+    def _on_answer(self, answer: Answer) -> None:
+        self.problem.show_problem(words.problem_of(answer))
+        # What was refused is shown as it is again: a check box may show what is not so.
+        for card in self._cards.values():
+            device = self.bridge.state.devices.get(card.device)
+            if device is not None:
+                card.allow.setChecked(device.policy == "always")
+
+
+def _rank(device: Device) -> tuple[bool, bool, str, str]:
+    """Paired ones first, then who is here; names keep the order still while states change."""
+    return (not device.paired, not (device.linked or device.seen), device.shown_name.lower(), device.device)
+
+
+def _port(addresses: tuple[str, ...]) -> int:
+    try:
+        return address.parse(addresses[0]).port if addresses else DEFAULT_PORT
+    except TandemError:
+        return DEFAULT_PORT

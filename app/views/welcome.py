@@ -1,0 +1,193 @@
+"""The first run: three steps that may be skipped. Name and network, then pairing, then a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLineEdit, QStackedWidget, QVBoxLayout, QWidget
+
+from app.bridge import Bridge
+from app.device_words import problem_of
+from app.theme import GAP
+from app.views.view import View
+from app.widgets.buttons import button
+from app.widgets.by_address import ByAddress
+from app.widgets.card import Card, row
+from app.widgets.findings import FindingsList
+from app.widgets.labels import Label, faint, heading, name_for_readers, title
+from app.widgets.nearby import Nearby
+from app.widgets.page import Page
+from app.widgets.problem_box import ProblemBox
+from core.answers import Answer, Findings
+from core.commands import ChangeSettings, Pair, RunDoctor
+from core.events import Event
+from core.settings import SettingsChange
+from core.state import State
+
+STEPS = 3
+NAME_LIMIT = 63
+
+
+class WelcomeView(View):
+    """``finished(example)``: the name of an example to train, or ``""``."""
+
+    title = "Welcome"
+    finished = Signal(str)
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__(bridge)
+        self._named = ""
+        self._looked = False
+        page = Page(
+            "Welcome to Tandem", "Two laptops, one Keras script: they train it together.", characters=100
+        )
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(page)
+        self.step = Label("", "faint")
+        page.head.addWidget(self.step)
+        self.steps = QStackedWidget()
+        for make in (self._name_step, self._pair_step, self._sample_step):
+            self.steps.addWidget(make())
+        page.body.addWidget(self.steps)
+        self.problem = ProblemBox()
+        page.body.addWidget(self.problem)
+        self.skip = button("Skip these steps", lambda: self._finish(""), "quiet", name="skip")
+        self.back = button("Back", lambda: self._go(-1), name="back")
+        self.next = button("Next", self._next, "primary", name="next")
+        page.body.addLayout(row(self.skip, 1, self.back, self.next))
+        page.body.addStretch(1)
+        self._show_step()
+
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
+        if state.me is None:
+            return
+        if not self._looked:
+            self._looked = True
+            self.bridge.submit(RunDoctor(), self._on_findings)
+        # What the person is typing stays.
+        if self.name.text() == self._named:
+            self.name.setText(state.me.name)
+            self._named = state.me.name
+        self.where.say(", ".join(state.me.addresses[:3]) or "none: this laptop is in no network")
+        self.by_address.show_own(state.me.addresses)
+        self.nearby.show_state(state)
+        self._show_step()
+
+    # --- the steps -----------------------------------------------------------------------------------------
+
+    def _name_step(self) -> QWidget:
+        card = Card()
+        self.name = QLineEdit()
+        self.name.setObjectName("name")
+        self.name.setMaxLength(NAME_LIMIT)
+        self.name.returnPressed.connect(self._next)
+        name_for_readers(self.name, "This laptop's name")
+        self.where = Label("", "mono", wraps=True)
+        self.findings = FindingsList()
+        self.checking = faint("Checking the network…")
+        card.body.addWidget(heading("This laptop's name, as others see it"))
+        card.body.addWidget(self.name)
+        card.body.addSpacing(GAP)
+        card.body.addWidget(heading("Its address in your network"))
+        card.body.addWidget(self.where)
+        card.body.addSpacing(GAP)
+        card.body.addWidget(heading("The network"))
+        card.body.addWidget(self.checking)
+        card.body.addWidget(self.findings)
+        return card
+
+    def _pair_step(self) -> QWidget:
+        card = Card()
+        self.nearby = Nearby()
+        self.nearby.pair_asked.connect(
+            lambda device: self.bridge.submit(Pair(device=device), self._on_answer)
+        )
+        self.by_address = ByAddress()
+        self.by_address.asked.connect(
+            lambda where: self.bridge.submit(
+                Pair(address=where), lambda answer: self.by_address.show_problem(problem_of(answer))
+            )
+        )
+        card.body.addWidget(heading("Pair with another laptop"))
+        card.body.addWidget(
+            faint(
+                "Open Tandem on the other laptop, too. Both show six digits; compare them, and press Same on "
+                "both.",
+                wraps=True,
+            )
+        )
+        card.body.addWidget(self.nearby)
+        step = QWidget()
+        layout = QVBoxLayout(step)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(GAP)
+        layout.addWidget(card)
+        layout.addWidget(self.by_address)
+        layout.addStretch(1)
+        return step
+
+    def _sample_step(self) -> QWidget:
+        card = Card()
+        card.body.addWidget(title("Try it"))
+        card.body.addWidget(
+            Label(
+                "Tandem comes with a small script that learns to read handwritten digits. Training it takes "
+                "about a minute, on this laptop alone or with the paired ones.",
+                wraps=True,
+            )
+        )
+        self.train = button(
+            "Train the digits", lambda: self._finish("digits"), "primary", name="train-sample"
+        )
+        card.body.addSpacing(GAP)
+        card.body.addLayout(row(self.train, 1))
+        return card
+
+    # --- going on ------------------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        at = self.steps.currentIndex()
+        if at == 0 and self.name.text().strip() != self._named:
+            change = SettingsChange(name=self.name.text().strip())
+            self.bridge.submit(ChangeSettings(change=change), self._on_named)
+        elif at == STEPS - 1:
+            self._finish("")
+        else:
+            self._go(1)
+
+    def _on_named(self, answer: Answer) -> None:
+        self._on_answer(answer)
+        if problem_of(answer) is None:
+            self._named = self.name.text()
+            self._go(1)
+
+    def _on_answer(self, answer: Answer) -> None:
+        self.problem.show_problem(problem_of(answer))
+
+    def _go(self, by: int) -> None:
+        self.problem.show_problem(None)
+        self.steps.setCurrentIndex(self.steps.currentIndex() + by)
+        self._show_step()
+        (self.train if self.steps.currentIndex() == STEPS - 1 else self.next).setFocus()
+
+    def _show_step(self) -> None:
+        at = self.steps.currentIndex()
+        self.step.say(f"Step {at + 1} of {STEPS}")
+        self.back.setVisible(at > 0)
+        alone = not any(device.paired for device in self.bridge.state.devices.values())
+        last = "Not now" if at == STEPS - 1 else "Next"
+        self.next.setText("Go on alone" if at == 1 and alone else last)
+        self.next.setAccessibleName(self.next.text())
+
+    def _finish(self, example: str) -> None:
+        self.bridge.submit(ChangeSettings(change=SettingsChange(first_run_done=True)))
+        self.finished.emit(example)
+
+    def _on_findings(self, answer: Answer) -> None:
+        self.checking.hide()
+        if isinstance(answer, Findings):
+            self.findings.show_findings([each for each in answer.findings if each.topic == "network"])
+        else:
+            self._on_answer(answer)

@@ -1,0 +1,185 @@
+"""One other laptop. Made once for a device and then only told what changed, so that the focus stays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QStackedLayout, QWidget
+
+from app import device_words as words
+from app.theme import GAP
+from app.widgets.buttons import button
+from app.widgets.card import Card, column, row
+from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
+from app.widgets.problem_box import ProblemBox
+from core.ids import DeviceId
+from core.state import Device
+from core.telemetry.reading import Reading
+
+NAME_LIMIT = 60
+
+
+class DeviceCard(Card):
+    """Says what its user wants; ``renamed`` carries the new nickname, ``allowed`` whether runs may start."""
+
+    pair_asked = Signal()
+    forgotten = Signal()
+    renamed = Signal(str)
+    allowed = Signal(bool)
+
+    def __init__(self, device: DeviceId, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self.device = device
+        self._shown: Device | None = None
+        self._reading: Reading | None = None
+        self._clock = clock
+        self.setObjectName(f"device-{device[:8]}")
+        self.name = ElidedLabel("", "heading")
+        self.state = Label()
+        self.state.setObjectName("state")
+        self.where = ElidedLabel("", "faint")
+        self.hardware = ElidedLabel("", "faint")
+        self.use = ElidedLabel("", "faint")
+        self.problem = ProblemBox(level="warning")
+        self.pair = button("Pair", self.pair_asked.emit, "primary", name="pair")
+        self.rename = button("Rename", self._begin_rename, name="rename")
+        self.forget = button("Forget", self._ask_forget, "danger", name="forget")
+        self.allow = QCheckBox("May run scripts here without asking")
+        self.allow.setObjectName("allow")
+        self.allow.clicked.connect(self.allowed)
+        self._edit = _NameEdit(self._rename, self._end_edit)
+        self._sure = Label("", wraps=True)
+        self._quiet = QTimer(self, singleShot=True, interval=int(words.STALE_AFTER_S * 1000))
+        self._quiet.timeout.connect(self._show_stale)
+
+        self.body.addLayout(row(self.name, self.state))
+        self.name.setSizePolicy(self.name.sizePolicy().Policy.Expanding, self.name.sizePolicy().Policy.Fixed)
+        for line in (self.where, self.hardware, self.use, self.problem):
+            self.body.addWidget(line)
+        self._ways = QStackedLayout()
+        usual, sure, edit = QWidget(), QWidget(), QWidget()
+        usual.setLayout(row(self.allow, 1, self.rename, self.forget, self.pair))
+        keep = button("Keep", self._end_edit, name="keep")
+        really = button("Forget", self._forget, "danger", name="really-forget")
+        sure.setLayout(column(self._sure, row(1, keep, really)))
+        self._keep = keep
+        save = button("Save", lambda: self._rename(), "primary", name="save")
+        cancel = button("Cancel", self._end_edit, name="cancel-rename")
+        edit.setLayout(row(self._edit, save, cancel))
+        for way in (usual, edit, sure):
+            self._ways.addWidget(way)
+        self.body.addSpacing(GAP // 2)
+        self.body.addLayout(self._ways)
+
+    def show_device(self, device: Device) -> None:
+        """Cheap where nothing but the reading changed."""
+        before, self._shown = self._shown, device
+        if device.reading is not self._reading:
+            self._reading = device.reading
+            self._quiet.start()
+            self.use.say(words.use_words(device.reading))
+            self.use.make("faint")
+        self.use.setVisible(device.linked and device.reading is not None)
+        if before is not None and _same_but_reading(before, device):
+            return
+        self.name.say(device.shown_name)
+        said, kind = words.state_words(device)
+        self.state.say(said)
+        self.state.make(kind)
+        as_name = f"calls itself {device.name} · " if device.nickname and device.name else ""
+        self.where.say(f"{as_name}{words.addresses_words(device.addresses)}")
+        self.where.setVisible(bool(device.addresses or as_name))
+        self.hardware.say(words.hardware_words(device.hardware))
+        self.hardware.setVisible(device.hardware is not None)
+        self.problem.show_problem(device.problem if device.paired else None, "warning")
+        self._show_buttons(device)
+        name_for_readers(self, device.shown_name, said)
+        self._name_buttons(device.shown_name)
+
+    def show_busy_pairing(self, busy: bool) -> None:
+        """One pairing at a time."""
+        self.pair.setEnabled(not busy)
+        set_tooltip(self.pair, "Another pairing is under way." if busy else "")
+
+    def _show_buttons(self, device: Device) -> None:
+        self.pair.setVisible(not device.paired)
+        self.rename.setVisible(device.paired)
+        self.forget.setVisible(device.paired)
+        self.allow.setVisible(device.paired)
+        self.allow.setChecked(device.policy == "always")
+        if not device.paired and self._ways.currentIndex() != 0:
+            self._ways.setCurrentIndex(0)
+
+    def _name_buttons(self, name: str) -> None:
+        for made, deed in ((self.pair, "Pair with"), (self.rename, "Rename"), (self.forget, "Forget")):
+            name_for_readers(made, f"{deed} {name}")
+        name_for_readers(self.allow, f"{name} may run scripts here without asking")
+        name_for_readers(self._edit, f"New name of {name}")
+
+    def _show_stale(self) -> None:
+        if self._reading is not None:
+            at = time.strftime("%H:%M:%S", time.localtime(self._clock() - words.STALE_AFTER_S))
+            self.use.say(f"Nothing heard since {at} · {words.use_words(self._reading)}")
+            self.use.make("warning")
+
+    # --- renaming and forgetting ---------------------------------------------------------------------------
+
+    def _begin_rename(self) -> None:
+        shown = self._shown
+        self._edit.setText("" if shown is None else shown.nickname)
+        self._edit.setPlaceholderText("" if shown is None else shown.name[:NAME_LIMIT])
+        self._ways.setCurrentIndex(1)
+        self._edit.setFocus()
+
+    def _rename(self) -> None:
+        self.renamed.emit(self._edit.text().strip())
+        self._end_edit()
+
+    def _ask_forget(self) -> None:
+        name = "" if self._shown is None else self._shown.shown_name
+        self._sure.say(
+            f"Forget {name}? It can no longer connect or train with this laptop until you pair again."
+        )
+        self._ways.setCurrentIndex(2)
+        self._keep.setFocus()
+
+    def _forget(self) -> None:
+        self.forgotten.emit()
+        self._end_edit()
+
+    def _end_edit(self) -> None:
+        came_from = self._ways.currentIndex()
+        self._ways.setCurrentIndex(0)
+        (self.rename if came_from == 1 else self.forget).setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self._ways.currentIndex() != 0:
+            self._end_edit()
+        else:
+            super().keyPressEvent(event)
+
+
+class _NameEdit(QLineEdit):
+    def __init__(self, save: Callable[[], None], cancel: Callable[[], None]) -> None:
+        super().__init__()
+        self.setObjectName("nickname")
+        self.setMaxLength(NAME_LIMIT)
+        self.returnPressed.connect(save)
+        self._cancel = cancel
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self._cancel()
+        else:
+            super().keyPressEvent(event)
+
+
+def _same_but_reading(before: Device, now: Device) -> bool:
+    return all(
+        getattr(before, field) is getattr(now, field) or getattr(before, field) == getattr(now, field)
+        for field in Device.__struct_fields__
+        if field != "reading"
+    )

@@ -1,0 +1,62 @@
+"""The doctor's findings, one a line, each with its mend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.theme import GAP
+from app.widgets.buttons import button
+from app.widgets.labels import Label, name_for_readers
+from core.answers import Finding
+
+SIGNS = {"ok": ("✓", "good"), "note": ("i", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
+SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
+
+
+class FindingsList(QWidget):
+    """``mend_asked(code)``: the user pressed a finding's Mend."""
+
+    mend_asked = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(GAP // 2)
+        self._lines: list[QWidget] = []
+
+    def show_findings(self, findings: Sequence[Finding]) -> None:
+        """Replaces what was shown; worst first."""
+        for line in self._lines:
+            self._layout.removeWidget(line)
+            line.deleteLater()
+        order = ["error", "warning", "note", "ok"]
+        self._lines = [self._line(each) for each in sorted(findings, key=lambda f: order.index(f.level))]
+        for line in self._lines:
+            self._layout.addWidget(line)
+
+    def _line(self, finding: Finding) -> QWidget:
+        line = QWidget()
+        line.setObjectName(f"finding-{finding.code}")
+        name_for_readers(line, f"{SPOKEN[finding.level]}: {finding.what}", finding.fix)
+        layout = QHBoxLayout(line)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(GAP)
+        sign, kind = SIGNS[finding.level]
+        mark = Label(sign, kind)
+        mark.setFixedWidth(mark.fontMetrics().averageCharWidth() * 2)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addWidget(Label(finding.what, wraps=True))
+        if finding.fix:
+            words.addWidget(Label(finding.fix, "faint", wraps=True))
+        layout.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addLayout(words, 1)
+        if finding.mend:
+            mend = button("Mend", lambda: self.mend_asked.emit(finding.code), name=f"mend-{finding.code}")
+            name_for_readers(mend, f"Mend: {finding.what}")
+            layout.addWidget(mend, 0, Qt.AlignmentFlag.AlignTop)
+        return line
