@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from core import versions
 from core.errors import Problem
 from core.link import reasons
-from core.link.messages import Bye, Hello, Message, PairOk, Ping
+from core.link.messages import Bye, Hello, Message, Ping
 
 HEARTBEAT_S = 2.0
 SILENT_S = 10.0
@@ -124,7 +124,7 @@ def step(state: State, event: Event, now_s: float) -> Step:
             return _ticked(state, now_s)
         case Opening(), Received(Hello() as theirs):
             return _met(state.mine, theirs, state.name, now_s)
-        case Up(), Received(message) if not isinstance(message, Hello | PairOk):
+        case Up(), Received(message) if not isinstance(message, Hello):
             heard = replace(state, heard_s=now_s)
             return heard, () if isinstance(message, Ping) else (Deliver(message),)
         case Opening() | Up(), Received(message):

@@ -14,7 +14,6 @@ from core.telemetry.reading import Hardware, Reading
 from core.versions import Versions
 
 MAX_FRAME_BYTES = 1 << 20
-CHUNK_BYTES = 256 * 1024
 
 
 class Hello(Tagged, frozen=True, kw_only=True):
@@ -26,12 +25,6 @@ class Hello(Tagged, frozen=True, kw_only=True):
     port: int
     busy: bool
     nonce: bytes = b""
-
-
-class PairOk(Tagged, frozen=True, kw_only=True):
-    """Instead of Hello on the connection that proves a pairing. ``th``: 32 bytes."""
-
-    th: bytes
 
 
 class Ping(Tagged, frozen=True, kw_only=True):
@@ -61,7 +54,7 @@ class Prepare(Tagged, frozen=True, kw_only=True):
 
 
 class Chunk(Tagged, frozen=True, kw_only=True):
-    """A piece of file number ``file`` of the manifest, at most ``CHUNK_BYTES``."""
+    """A piece of file number ``file`` of the manifest, at most ``core.project.receipt.PIECE_BYTES``."""
 
     run: RunId
     project: ProjectId
@@ -142,7 +135,6 @@ class OutputsOffered(Tagged, frozen=True, kw_only=True):
 
 Message = (
     Hello
-    | PairOk
     | Ping
     | Bye
     | TelemetrySent

@@ -10,7 +10,7 @@ from typing import Protocol
 from core.background import Background
 from core.errors import Problem
 from core.ids import DeviceId, ProjectId, RunId
-from core.link.messages import CHUNK_BYTES, Chunk, Message
+from core.link.messages import Chunk, Message
 from core.project.manifest import Manifest
 from core.project.receipt import Piece, Receipt, Wanted
 from core.project.send import pieces
@@ -18,8 +18,6 @@ from core.project.store import ProjectStore
 from core.run.lane import Lane
 from core.run.timers import Clock
 from core.run.trainers import MakeTrainer
-
-assert CHUNK_BYTES >= 256 * 1024
 
 
 class RunLinks(Protocol):

@@ -29,7 +29,7 @@ from core.link.machine import (
     dialled,
     step,
 )
-from core.link.messages import Bye, Message, PairOk, Ping, StopAsked
+from core.link.messages import Bye, Message, Ping, StopAsked
 from tests.core.link.examples import hello
 
 STOP = StopAsked(run=RunId("r"))
@@ -135,15 +135,14 @@ def test_a_goodbye_and_a_broken_connection_end_it_without_a_word() -> None:
     assert step(up(), Broken(PROBLEM), 1.0) == (Over(PROBLEM), (End(PROBLEM),))
 
 
-@pytest.mark.parametrize("message", [hello(), PairOk(th=bytes(32))])
-def test_a_second_hello_is_out_of_turn(message: Message) -> None:
-    state, effects = step(up(), Received(message), 1.0)
+def test_a_second_hello_is_out_of_turn() -> None:
+    state, effects = step(up(), Received(hello()), 1.0)
     assert isinstance(state, Over)
     assert state.problem.code == "link-out-of-turn"
     assert effects == (Send(Bye(problem=state.problem)), End(state.problem))
 
 
-@pytest.mark.parametrize("message", [Ping(), STOP, PairOk(th=bytes(32))])
+@pytest.mark.parametrize("message", [Ping(), STOP])
 def test_nothing_is_delivered_before_the_hello(message: Message) -> None:
     opening, _ = dialled(hello(), "bert", 0.0)
     state, effects = step(opening, Received(message), 1.0)
@@ -159,7 +158,6 @@ _events: st.SearchStrategy[Event] = st.sampled_from(
         Received(hello("bert", protocol=2)),
         Received(Ping()),
         Received(STOP),
-        Received(PairOk(th=b"")),
         Received(Bye(problem=PROBLEM)),
         Leaving(PROBLEM),
         Broken(PROBLEM),
