@@ -56,7 +56,7 @@ def broken_promise(report: Report) -> Problem | None:
         return _broken("weights", "The members ended with different weights.")
     if report.val_accuracy is None:
         return _broken("accuracy", "No validation accuracy was reported.")
-    if report.val_accuracy < ACCURACY:
+    if not report.val_accuracy >= ACCURACY:  # so that NaN is too little, too
         return _broken(
             "accuracy",
             f"The validation accuracy is {report.val_accuracy:.4f} after {report.epochs} epochs, less than "

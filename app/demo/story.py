@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ async def tell(count: int, epochs: int, say: Say, clock: Clock, *, keep: bool, o
     course = _Course(Report(nodes=count), say, clock)
     try:
         async with running(count, folder) as nodes:
-            await course.run(nodes, epochs, out)
+            script = await asyncio.to_thread(training.copy_example, folder / "digits")
+            await course.run(nodes, script, epochs, out)
     except TandemError as error:
         course.note(problem=error.problem)
     finally:
@@ -46,7 +48,7 @@ class _Course:
     def note(self, **found: object) -> None:
         self.report = msgspec.structs.replace(self.report, **found)
 
-    async def run(self, nodes: Sequence[Node], epochs: int, out: Path | None) -> None:
+    async def run(self, nodes: Sequence[Node], script: Path, epochs: int, out: Path | None) -> None:
         for node in nodes:
             assert node.state.me is not None
             self._say(
@@ -59,7 +61,7 @@ class _Course:
         for other in nodes[1:]:
             await meeting.pair(nodes[0], other, self._say)
         self.note(pairing_s=self._clock() - began_s)
-        run = await training.train(nodes, epochs, self._say)
+        run = await training.train(nodes, script, epochs, self._say)
         self.report, model = await training.outcome(nodes, run, self.report)
         if model is not None:
             self.note(model_path=str(keep_model(model, out)))

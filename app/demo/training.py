@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,23 +21,30 @@ from core.cluster.tf_config import tf_config
 from core.commands import AnswerConsent, GetRun, StartRun
 from core.errors import TandemError
 from core.ids import DeviceId, RunId, short
-from core.run.phases import Failed, Finished, Phase, ended
+from core.run.phases import Failed, Finished, Phase, Starting, Training, ended
 from core.run.reports import EpochEnd
 
-SCRIPT = Path(resources.__file__).parent / "examples" / "digits" / "digits.py"
+EXAMPLE = Path(resources.__file__).parent / "examples" / "digits"
+SCRIPT = "digits.py"
 MODEL = "digits.keras"
 TRAINED_S = 300.0
 
 
-async def train(nodes: Sequence[Node], epochs: int, say: Say) -> RunId:
+def copy_example(folder: Path) -> Path:
+    """The example as it is, where its outputs may land beside it. Returns the script's path."""
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / SCRIPT
+
+
+async def train(nodes: Sequence[Node], script: Path, epochs: int, say: Say) -> RunId:
     """From pressing Train until every node has seen the end. Raises ``TandemError`` unless it finished."""
     starter, *others = nodes
     spec = RunSpec(
-        script=str(SCRIPT),
+        script=str(script),
         arguments=("--epochs", str(epochs)),
         devices=tuple(other.device for other in others),
     )
-    say(f"{starter.name} presses Train: {SCRIPT.name} --epochs {epochs}")
+    say(f"{starter.name} presses Train: {script.name} --epochs {epochs}")
     run = (await starter.following.submit(StartRun(spec=spec), RunAccepted)).run
     names = {node.device: node.name for node in nodes}
     watching = [asyncio.create_task(_watch(node, run, names, say, tells=node is starter)) for node in nodes]
@@ -99,20 +107,16 @@ async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *
                     f"({len(event.files)} files, project {short(event.project)})? Once."
                 )
                 await node.following.submit(AnswerConsent(run=event.run, decision="once"), Done)
-            case ev.RunPlanned() if tells and all(task.port for task in event.plan.tasks):
-                for line in plan_lines(event.plan, names):
-                    say(line)
             case ev.MemberPhaseChanged() if event.device == node.device and state.run is not None:
                 if event.phase in ("starting", "meeting"):
                     say(f"{node.name} {run_words.member_words(state.run.members[node.device])}")
-            case ev.RunPhaseChanged(phase=phase):
-                if tells and event.run == run:
-                    say(
-                        "first step"
-                        if run_words.phase_words(phase) == "training"
-                        else f"run: {run_words.phase_words(phase)}"
-                    )
-                if ended(phase) and event.run == run:
+            case ev.RunPhaseChanged(phase=phase) if event.run == run:
+                if tells and isinstance(phase, Starting) and state.run is not None:
+                    for line in plan_lines(state.run.plan, names):
+                        say(line)
+                if tells:
+                    say("first step" if isinstance(phase, Training) else run_words.phase_words(phase))
+                if ended(phase):
                     return phase
             case ev.MemberEndedEpoch() if event.device == node.device:
                 epoch = event.epoch

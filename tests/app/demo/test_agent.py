@@ -1,0 +1,75 @@
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.demo import agent as agent_module
+from app.demo.agent import Agent
+from core.answers import Refused, StateNow
+from core.commands import GetState
+from core.errors import TandemError
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(os.name != "posix", reason="the demo's agents are ended by POSIX signals"),
+]
+
+
+async def test_an_agent_starts_answers_and_ends_in_order(tmp_path: Path) -> None:
+    agent = await Agent.start("anna", tmp_path / "anna")
+    try:
+        assert agent.state.me is not None
+        assert agent.state.me.name == "anna"
+        answer = await agent.submit(GetState())
+        assert isinstance(answer, StateNow)
+        assert answer.state.me == agent.state.me
+    finally:
+        await agent.end()
+    assert agent.state.stopped
+    with pytest.raises(ProcessLookupError):
+        os.kill(agent.pid, 0)
+
+
+async def test_a_killed_agent_is_noticed_by_name(tmp_path: Path) -> None:
+    agent = await Agent.start("ben", tmp_path / "ben")
+    try:
+        os.kill(agent.pid, signal.SIGKILL)
+        problem = await asyncio.wait_for(asyncio.shield(agent.connection.lost), 60)
+        assert problem.what == "ben has ended."
+        assert "ready on port" in problem.detail
+        assert isinstance(await agent.submit(GetState()), Refused)
+    finally:
+        await agent.end()
+
+
+async def test_an_agent_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = [sys.executable, "-c", "import sys; sys.exit('no luck today')"]
+    monkeypatch.setattr(agent_module, "program", lambda: program)
+    with pytest.raises(TandemError, match="cleo has ended") as failed:
+        await Agent.start("cleo", tmp_path / "cleo")
+    assert "no luck today" in failed.value.problem.detail
+
+
+async def test_an_agent_that_never_gets_ready_is_ended_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[int] = []
+    program = [sys.executable, "-c", "import signal; signal.pause()"]
+    monkeypatch.setattr(agent_module, "program", lambda: program)
+    monkeypatch.setattr(agent_module, "READY_S", 0.2)
+    spawn = asyncio.create_subprocess_exec
+
+    async def spawned(*argv: str, **options: object) -> asyncio.subprocess.Process:
+        process = await spawn(*argv, **options)  # type: ignore[arg-type]
+        began.append(process.pid)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", spawned)
+    with pytest.raises(TandemError, match=r"anna did not say within 0\.2 s that it is ready"):
+        await Agent.start("anna", tmp_path / "anna")
+    (pid,) = began
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
