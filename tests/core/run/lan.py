@@ -1,0 +1,293 @@
+"""Nodes that run things without a network: real files and machines, links in memory, fake trainers."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from core import events as ev
+from core import wire
+from core.certificate import build, device_id
+from core.cluster.plan import RunSpec
+from core.errors import Problem
+from core.home import Home
+from core.ids import DeviceId
+from core.link.messages import Message
+from core.run.phases import Exit, Phase, ended
+from core.run.reports import LogLines
+from core.run.runs import Runs
+from core.settings import Settings
+from core.state import State, apply
+from core.telemetry.reading import Hardware
+from core.trainer import protocol
+from core.trust import TrustedPeer, TrustStore, add, set_policy
+from core.trust_keeper import TrustKeeper
+from core.versions import installed
+from tests.core.certificates import device_key
+from tests.core.run.world import FINISHED, failing, progress
+
+PATIENCE_S = 60.0
+LOST = Problem(code="link-closed", what="The link closed.")
+
+
+@dataclass(order=True)
+class _Due:
+    at_s: float
+    number: int
+    callback: Callable[[], None] = field(compare=False)
+    cancelled: bool = field(default=False, compare=False)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class HandClock:
+    """Time stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._numbers = count()
+        self._due: list[_Due] = []
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> _Due:
+        if delay == 0.0:
+            asyncio.get_running_loop().call_soon(callback)
+            return _Due(self.now_s, -1, callback)
+        due = _Due(self.now_s + delay, next(self._numbers), callback)
+        heapq.heappush(self._due, due)
+        return due
+
+    def advance(self, seconds: float) -> None:
+        until_s = self.now_s + seconds
+        while self._due and self._due[0].at_s <= until_s:
+            due = heapq.heappop(self._due)
+            self.now_s = due.at_s
+            if not due.cancelled:
+                due.callback()
+        self.now_s = until_s
+
+
+class FakeTrainer:
+    """Does what a test says; ends at once when it is asked to, unless it is ``stubborn``."""
+
+    stubborn = False
+
+    def __init__(
+        self,
+        train: protocol.Train,
+        *,
+        log_path: Path,
+        on_report: Callable[[protocol.Report], None],
+        on_output: Callable[[LogLines], None],
+        on_exit: Callable[[Exit], None],
+    ) -> None:
+        self.train = train
+        self.log_path = log_path
+        self.say = on_report
+        self.write = on_output
+        self._on_exit = on_exit
+        self.started = False
+        self.over = False
+        self.forces: list[int] = []
+
+    @property
+    def work(self) -> Path:
+        return Path(self.train.folder)
+
+    def start(self) -> None:
+        self.started = True
+
+    def stop(self, force: int = 0) -> None:
+        self.forces.append(force)
+        if not self.stubborn or force == 2:
+            end = failing("killed") if force == 2 else Exit(reason="stopped", weights_sha256="f" * 64)
+            asyncio.get_running_loop().call_soon(self.end, end)
+
+    def meet(self) -> None:
+        self.say(protocol.Booted(seconds=5.0, devices=()))
+        self.say(protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+
+    def make_step(self, number: int = 0) -> None:
+        self.say(progress(number))
+
+    def end(self, end: Exit = FINISHED) -> None:
+        if not self.over:
+            self.over = True
+            self._on_exit(end)
+
+
+class Lan:
+    """A few paired nodes with a link between each two. Every message is encoded and decoded on its way."""
+
+    def __init__(self, folder: Path, names: tuple[str, ...] = ("Anna", "Ben")) -> None:
+        self.clock = HandClock()
+        certificates = {name: build(device_key(number + 1)) for number, name in enumerate(names)}
+        self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
+        self.by_device = {node.device: node for node in self.nodes.values()}
+        self._cut: set[frozenset[DeviceId]] = set()
+
+    async def __aenter__(self) -> Lan:
+        for node in self.nodes.values():
+            await node.runs.open()
+            for other in self.nodes.values():
+                if other is not node:
+                    node.meet(other)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for node in self.nodes.values():
+            await node.runs.close()
+
+    def linked(self, one: DeviceId, other: DeviceId) -> bool:
+        return frozenset((one, other)) not in self._cut
+
+    def cut(self, one: LanNode, other: LanNode) -> None:
+        self._cut.add(frozenset((one.device, other.device)))
+        for node, peer in ((one, other), (other, one)):
+            node.emit(ev.LinkDown(device=peer.device, problem=LOST))
+            node.runs.on_link_down(peer.device, LOST)
+
+    async def wait_until(self, true: Callable[[], object]) -> None:
+        """Until ``true()``. Looks each time the loop has had a turn: the threads' work ends when it ends."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not true():  # noqa: ASYNC110  (threads' work is waited for too)
+                await asyncio.sleep(0.001)
+
+
+class LanNode:
+    def __init__(self, lan: Lan, name: str, certificates: dict[str, bytes], folder: Path) -> None:
+        self.lan = lan
+        self.name = name
+        self.device = device_id(certificates[name])
+        self.home = Home(folder)
+        for part in (self.home.runs, self.home.projects):
+            part.mkdir(parents=True)
+        store = TrustStore(self.device)
+        for other, der in certificates.items():
+            if other != name:
+                peer = TrustedPeer(cert_der=der, name_at_pairing=other, paired_at=0.0)
+                store = set_policy(add(store, peer), peer.device, "always")
+        self.trust = TrustKeeper(folder, store, lambda before, after: None)
+        self.state = State()
+        self.events: list[ev.Event] = []
+        self.trainers: list[FakeTrainer] = []
+        self.emit(
+            ev.NodeStarted(
+                device=self.device,
+                name=name,
+                addresses=(),
+                versions=installed(),
+                hardware=Hardware(cpu="cpu", cores=4, memory_bytes=1 << 34),
+                settings=Settings(name=name),
+                home=str(folder),
+            )
+        )
+        self.runs = Runs(
+            self.home,
+            self.device,
+            state=lambda: self.state,
+            links=self,
+            trust=self.trust,
+            emit=self.emit,
+            clock=lan.clock,
+            make_trainer=self.make_trainer,
+        )
+
+    def make_trainer(self, train: protocol.Train, **callbacks: object) -> FakeTrainer:
+        trainer = FakeTrainer(train, **callbacks)  # type: ignore[arg-type]
+        self.trainers.append(trainer)
+        return trainer
+
+    def emit(self, event: ev.Event) -> None:
+        self.state = apply(self.state, event)
+        self.events.append(event)
+
+    def meet(self, other: LanNode) -> None:
+        self.emit(ev.DevicePaired(device=other.device, name=other.name, policy="always"))
+        me = other.state.me
+        assert me is not None
+        self.emit(
+            ev.LinkUp(
+                device=other.device,
+                name=other.name,
+                address="127.0.0.1:1",
+                versions=me.versions,
+                hardware=me.hardware,
+            )
+        )
+
+    def ask_before_running(self, other: LanNode) -> None:
+        """Keeps what was allowed before, which ``set_policy`` would forget."""
+        peer = self.trust.store.peer(other.device)
+        if peer is not None and peer.code_policy == "always":
+            self.trust.store = set_policy(self.trust.store, other.device, "ask")
+
+    # --- links ------------------------------------------------------------------------------------
+
+    def send(self, device: DeviceId, message: Message) -> bool:
+        if not self.lan.linked(self.device, device):
+            return False
+        data = wire.to_msgpack(message)
+        asyncio.get_running_loop().call_soon(partial(self._arrive, device, data))
+        return True
+
+    async def send_flowing(self, device: DeviceId, message: Message) -> bool:
+        await asyncio.sleep(0)
+        return self.send(device, message)
+
+    def _arrive(self, device: DeviceId, data: bytes) -> None:
+        if self.lan.linked(self.device, device):
+            message: Message = wire.from_msgpack(data, Message)  # type: ignore[arg-type]
+            self.lan.by_device[device].runs.on_message(self.device, message)
+
+    def peer_host(self, device: DeviceId) -> str:
+        return "127.0.0.1" if self.lan.linked(self.device, device) else ""
+
+    def own_host(self, device: DeviceId) -> str:
+        return self.peer_host(device)
+
+    # --- what a test asks ---------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase | None:
+        return self.state.run.phase if self.state.run else None
+
+    @property
+    def over(self) -> bool:
+        return self.phase is not None and ended(self.phase) and not self.runs.busy
+
+    @property
+    def notices(self) -> list[str]:
+        return [event.problem.code for event in self.events if isinstance(event, ev.NoticeRaised)]
+
+    @property
+    def runs_a_trainer(self) -> bool:
+        return any(not trainer.over for trainer in self.trainers)
+
+    def member_phase(self, member: LanNode) -> str:
+        """What this node's screen shows of a member."""
+        assert self.state.run is not None
+        return self.state.run.members[member.device].phase
+
+    def last_phases(self) -> list[Phase]:
+        return [
+            event.phase
+            for event in self.events
+            if isinstance(event, ev.RunPhaseChanged) and ended(event.phase)
+        ]
+
+
+def project(folder: Path, text: str = "import keras\nmodel = keras.Sequential()\nmodel.fit(1)\n") -> RunSpec:
+    """A script with a file beside it, in a folder of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "train.py").write_text(text)
+    (folder / "data.csv").write_text("1,2\n" * 100_000)
+    return RunSpec(script=str(folder / "train.py"), seed=1)

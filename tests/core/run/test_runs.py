@@ -1,0 +1,414 @@
+"""Whole nodes' runs over links in memory: real files and machines, fake trainers, a clock moved by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core import events as ev
+from core.cluster.plan import RunSpec
+from core.cluster.roles import Role
+from core.errors import TandemError
+from core.run import limits
+from core.run.phases import Failed, Finished, Preparing, Starting, Stopped, Training
+from core.run.reports import LogLines
+from tests.core.run.lan import Lan, LanNode, project
+from tests.core.run.world import failing
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+async def lan(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path) as lan:
+        yield lan
+
+
+@pytest.fixture
+async def three(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo")) as lan:
+        yield lan
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> RunSpec:
+    # Not right below the temporary folder: that one is too broad to be a project.
+    return project(tmp_path / "somewhere" / "digits")
+
+
+def both(lan: Lan) -> tuple[LanNode, LanNode]:
+    return lan.nodes["Anna"], lan.nodes["Ben"]
+
+
+async def launch(lan: Lan, spec: RunSpec) -> None:
+    await lan.nodes["Anna"].runs.start(spec)
+    await lan.wait_until(lambda: all(node.runs_a_trainer for node in lan.nodes.values()))
+
+
+async def train(lan: Lan, spec: RunSpec) -> None:
+    await launch(lan, spec)
+    for node in lan.nodes.values():
+        node.trainers[-1].meet()
+        node.trainers[-1].make_step()
+    await lan.wait_until(lambda: all(isinstance(node.phase, Training) for node in lan.nodes.values()))
+
+
+async def wait_over(lan: Lan) -> None:
+    await lan.wait_until(
+        lambda: all(node.over or (node.phase is None and not node.runs.busy) for node in lan.nodes.values())
+    )
+    for node in lan.nodes.values():
+        assert all(trainer.over for trainer in node.trainers)
+        assert len(node.last_phases()) <= 1
+
+
+def problem_of(node: LanNode) -> str:
+    assert isinstance(node.phase, Failed), node.phase
+    return node.phase.problem.code
+
+
+# --- the usual way ----------------------------------------------------------------------------
+
+
+async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    assert anna.runs.busy
+    assert ben.runs.busy
+    chief, worker = anna.trainers[0], ben.trainers[0]
+    assert chief.work == Path(spec.script).parent
+    assert worker.work.is_relative_to(ben.home.runs)
+    assert (worker.work / "data.csv").read_bytes() == (chief.work / "data.csv").read_bytes()
+    assert chief.train.tf_config.replace('"chief", "index"', '"worker", "index"') == worker.train.tf_config
+    assert worker.train.peers["chief:0"].startswith("Anna at 127.0.0.1:")
+    (chief.work / "model.keras").write_bytes(b"weights")
+    worker.write(LogLines(task="worker:0", stream="stdout", text="hello from Ben"))
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+    assert ben.state.run is not None
+    assert ben.state.run.phase == anna.phase
+    run = anna.state.run
+    assert run is not None
+    folder = anna.home.runs / run.plan.run
+    assert (folder / "outputs" / "model.keras").read_bytes() == b"weights"
+    assert run.summary is not None
+    assert run.summary.outputs == ("model.keras",)
+    for node in (anna, ben):
+        details = await node.runs.get_run(run.plan.run[:15])
+        assert details.plan == run.plan
+        assert [len(steps) for steps in details.steps.values()] == [1, 1]
+        assert details.entry.phase == Finished()
+        assert details.entry.duration_s is not None
+        assert (await node.runs.list_runs(5)).runs == (details.entry,)
+    assert "hello from Ben" in (await anna.runs.get_run(run.plan.run)).log
+    assert details.entry.source == ""
+    assert not worker.work.exists()
+
+
+async def test_a_second_run_sends_nothing_that_is_there_already(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    for _ in range(2):
+        ben.events.clear()
+        anna.events.clear()
+        await train(lan, spec)
+        for node in (anna, ben):
+            node.trainers[-1].end()
+        await wait_over(lan)
+    assert isinstance(ben.phase, Finished)
+    phases = [event.phase for event in ben.events if isinstance(event, ev.MemberPhaseChanged)]
+    assert "receiving" not in phases
+
+
+async def test_three_nodes_train_with_the_middle_one_as_chief(three: Lan, spec: RunSpec) -> None:
+    ben = three.nodes["Ben"]
+    await train(three, replace(spec, roles={ben.device: (Role.CHIEF,)}))
+    (ben.trainers[0].work / "checkpoints").mkdir()
+    (ben.trainers[0].work / "checkpoints" / "last.weights.h5").write_bytes(b"weights" * 100_000)
+    (ben.trainers[0].work / "empty.txt").touch()
+    for node in three.nodes.values():
+        node.trainers[0].end()
+    await wait_over(three)
+    anna = three.nodes["Anna"]
+    assert isinstance(anna.phase, Finished)
+    assert anna.state.run is not None
+    outputs = anna.home.runs / anna.state.run.plan.run / "outputs"
+    assert (outputs / "checkpoints" / "last.weights.h5").stat().st_size == 700_000
+    assert (outputs / "empty.txt").exists()
+    assert "is in" in "".join(line for log in anna.state.run.members[ben.device].log.values() for line in log)
+    assert str(anna.home.folder) not in str(three.nodes["Cleo"].state.run)
+
+
+async def test_one_node_alone(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await anna.runs.start(replace(spec, solo=True))
+    await lan.wait_until(lambda: anna.trainers)
+    assert anna.trainers[0].train.tf_config == ""
+    anna.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+    assert not ben.trainers
+
+
+async def test_two_tasks_on_one_device_have_a_working_copy_each(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    roles = {anna.device: (Role.CHIEF, Role.PS), ben.device: (Role.WORKER, Role.WORKER)}
+    await anna.runs.start(replace(spec, roles=roles, strategy="own"))
+    await lan.wait_until(lambda: len(anna.trainers) == len(ben.trainers) == 2)
+    folders = {trainer.work for node in (anna, ben) for trainer in node.trainers}
+    assert len(folders) == 4
+    assert {trainer.train.task for trainer in anna.trainers} == {"chief:0", "ps:0"}
+    anna.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+
+
+async def test_the_plan_is_shown_before_anything_is_started(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    made = await anna.runs.plan(spec)
+    assert set(made.tf_configs) == {f"{anna.device}/chief:0", f"{ben.device}/worker:0"}
+    assert '"worker": ["127.0.0.1:20001"]' in made.tf_configs[f"{ben.device}/worker:0"]
+    assert not anna.runs.busy
+
+
+async def test_a_script_is_read_without_running_it(lan: Lan, spec: RunSpec) -> None:
+    read = await lan.nodes["Anna"].runs.analyse(spec.script)
+    assert read.kind == "managed"
+    assert {file.path for file in read.files} == {"train.py", "data.csv"}
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+async def test_a_missing_script_is_refused_and_nothing_stays_behind(lan: Lan, tmp_path: Path) -> None:
+    anna, _ = both(lan)
+    with pytest.raises(TandemError) as caught:
+        await anna.runs.start(RunSpec(script=str(tmp_path / "nowhere.py")))
+    assert caught.value.code == "script-missing"
+    assert not anna.runs.busy
+
+
+async def test_a_second_run_at_the_same_time_is_refused_on_both_sides(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await launch(lan, spec)
+    for node in (anna, ben):
+        with pytest.raises(TandemError) as caught:
+            await node.runs.start(spec)
+        assert caught.value.code == "busy"
+
+
+async def test_a_busy_peer_declines(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await ben.runs.start(replace(spec, solo=True))
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: anna.over)
+    assert problem_of(anna) == "device-busy"
+    assert not isinstance(ben.phase, Failed)
+
+
+async def test_a_peer_that_was_lost_in_between_is_named(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    lan.cut(anna, ben)
+    with pytest.raises(TandemError) as caught:
+        await anna.runs.start(replace(spec, devices=(ben.device,)))
+    assert caught.value.code == "device-offline"
+
+
+async def test_stop_without_a_run_says_so(lan: Lan) -> None:
+    with pytest.raises(TandemError) as caught:
+        lan.nodes["Anna"].runs.stop()
+    assert caught.value.code == "no-run"
+
+
+# --- consent --------------------------------------------------------------------------------------
+
+
+async def ask(lan: Lan, spec: RunSpec) -> ev.ConsentAsked:
+    anna, ben = both(lan)
+    ben.ask_before_running(anna)
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: ben.state.consents)
+    return next(event for event in ben.events if isinstance(event, ev.ConsentAsked))
+
+
+async def test_the_user_is_asked_and_nothing_is_sent_before(lan: Lan, spec: RunSpec) -> None:
+    _, ben = both(lan)
+    question = await ask(lan, spec)
+    assert question.name == "Anna"
+    assert not question.changed
+    assert not list(ben.home.projects.iterdir())
+    assert ben.phase is None
+    await ben.runs.answer_consent(question.run, "once")
+    await lan.wait_until(lambda: ben.trainers)
+    assert not ben.state.consents
+
+
+async def test_no_ends_the_run_and_leaves_the_member_free(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    question = await ask(lan, spec)
+    await ben.runs.answer_consent(question.run, "no")
+    await lan.wait_until(lambda: anna.over and not ben.runs.busy)
+    assert problem_of(anna) == "consent-refused"
+    assert not ben.trainers
+    with pytest.raises(TandemError):
+        await ben.runs.answer_consent(question.run, "once")
+
+
+async def test_a_changed_byte_asks_again_and_says_so(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    question = await ask(lan, spec)
+    await ben.runs.answer_consent(question.run, "once")
+    await lan.wait_until(lambda: ben.trainers)
+    anna.runs.stop()
+    await wait_over(lan)
+    Path(spec.script).write_text(Path(spec.script).read_text() + "# one more line\n")
+    ben.events.clear()
+    question = await ask(lan, spec)
+    assert question.changed
+
+
+async def test_a_user_who_never_answers(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await ask(lan, spec)
+    await lan.wait_until(lambda: anna.member_phase(anna) == "prepared")
+    lan.clock.advance(limits.CONSENT_S + 0.1)
+    await lan.wait_until(lambda: anna.over and not ben.runs.busy)
+    assert problem_of(anna) == "no-consent"
+    assert not ben.state.consents
+
+
+# --- losses ----------------------------------------------------------------------------------------
+
+
+async def test_a_link_lost_at_the_question(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await ask(lan, spec)
+    assert isinstance(anna.phase, Preparing)
+    lan.cut(anna, ben)
+    await lan.wait_until(lambda: anna.over and not ben.runs.busy)
+    assert problem_of(anna) == "device-lost"
+    assert not ben.state.consents
+
+
+@pytest.mark.parametrize("stage", ["starting", "training"])
+async def test_a_link_lost_ends_both_parts(lan: Lan, spec: RunSpec, stage: str) -> None:
+    anna, ben = both(lan)
+    await (launch if stage == "starting" else train)(lan, spec)
+    lan.cut(anna, ben)
+    await wait_over(lan)
+    assert problem_of(anna) == "device-lost"
+    assert problem_of(ben) == "starter-lost"
+    assert [trainer.forces for node in (anna, ben) for trainer in node.trainers] == [[2], [2]]
+
+
+async def test_a_link_lost_while_stopping(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    for node in (anna, ben):
+        node.trainers[0].stubborn = True
+    anna.runs.stop()
+    lan.cut(anna, ben)
+    await wait_over(lan)
+    assert isinstance(anna.phase, Stopped)
+
+
+async def test_a_script_error_reaches_both_screens_with_its_member(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    ben.trainers[0].end(failing("script-error", "ValueError in train.py, line 3."))
+    await wait_over(lan)
+    for node in (anna, ben):
+        assert isinstance(node.phase, Failed)
+        assert node.phase.problem.what == "On Ben: ValueError in train.py, line 3."
+
+
+async def test_a_remote_chiefs_outputs_stay_there_when_the_run_fails(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
+    (ben.trainers[0].work / "checkpoint.h5").write_bytes(b"half")
+    anna.trainers[0].end(failing("script-error"))
+    await wait_over(lan)
+    assert ben.state.run is not None
+    kept = ben.home.runs / ben.state.run.plan.run / "outputs" / "checkpoint.h5"
+    await lan.wait_until(kept.exists)
+
+
+# --- stop -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", ["Anna", "Ben"])
+async def test_anybody_stops_everybody(lan: Lan, spec: RunSpec, who: str) -> None:
+    await train(lan, spec)
+    lan.nodes[who].runs.stop()
+    await wait_over(lan)
+    for node in lan.nodes.values():
+        assert node.phase == Stopped(by=who)
+        assert node.trainers[0].forces == [0]
+
+
+async def test_three_presses_kill(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    for node in (anna, ben):
+        node.trainers[0].stubborn = True
+    for _ in range(3):
+        ben.runs.stop()
+    await wait_over(lan)
+    assert anna.trainers[0].forces == [0, 1, 2]
+    assert isinstance(anna.phase, Stopped)
+
+
+async def test_a_member_that_wants_out_does_not_depend_on_the_starter(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    ben.trainers[0].stubborn = True
+    anna.runs.on_message = lambda device, message: None  # type: ignore[method-assign]
+    for _ in range(3):
+        ben.runs.stop()
+    lan.clock.advance(6.0)
+    await lan.wait_until(lambda: ben.over)
+    assert ben.trainers[0].forces == [2]
+
+
+async def test_stop_while_starting(lan: Lan, spec: RunSpec) -> None:
+    anna, _ = both(lan)
+    await launch(lan, spec)
+    assert isinstance(anna.phase, Starting)
+    anna.runs.stop()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Stopped)
+
+
+async def test_stop_while_a_user_is_asked(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await ask(lan, spec)
+    anna.runs.stop()
+    await lan.wait_until(lambda: anna.over and not ben.runs.busy)
+    assert isinstance(anna.phase, Stopped)
+    assert not ben.state.consents
+
+
+@pytest.mark.parametrize("who", ["Anna", "Ben"])
+async def test_a_node_that_ends_leaves_no_trainer(tmp_path: Path, spec: RunSpec, who: str) -> None:
+    async with Lan(tmp_path) as lan:
+        await train(lan, spec)
+        closing = lan.nodes[who]
+        await closing.runs.close()
+        assert closing.trainers[0].over
+        other = next(node for node in lan.nodes.values() if node is not closing)
+        lan.cut(closing, other)
+        await lan.wait_until(lambda: other.over)
+        assert closing.over
+        del lan.nodes[who]
+
+
+async def test_nobody_was_told_of_trouble_inside(lan: Lan, spec: RunSpec) -> None:
+    await train(lan, spec)
+    for node in lan.nodes.values():
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert [node.notices for node in lan.nodes.values()] == [[], []]
