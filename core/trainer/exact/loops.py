@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from core.trainer.exact import local_state
+from core.trainer.exact import local_state, model_state
 from core.trainer.exact import step as steps
 from core.trainer.exact.data import Portion
 from core.trainer.exact.local_state import LocalState
@@ -16,6 +19,17 @@ from core.trainer.exact.step import Step
 
 if TYPE_CHECKING:
     from core.trainer.exact.engine import Engine
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Traced:
+    """A step for one kind of data: with its state, and the calls that run it."""
+
+    step: Callable[..., Any]
+    state: LocalState
+    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
 
 class Loop:
@@ -30,9 +44,7 @@ class Loop:
         """Mean time of a step in the newest call; 0 where it was not measured, as when it traced."""
         self._step_function = step_function
         self._engine = engine
-        self._state: LocalState | None = None
-        self._step: Callable[..., Any] = self._one_step
-        self._calls: dict[str, Callable[..., Any]] = {}
+        self._traced: dict[str, Traced] = {}
         if model.jit_compile:
             engine.say_once(
                 "jit_compile is left out: the members meet inside a step, and XLA does not compile that."
@@ -44,34 +56,32 @@ class Loop:
         return self._run_batch(next(source))
 
     def _run(self, portion: Portion) -> dict[str, Any]:
-        first = self._state is None
-        if first:
-            self._build(portion.iterator.element_spec)
+        count = len(self._traced)
+        traced = self._for(portion.iterator.element_spec)
         self._engine.equalise(self.model)
         began = time.perf_counter()
         if self.model.run_eagerly:
-            outputs = self._eagerly(portion)
+            outputs = self._eagerly(traced, portion)
         else:
-            call = self._calls["sure" if portion.sure else "unsure"]
+            call = traced.calls["sure" if portion.sure else "unsure"]
+            limit = tf.constant(portion.steps)
             try:
-                outputs = call(
-                    portion.iterator, tf.constant(portion.steps), self._engine.shares, self._words()
-                )
+                outputs = call(portion.iterator, limit, self._engine.shares, self._words())
             except tf.errors.OutOfRangeError:
                 raise StopIteration from None
         logs, rows, done, stops, seconds = outputs
         portion.done = int(done)
         portion.pace.measured(float(seconds) / self._engine.members)
-        self.step_s = 0.0 if first else (time.perf_counter() - began) / portion.done
+        new = len(self._traced) > count
+        self.step_s = 0.0 if new else (time.perf_counter() - began) / portion.done
         self._engine.on_portion(self, logs, int(rows), portion.done, bool(stops > 0))
         return logs
 
     def _run_batch(self, data: Any) -> dict[str, Any]:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
-        if self._state is None:
-            self._build(tf.nest.map_structure(_spec, data))
+        traced = self._for(tf.nest.map_structure(_spec, data))
         self._engine.equalise(self.model)
-        call = self._on_batch if self.model.run_eagerly else self._calls["batch"]
+        call = traced.calls.get("batch", functools.partial(self._on_batch, traced))
         logs, rows, _, stops, _ = call(data, self._engine.shares, self._words())
         self._engine.on_portion(self, logs, int(rows), 1, bool(stops > 0))
         return logs
@@ -82,30 +92,51 @@ class Loop:
 
     # --- tracing
 
-    def _build(self, data_spec: Any) -> None:
-        """Traces the step once to have every variable made and to learn which it writes, then for use."""
-        written = None
-        if not self.model.run_eagerly:
-            shares_spec = tf.TensorSpec([self._engine.members], tf.int64)
-            trial = tf.function(self._one_step, autograph=False)
-            written = trial.get_concrete_function(_free_rows(data_spec), shares_spec).graph
-            self._step = tf.function(self._one_step, autograph=False, reduce_retracing=True)
-        self._state = self._local_state(written)
-        self._calls = {
-            "sure": tf.function(self._sure, autograph=False, reduce_retracing=True),
-            "unsure": tf.function(self._unsure, autograph=False, reduce_retracing=True),
-            "batch": tf.function(self._on_batch, autograph=False, reduce_retracing=True),
-        }
+    def _for(self, data_spec: Any) -> Traced:
+        """The step for batches like `data_spec` with any number of rows."""
+        spec = _free_rows(data_spec)
+        key = repr(spec)
+        if key not in self._traced:
+            self._traced[key] = self._eager() if self.model.run_eagerly else self._trace(spec)
+        return self._traced[key]
 
-    def _local_state(self, graph: Any = None) -> LocalState:
-        """The variables that a traced step writes; all there are where it is not traced."""
-        statistics = local_state.statistic_variables(self.model)
-        if graph is not None:
-            statistics = local_state.written(graph, statistics)
+    def _eager(self) -> Traced:
+        return Traced(self._one_step, self._state(local_state.statistic_variables(self.model)))
+
+    def _trace(self, data_spec: Any) -> Traced:
+        """Traces the step; again if that made variables, as a trace that makes them runs only once."""
+        shares_spec = tf.TensorSpec([self._engine.members], tf.int64)
+        self._build(data_spec)
+        while True:
+            before = self._variables()
+            step = tf.function(self._one_step, autograph=False).get_concrete_function(data_spec, shares_spec)
+            if self._variables() == before:
+                break
+        written = local_state.written(step.graph, local_state.statistic_variables(self.model))
+        traced = Traced(step, self._state(written))
+        for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
+            bound = functools.partial(call, traced)
+            traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
+        return traced
+
+    def _build(self, data_spec: Any) -> None:
+        """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace."""
+        if self.is_training and self.model.optimizer is None:
+            return
+        try:
+            self.model._symbolic_build(data_batch=data_spec)
+        except Exception:
+            _log.debug("%s is built by its first step", self.model.name, exc_info=True)
+
+    def _variables(self) -> list[int]:
+        found = local_state.metric_variables(self.model) + local_state.statistic_variables(self.model)
+        return [*(id(v) for v in found), *(id(v) for v in model_state.variables(self.model))]
+
+    def _state(self, statistics: list[Any]) -> LocalState:
         return LocalState(local_state.metric_variables(self.model), statistics, self._engine.collectives)
 
-    def _one_step(self, data: Any, shares: Any) -> tuple[Any, Any, Any]:
-        """One step on a global batch: (logs of the own rows, own weight, global rows)."""
+    def _one_step(self, data: Any, shares: Any) -> tuple[Any, Any, Any, Any]:
+        """One step on a global batch: (logs of the own rows, own weight, global rows, own rows there)."""
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
         begin, end = steps.bounds(rows, shares, self._engine.rank)
@@ -113,25 +144,28 @@ class Loop:
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         # A member without rows computes on the batch's first row, and all of it counts for nothing.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
-        before = self._state.snapshot() if self._state is not None else None
         with steps.active(Step(self._engine.collectives, weight, present, rows)):
             logs = self._step_function(own)
-        if self._state is not None and before is not None:
-            self._state.restore_unless(present, before)
-        return logs, weight, rows
+        return logs, weight, rows, present
 
     # --- several steps
 
-    def _sure(self, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+    def _step(self, traced: Traced, data: Any, shares: Any) -> Any:
+        before = traced.state.snapshot()
+        outputs = traced.step(data, shares)
+        traced.state.restore_unless(outputs[3], before)
+        return outputs
+
+    def _sure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
         def body(done: Any, *_: Any) -> Any:
-            return done + 1, *_flat(self._step(iterator.get_next(), shares))
+            return done + 1, *_flat(self._step(traced, iterator.get_next(), shares))
 
-        before = self._snapshot()
-        first = self._step(iterator.get_next(), shares)
+        before = traced.state.snapshot()
+        first = self._step(traced, iterator.get_next(), shares)
         done, *last = self._loop(lambda done, *_: done < limit, body, [tf.constant(1), *_flat(first)])
-        return self._meet(before, tf.nest.pack_sequence_as(first, last), done, shares, words)
+        return self._meet(traced, before, tf.nest.pack_sequence_as(first, last), done, shares, words)
 
-    def _unsure(self, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+    def _unsure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
         """As `_sure`, for data that may end: stops before the first step that has none."""
 
         def another(done: Any, none: Any) -> Any:
@@ -139,57 +173,52 @@ class Loop:
             return tf.cond(done < limit, iterator.get_next_as_optional, lambda: none)
 
         def body(done: Any, batch: Any, *_: Any) -> Any:
-            outputs = self._step(batch.get_value(), shares)
+            outputs = self._step(traced, batch.get_value(), shares)
             return done + 1, another(done + 1, batch), *_flat(outputs)
 
-        before = self._snapshot()
-        first = self._step(iterator.get_next(), shares)
+        before = traced.state.snapshot()
+        first = self._step(traced, iterator.get_next(), shares)
         batch = another(tf.constant(1), tf.experimental.Optional.empty(iterator.element_spec))
         start = [tf.constant(1), batch, *_flat(first)]
         done, _, *last = self._loop(lambda done, batch, *_: (done < limit) & batch.has_value(), body, start)
-        return self._meet(before, tf.nest.pack_sequence_as(first, last), done, shares, words)
+        return self._meet(traced, before, tf.nest.pack_sequence_as(first, last), done, shares, words)
 
-    def _loop(self, condition: Callable[..., Any], body: Callable[..., Any], start: list[Any]) -> Any:
-        return tf.while_loop(condition, body, start, parallel_iterations=1)
-
-    def _eagerly(self, portion: Portion) -> Any:
-        assert self._state is not None
-        before = {id(v): value for v, value in zip(self._state.variables, self._snapshot(), strict=True)}
+    def _eagerly(self, traced: Traced, portion: Portion) -> Any:
+        before = dict(zip(map(id, traced.state.variables), traced.state.snapshot(), strict=True))
         last, done = None, 0
         for _ in range(portion.steps):
             try:
                 data = next(portion.iterator)
             except StopIteration:
                 break
-            last, done = self._step(data, self._engine.shares), done + 1
+            last, done = self._step(traced, data, self._engine.shares), done + 1
         if last is None:
             raise StopIteration
         # The first step makes variables; what a metric begins with is zero.
-        self._state = self._local_state()
-        values = [before.get(id(v), tf.zeros_like(v)) for v in self._state.variables]
-        return self._meet(values, last, done, self._engine.shares, self._words())
+        traced.state = self._state(local_state.statistic_variables(self.model))
+        values = [before.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
+        return self._meet(traced, values, last, done, self._engine.shares, self._words())
 
-    def _on_batch(self, data: Any, shares: Any, words: Any) -> Any:
-        before = self._snapshot()
-        return self._meet(before, self._step(data, shares), tf.constant(1), shares, words)
+    def _on_batch(self, traced: Traced, data: Any, shares: Any, words: Any) -> Any:
+        before = traced.state.snapshot()
+        last = self._step(traced, data, shares)
+        return self._meet(traced, before, last, tf.constant(1), shares, words)
 
-    def _snapshot(self) -> list[Any]:
-        assert self._state is not None
-        return self._state.snapshot()
+    def _loop(self, condition: Callable[..., Any], body: Callable[..., Any], start: list[Any]) -> Any:
+        return tf.while_loop(condition, body, start, parallel_iterations=1)
 
     # --- meeting
 
-    def _meet(self, before: list[Any], last: Any, done: Any, shares: Any, words: Any) -> Any:
+    def _meet(self, traced: Traced, before: list[Any], last: Any, done: Any, shares: Any, words: Any) -> Any:
         """Metrics and statistics of all members, and the logs they give; what members told each other."""
-        assert self._state is not None
-        logs, weight, rows = last
+        logs, weight, rows, _ = last
         share = tf.cast(shares[self._engine.rank] / tf.reduce_sum(shares), tf.float64)
         scalars = {
             name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), weight)
             for name, value in (logs.items() if isinstance(logs, dict) else ())
             if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
         }
-        stops, seconds, *sums = self._state.meet(before, share, [words[0], words[1], *scalars.values()])
+        stops, seconds, *sums = traced.state.meet(before, share, [words[0], words[1], *scalars.values()])
         averages = dict(zip(scalars, sums, strict=True))
         results = self._metric_results()
         if isinstance(logs, dict):
