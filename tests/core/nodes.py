@@ -15,6 +15,7 @@ from core.home import Home, prepare
 from core.ids import DeviceId
 from core.node import Node
 from core.node_face import NodeFace
+from core.run.trainers import MakeTrainer
 from core.settings import Settings
 from core.state import State
 from core.telemetry.gpus import Gpus
@@ -36,8 +37,12 @@ def quick_watch() -> Watch:
 
 
 @contextlib.asynccontextmanager
-async def node(base: Path, name: str, **chosen: object) -> AsyncIterator[Node]:
-    started = await Node.start(home_of(base, name, **chosen), watch=quick_watch())
+async def node(
+    base: Path, name: str, *, make_trainer: MakeTrainer | None = None, **chosen: object
+) -> AsyncIterator[Node]:
+    """``chosen``: settings."""
+    home = home_of(base, name, **chosen)
+    started = await Node.start(home, watch=quick_watch(), make_trainer=make_trainer)
     try:
         yield started
     finally:

@@ -89,10 +89,11 @@ async def test_broken_files_are_told_and_it_starts_all_the_same(tmp_path: Path) 
     home.settings.write_text("{")
     home.trust.write_text("not json")
     home.trust.chmod(0o600)
+    (home.runs / "history.db").write_text("no database at all")
     started = await Node.start(home, watch=quick_watch())
     try:
         codes = {notice.code for notice in started.state.notices}
-        assert {"settings-corrupt", "trust-corrupt"} <= codes
+        assert {"settings-corrupt", "trust-corrupt", "history-rebuilt"} <= codes
         assert all(notice.what and notice.fix for notice in started.state.notices)
     finally:
         await started.stop()

@@ -1,0 +1,246 @@
+"""Two whole nodes run a script together: real links and files; trainers are stand-ins but for one."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from core import events as ev
+from core.answers import Done, PlanMade, RunAccepted, RunDetails, Runs
+from core.client import Client
+from core.cluster.plan import RunSpec
+from core.commands import (
+    AnswerConsent,
+    Forget,
+    GetRun,
+    ListRuns,
+    PlanRun,
+    Quit,
+    SetCodePolicy,
+    StartRun,
+    StopRun,
+)
+from core.ids import RunId
+from core.node import Node
+from core.run.phases import Failed, Finished, Outcome, Stopped, Training
+from core.trainer import protocol
+from tests.core.nodes import LIMIT_S, id_of, node, pair, refusal, wait_for
+from tests.core.run.lan import FakeTrainer, project
+
+pytestmark = pytest.mark.real
+
+
+@dataclass
+class Laptop:
+    """A node and the stand-in trainers that it started."""
+
+    trainers: list[FakeTrainer] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    node: Node = field(init=False)
+
+    def make_trainer(self, train: protocol.Train, **callbacks: object) -> FakeTrainer:
+        trainer = FakeTrainer(train, **callbacks)  # type: ignore[arg-type]
+        self.trainers.append(trainer)
+        self.started.set()
+        return trainer
+
+
+@contextlib.asynccontextmanager
+async def two(base: Path) -> AsyncIterator[tuple[Laptop, Laptop]]:
+    """Paired and linked; ``anna`` will be the starter."""
+    anna, ben = Laptop(), Laptop()
+    async with (
+        node(base, "anna", discovery=False, make_trainer=anna.make_trainer) as anna.node,
+        node(base, "ben", discovery=False, make_trainer=ben.make_trainer) as ben.node,
+    ):
+        await pair(anna.node, ben.node)
+        yield anna, ben
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> RunSpec:
+    return project(tmp_path / "somewhere" / "digits")
+
+
+async def begin(anna: Laptop, ben: Laptop, spec: RunSpec, decision: str = "once") -> RunId:
+    accepted = await anna.node.submit(StartRun(spec=spec))
+    assert isinstance(accepted, RunAccepted), accepted
+    asked = await wait_for(ben.node, lambda s: bool(s.consents))
+    consent = asked.consents[0]
+    assert (consent.run, consent.name, consent.script) == (accepted.run, "anna", "train.py")
+    assert {file.path for file in consent.files} == {"train.py", "data.csv"}
+    assert await ben.node.submit(AnswerConsent(run=accepted.run, decision=decision)) == Done()  # type: ignore[arg-type]
+    return accepted.run
+
+
+async def train(anna: Laptop, ben: Laptop, spec: RunSpec) -> RunId:
+    run = await begin(anna, ben, spec)
+    for laptop in (anna, ben):
+        await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
+        laptop.trainers[-1].meet()
+        laptop.trainers[-1].make_step()
+    for laptop in (anna, ben):
+        await wait_for(laptop.node, lambda s: s.run is not None and isinstance(s.run.phase, Training))
+    return run
+
+
+async def outcome(laptop: Laptop) -> Outcome:
+    state = await wait_for(laptop.node, lambda s: s.run is not None and s.run.over)
+    assert state.run is not None and isinstance(state.run.phase, Outcome)
+    return state.run.phase
+
+
+async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: RunSpec) -> None:
+    async with two(tmp_path) as (anna, ben):
+        planned = await anna.node.submit(PlanRun(spec=spec))
+        assert isinstance(planned, PlanMade)
+        assert len(planned.tf_configs) == 2
+
+        run = await train(anna, ben, spec)
+        await wait_for(anna.node, lambda s: s.devices[id_of(ben.node)].busy)
+        for laptop in (anna, ben):
+            laptop.trainers[-1].end()
+
+        assert await outcome(anna) == Finished()
+        assert await outcome(ben) == Finished()
+        assert anna.node.state.run is not None and ben.node.state.run is not None
+        assert anna.node.state.run.plan == ben.node.state.run.plan
+        await wait_for(anna.node, lambda s: not s.devices[id_of(ben.node)].busy)
+        for laptop in (anna, ben):
+            details = await laptop.node.submit(GetRun(run=run))
+            assert isinstance(details, RunDetails)
+            assert details.entry.phase == Finished()
+            assert set(details.steps) == {id_of(anna.node), id_of(ben.node)}
+            listed = await laptop.node.submit(ListRuns())
+            assert isinstance(listed, Runs) and [entry.run for entry in listed.runs] == [run]
+
+
+async def test_a_user_who_says_no_ends_it_before_anything_runs(tmp_path: Path, spec: RunSpec) -> None:
+    async with two(tmp_path) as (anna, ben):
+        await begin(anna, ben, spec, "no")
+
+        phase = await outcome(anna)
+
+        assert isinstance(phase, Failed) and "ben" in phase.problem.what
+        assert ben.node.state.consents == ()
+        assert anna.trainers == ben.trainers == []
+        assert list((ben.node.home.projects).rglob("train.py")) == []
+
+
+async def test_always_is_shown_and_asks_no_more(tmp_path: Path, spec: RunSpec) -> None:
+    async with two(tmp_path) as (anna, ben):
+        await begin(anna, ben, spec, "always")
+        await wait_for(ben.node, lambda s: s.devices[id_of(anna.node)].policy == "always")
+        for laptop in (anna, ben):
+            await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
+            laptop.trainers[-1].end()
+        assert await outcome(anna) == Finished()
+
+        assert await ben.node.submit(SetCodePolicy(device=id_of(anna.node), policy="ask")) == Done()
+        assert ben.node.state.devices[id_of(anna.node)].policy == "ask"
+
+
+async def test_stop_ends_it_on_both(tmp_path: Path, spec: RunSpec) -> None:
+    async with two(tmp_path) as (anna, ben):
+        await train(anna, ben, spec)
+
+        assert await ben.node.submit(StopRun()) == Done()
+
+        for laptop in (anna, ben):
+            phase = await outcome(laptop)
+            assert isinstance(phase, Stopped) and phase.by == "ben"
+        assert refusal(await anna.node.submit(StopRun())) == "no-run"
+
+
+async def test_a_node_that_quits_in_training_ends_the_others_run_too(tmp_path: Path, spec: RunSpec) -> None:
+    async with two(tmp_path) as (anna, ben):
+        await train(anna, ben, spec)
+
+        assert await ben.node.submit(Quit()) == Done()
+
+        phase = await outcome(anna)
+        assert not isinstance(phase, Finished)
+        assert all(trainer.over for trainer in (*anna.trainers, *ben.trainers))
+        await asyncio.wait_for(ben.node.wait_stopped(), LIMIT_S)
+
+
+async def test_forgetting_a_laptop_ends_its_part_in_the_run(tmp_path: Path, spec: RunSpec) -> None:
+    async with two(tmp_path) as (anna, ben):
+        await train(anna, ben, spec)
+
+        assert await anna.node.submit(Forget(device=id_of(ben.node))) == Done()
+
+        for laptop in (anna, ben):
+            assert isinstance(await outcome(laptop), Failed)
+            assert all(trainer.over for trainer in laptop.trainers)
+
+
+async def test_a_second_run_is_refused_while_one_is_under_way(tmp_path: Path, spec: RunSpec) -> None:
+    async with two(tmp_path) as (anna, ben):
+        await train(anna, ben, spec)
+
+        assert refusal(await anna.node.submit(StartRun(spec=spec))) == "busy"
+        assert refusal(await anna.node.submit(GetRun(run=RunId("nothing")))) == "run-unknown"
+        nobody_asked = AnswerConsent(run=RunId("x"), decision="once")
+        assert refusal(await anna.node.submit(nobody_asked)) == "no-such-question"
+
+
+async def test_every_event_of_a_run_can_follow_and_travels_to_a_second_process(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    async with two(tmp_path) as (anna, ben):
+        client = await Client.connect(anna.node.home)
+        heard: list[ev.Event] = []
+        client.subscribe(lambda event, state: heard.append(event))
+        await train(anna, ben, spec)
+        for laptop in (anna, ben):
+            laptop.trainers[-1].end()
+        await outcome(anna)
+        state = await wait_for(client, lambda s: s.run is not None and s.run.over)
+
+        assert state.run == anna.node.state.run
+        assert any(isinstance(event, ev.MemberProgressed) for event in heard)
+        await client.close()
+    log = (anna.node.home.logs / "tandem.log").read_text()
+    assert "an event that cannot follow" not in log
+
+
+SCRIPT = """
+import keras
+import numpy as np
+
+keras.utils.set_random_seed(1)
+data = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+model.compile(optimizer="sgd", loss="mse")
+model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
+"""
+
+
+@pytest.mark.cluster
+async def test_two_nodes_train_a_keras_script_to_equal_weights(tmp_path: Path) -> None:
+    folder = tmp_path / "somewhere" / "project"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(SCRIPT)
+    async with (
+        node(tmp_path, "anna", discovery=False) as anna,
+        node(tmp_path, "ben", discovery=False) as ben,
+    ):
+        await pair(anna, ben)
+        assert await ben.submit(SetCodePolicy(device=id_of(anna), policy="always")) == Done()
+
+        accepted = await anna.submit(StartRun(spec=RunSpec(script=str(folder / "train.py"), seed=3)))
+        assert isinstance(accepted, RunAccepted), accepted
+        state = await wait_for(anna, lambda s: s.run is not None and s.run.over, limit_s=240.0)
+
+        assert state.run is not None
+        assert state.run.phase == Finished(), state.run
+        assert state.run.summary is not None
+        digests = set(state.run.summary.weights_sha256.values())
+        assert len(state.run.summary.weights_sha256) == 2 and len(digests) == 1
+        assert state.run.summary.strategy == "MultiWorkerMirroredStrategy"
+        mirrored = await wait_for(ben, lambda s: s.run is not None and s.run.over)
+        assert mirrored.run is not None and mirrored.run.phase == Finished()
