@@ -133,6 +133,8 @@ class History:
             index.close()
             raise
         self._index = index
+        if version == 0:
+            self._fill()  # a new index, or one that was emptied
 
     def _all(self) -> tuple[RunEntry, ...]:
         return self._rows("", ())
@@ -152,7 +154,14 @@ class History:
         for rest in ("-wal", "-shm"):
             (self._folder / (FILE + rest)).unlink(missing_ok=True)
         self._connect()
-        found = 0
+        self.problem = Problem(
+            code="history-rebuilt",
+            what="The history's index was broken; it was made anew from the run folders.",
+            fix=f"Nothing has to be done. The broken one is kept as {shown(str(aside))}.",
+            detail=repr(error),
+        )
+
+    def _fill(self) -> None:
         for folder in sorted(self._folder.iterdir()):
             try:
                 entry = wire.from_json((folder / SUMMARY).read_bytes(), RunEntry)
@@ -160,13 +169,6 @@ class History:
                 continue
             if entry.run == folder.name:
                 self.put(entry)
-                found += 1
-        self.problem = Problem(
-            code="history-rebuilt",
-            what=f"The history's index was broken; it was made anew from {found} run folders.",
-            fix=f"Nothing has to be done. The broken one is kept as {shown(str(aside))}.",
-            detail=repr(error),
-        )
 
     def _cut_off(self, entry: RunEntry) -> None:
         entry = replace(entry, phase=Failed(problem=verdicts.cut_off()))

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from core.errors import TandemError
+from core.run import written
+from core.run.written import Snapshot
+
+
+def paths(snapshot: Snapshot) -> list[str]:
+    manifest, _ = snapshot.written()
+    return [file.path for file in manifest.files]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("train.py", "data/big.csv", ".venv/lib/x.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("old")
+    return tmp_path
+
+
+def test_new_and_changed_files_are_what_a_script_wrote(folder: Path) -> None:
+    before = Snapshot(folder, deep=True)
+    (folder / "model.keras").write_text("new")
+    (folder / "data" / "cache.npy").write_text("new")
+    (folder / "data" / "big.csv").write_text("changed")
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "train.pyc").write_text("new")
+    (folder / ".venv" / "lib" / "y.py").write_text("new")
+    assert paths(before) == ["data/big.csv", "data/cache.npy", "model.keras"]
+
+
+def test_a_file_rewritten_with_the_same_size_counts(folder: Path) -> None:
+    before = Snapshot(folder, deep=True)
+    (folder / "train.py").write_text("new")
+    os.utime(folder / "train.py", ns=(1, 1))
+    assert paths(before) == ["train.py"]
+
+
+def test_in_a_broad_folder_only_what_lies_right_in_it_is_looked_at(folder: Path) -> None:
+    before = Snapshot(folder, deep=False)
+    (folder / "model.keras").write_text("new")
+    (folder / "data" / "cache.npy").write_text("new")
+    assert paths(before) == ["model.keras"]
+
+
+def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = written.list_files
+
+    def endless(where: Path, **settings: object) -> object:
+        listing = real(where, **settings)  # type: ignore[arg-type]
+        if any("/" in file.path for file in listing.files):
+            raise TandemError(code="project-too-large", what="Too much.")
+        return listing
+
+    monkeypatch.setattr(written, "list_files", endless)
+    before = Snapshot(folder, deep=True)
+    (folder / "model.keras").write_text("new")
+    assert not before.deep
+    assert paths(before) == ["model.keras"]
+
+
+def test_what_does_not_fit_stays_beside_the_script_and_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(written, "LIMIT_BYTES", 10)
+    before = Snapshot(folder, deep=True)
+    (folder / "small.txt").write_text("new")
+    (folder / "large.bin").write_text("x" * 50)
+    manifest, problem = before.written()
+    assert [file.path for file in manifest.files] == ["small.txt"]
+    assert problem is not None
+    assert "large.bin" in problem.what
