@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.cli import parsing
 from app.cli.exit_codes import ExitCode
-from app.cli.screen import Screen, silence_broken_pipe
+from app.cli.screen import LinesScreen, Screen, silence_broken_pipe
 from app.connection import CannotStart
 from core.errors import Problem, TandemError
 
@@ -18,7 +18,11 @@ from core.errors import Problem, TandemError
 def main(argv: Sequence[str]) -> int:
     """The process's exit code."""
     arguments = parsing.read(argv)
-    screen = Screen(json=getattr(arguments, "json", False))
+    screen: Screen
+    if getattr(arguments, "jsonl", False):
+        screen = LinesScreen()
+    else:
+        screen = Screen(json=getattr(arguments, "json", False))
     try:
         code: int = asyncio.run(arguments.runs(arguments, screen))
         sys.stdout.flush()

@@ -9,7 +9,8 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-from core import wire
+from core import json_lines, wire
+from core.answers import Refused
 from core.errors import Problem
 from core.text import plain, plain_lines
 
@@ -65,6 +66,17 @@ class Screen:
     def result(self, what: Any) -> None:
         """An object for a script; at once, so that who reads along a pipe sees it."""
         self._out.write(wire.to_json(what).decode() + "\n")
+        self._out.flush()
+
+
+class LinesScreen(Screen):
+    """Stdout belongs to JSON lines (``agent --jsonl``): a failure is a line of that vocabulary, too."""
+
+    def __init__(self, *, out: IO[str] | None = None, err: IO[str] | None = None) -> None:
+        super().__init__(json=True, out=out, err=err)
+
+    def problem(self, problem: Problem) -> None:
+        self._out.write(json_lines.write_reply(None, Refused(problem=problem)).decode())
         self._out.flush()
 
 

@@ -19,7 +19,7 @@ from core.home import Home
 from core.node_face import Listener
 from core.settings import Settings
 from core.state import State, apply
-from core.text import plain_lines
+from core.text import plain, plain_lines
 
 READY_S = 60.0
 ANSWER_S = 60.0
@@ -43,6 +43,8 @@ class Agent:
         self._listeners: list[Listener] = []
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
         self._number = 0
+        self._problem: Problem | None = None
+        """What it said of its own failure."""
         self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read(), name=f"demo-{name}")
 
@@ -144,13 +146,14 @@ class Agent:
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
-        problem: Problem | None = None
+        line = b""
         try:
             while line := await self._process.stdout.readline():
                 self._on_told(json_lines.read_told(line))
         except ValueError as error:
-            problem = self.failure(f"said what the demo does not understand ({error})").problem
-        problem = problem or self.failure("has ended").problem
+            said = plain(line.decode("utf-8", "replace"))
+            self._problem = self.failure(f"said what the demo does not understand ({error}): {said}").problem
+        problem = self._problem or self.failure("has ended").problem
         if not self._greeted.done():
             self._greeted.set_exception(TandemError.of(problem))
         for answer in self._waiting.values():
@@ -165,6 +168,8 @@ class Agent:
                 self.state = told.state
                 if not self._greeted.done():
                     self._greeted.set_result(None)
+            case json_lines.Replied(id=None, answer=Refused(problem=problem)):
+                self._problem = self.failure(f"cannot go on: {problem}").problem
             case json_lines.Replied():
                 waiting = self._waiting.get(told.id) if isinstance(told.id, int) else None
                 if waiting is not None and not waiting.done():

@@ -71,12 +71,13 @@ def broken_promise(report: Report) -> Problem | None:
 def lines(report: Report) -> list[str]:
     """The short report at the end, for a person."""
     rows = [
-        ("nodes", f"{report.nodes} on this machine, {report.strategy}"),
+        ("nodes", f"{report.nodes} on this machine"),
+        ("strategy", report.strategy),
         ("found each other in", _seconds(report.discovery_s)),
         ("paired in", _seconds(report.pairing_s)),
         ("first step after", _seconds(report.first_step_s)),
         ("speed", "" if report.steps_per_s is None else f"{report.steps_per_s:.1f} steps/s"),
-        ("loss", f"{_number(report.loss_first)} → {_number(report.loss_last)} in {report.epochs} epochs"),
+        ("loss", _losses(report)),
         ("validation accuracy", _number(report.val_accuracy)),
         *((f"weights on {name}", digest[:16]) for name, digest in report.weights_sha256.items()),
         ("model", report.model_path),
@@ -95,5 +96,11 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.1f} s"
 
 
+def _losses(report: Report) -> str:
+    if report.loss_first is None or report.loss_last is None:
+        return ""
+    return f"{_number(report.loss_first)} → {_number(report.loss_last)} in {report.epochs} epochs"
+
+
 def _number(value: float | None) -> str:
-    return "?" if value is None else f"{value:.4f}"
+    return "" if value is None else f"{value:.4f}"

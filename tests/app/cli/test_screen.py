@@ -1,3 +1,8 @@
+import io
+
+from app.cli.screen import LinesScreen
+from core import json_lines
+from core.answers import Refused
 from core.errors import Problem
 from tests.app.cli.scripted_node import PROBLEM, Words
 
@@ -34,6 +39,13 @@ def test_what_a_peer_says_can_neither_colour_nor_mark_up_nor_steer() -> None:
     screen.say("[bold]not bold[/bold] :rocket:")
     screen.problem(Problem(code="x", what="\x1b[2Jgone\x07"))
     assert screen.said == "[bold]not bold[/bold] :rocket:\ngone\n"
+
+
+def test_where_stdout_is_json_lines_a_failure_is_one_of_them() -> None:
+    out = io.StringIO()
+    LinesScreen(out=out).problem(PROBLEM)
+    told = json_lines.read_told(out.getvalue().encode())
+    assert told == json_lines.Replied(None, Refused(problem=PROBLEM))
 
 
 def test_nothing_moves_where_no_terminal_is() -> None:

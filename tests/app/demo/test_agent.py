@@ -18,6 +18,10 @@ pytestmark = [
 ]
 
 
+RUNS = "import subprocess, sys; i = sys.argv.index('agent', 5); sys.exit(subprocess.call(sys.argv[1:i]))"
+"""Runs its arguments up to the second ``agent``: the first home wins over the one that comes after."""
+
+
 async def test_an_agent_starts_answers_and_ends_in_order(tmp_path: Path) -> None:
     agent = await Agent.start("anna", tmp_path / "anna")
     try:
@@ -51,6 +55,19 @@ async def test_an_agent_that_cannot_start_says_why(tmp_path: Path, monkeypatch: 
     with pytest.raises(TandemError, match="cleo has ended") as failed:
         await Agent.start("cleo", tmp_path / "cleo")
     assert "no luck today" in failed.value.problem.detail
+
+
+async def test_an_agent_whose_home_is_held_says_so_in_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await Agent.start("anna", tmp_path / "anna")
+    try:
+        held = [*agent_module.program(), "agent", "--jsonl", "--home", str(tmp_path / "anna")]
+        monkeypatch.setattr(agent_module, "program", lambda: [sys.executable, "-c", RUNS, *held])
+        with pytest.raises(TandemError, match=rf"ben cannot go on: .*\(process {first.pid}\) already runs"):
+            await Agent.start("ben", tmp_path / "ben")
+    finally:
+        await first.end()
 
 
 async def test_an_agent_that_never_gets_ready_is_ended_and_named(
