@@ -35,7 +35,7 @@ from core.state import State
 from core.trust import approve, may_run, set_policy
 from core.trust_keeper import TrustKeeper
 
-CLOSE_S = 10.0
+CLOSE_S = 8.0
 """The most that ending the present run may take when the node ends."""
 PART_S = 5.0
 """A member's user who presses Stop a third time does not depend on the starter's answer for longer."""

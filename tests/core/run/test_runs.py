@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -412,3 +413,36 @@ async def test_nobody_was_told_of_trouble_inside(lan: Lan, spec: RunSpec) -> Non
         node.trainers[0].end()
     await wait_over(lan)
     assert [node.notices for node in lan.nodes.values()] == [[], []]
+
+
+async def test_a_full_disk_does_not_end_a_training(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("core.run.record.write_atomically", full)
+    monkeypatch.setattr("core.run.record.RunRecord._line", full)
+    for number in range(1, 4):
+        lan.clock.advance(1.0)
+        anna.trainers[0].make_step(number)
+    await lan.wait_until(lambda: anna.notices and ben.notices)
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+    assert anna.notices == ben.notices == ["record-unwritten"]
+
+
+async def test_a_script_that_changes_while_it_is_sent(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    question = await ask(lan, spec)
+    Path(spec.script).write_text("import keras  # another script by now\n")
+    await ben.runs.answer_consent(question.run, "once")
+    await lan.wait_until(lambda: anna.over and not ben.runs.busy)
+    assert problem_of(anna) == "project-changed"
+    assert not anna.runs_a_trainer
+    assert not ben.trainers
