@@ -31,11 +31,14 @@ class Core(Protocol):
 class Bridge(QObject):
     """``changed(events, state)``: a batch of events in order, and the state after the last one.
 
-    ``failed(problem)``: there is no node any more.
+    ``opened(own)``: a node is there; ``own``: it ends with this process. ``failed(problem)``: there is none
+    any more. ``ended``: the core thread is about to be gone.
     """
 
     changed = Signal(tuple, object)
+    opened = Signal(bool)
     failed = Signal(object)
+    ended = Signal()
     _woken = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -48,6 +51,8 @@ class Bridge(QObject):
         self._answers: list[tuple[OnAnswer, Answer]] = []
         self._waiting: list[tuple[Command, OnAnswer]] = []
         self._begun = False
+        self._own: bool | None = None
+        self._over = False
         self._problem: Problem | None = None
         self._asleep = True
         self._woken.connect(self._flush, Qt.ConnectionType.QueuedConnection)
@@ -75,28 +80,41 @@ class Bridge(QObject):
             answers, self._answers = self._answers, []
             self.state = self._newest
             begun, self._begun = self._begun, False
+            own, self._own = self._own, None
             problem, self._problem = self._problem, None
+            over, self._over = self._over, False
             self._asleep = True
+        if own is not None:
+            self.opened.emit(own)
         if events or begun:
             self.changed.emit(events, self.state)
         for callback, answer in answers:
             callback(answer)
         if problem is not None:
             self.failed.emit(problem)
+        if over:
+            self.ended.emit()
 
     # --- core thread ---------------------------------------------------------------------------------------
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State, own: bool = True) -> None:
         """The node is there; ``changed`` comes with no events and this state."""
         with self._lock:
             self._newest = state
             self._begun = True
+            self._own = own
             self._wake()
 
     def fail(self, problem: Problem) -> None:
         """The node could not start, or ended by a failure: ``failed`` follows on the GUI thread."""
         with self._lock:
             self._problem = problem
+            self._wake()
+
+    def end(self) -> None:
+        """The core thread ends: ``ended`` follows on the GUI thread."""
+        with self._lock:
+            self._over = True
             self._wake()
 
     def deliver(self, event: Event, state: State) -> None:

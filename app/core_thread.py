@@ -16,9 +16,10 @@ from core.events import Event
 from core.state import State
 
 if TYPE_CHECKING:
+    from app.connection import Connection
     from core.node_face import NodeFace
 
-Opens = Callable[[], AbstractAsyncContextManager["NodeFace"]]
+Opens = Callable[[], AbstractAsyncContextManager["Connection"]]
 STOP_LIMIT_S = 40.0
 """Longer than a node takes at most to end its run and its trainers."""
 
@@ -29,22 +30,25 @@ _NOT_RUNNING = Problem(
 
 
 class CoreThread:
-    """``on_event`` and ``on_failed`` are called on the core thread; everything else from the GUI thread.
+    """The callbacks come on the core thread; everything else is called from the GUI thread.
 
-    The node's state at the beginning comes as the state of the first call of ``on_event``.
+    ``on_opened(state, own)`` once, before any event; ``own``: the node ends with this thread, it is no other
+    process's. ``on_ended`` is the last, however it ended; ``on_failed`` comes before it where it failed.
     """
 
     def __init__(
         self,
         opens: Opens,
         on_event: Callable[[Event, State], None],
-        on_opened: Callable[[State], None],
+        on_opened: Callable[[State, bool], None],
         on_failed: Callable[[Problem], None],
+        on_ended: Callable[[], None],
     ) -> None:
         self._opens = opens
         self._on_event = on_event
         self._on_opened = on_opened
         self._on_failed = on_failed
+        self._on_ended = on_ended
         self._loop: asyncio.AbstractEventLoop | None = None
         self._face: NodeFace | None = None
         self._ending: asyncio.Event | None = None
@@ -111,13 +115,15 @@ class CoreThread:
                 early, self._early = self._early, []
             for _, on_answer in early:
                 on_answer(Refused(problem=_NOT_RUNNING))
+            self._on_ended()
 
     async def _live(self) -> None:
         ending = asyncio.Event()
         with self._lock:
             self._ending = ending
-        async with self._opens() as face:
-            self._on_opened(face.state)
+        async with self._opens() as connection:
+            face = connection.node
+            self._on_opened(face.state, connection.own)
             leave = face.subscribe(self._on_event)
             self._face = face
             with self._lock:
@@ -127,10 +133,14 @@ class CoreThread:
                     ending.set()
             for command, on_answer in early:
                 self._take(command, on_answer)
-            await ending.wait()
+            asked = asyncio.ensure_future(ending.wait())
+            await asyncio.wait((asked, connection.lost), return_when=asyncio.FIRST_COMPLETED)
+            asked.cancel()
             with self._lock:
                 self._over, self._loop = True, None
             leave()
+            if connection.lost.done():
+                raise TandemError.of(connection.lost.result())
 
     def _take(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
         if self._face is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
@@ -33,6 +35,8 @@ class Colours:
     bad: str
     curves: tuple[str, ...]
 
+
+_used: Theme | None = None
 
 LIGHT = Colours(
     window="#f4f5f7",
@@ -65,7 +69,9 @@ DARK = Colours(
 
 
 def is_dark() -> bool:
-    """What the application shows at present."""
+    """What the application shows at present. Not every platform lets a program choose: then we remember."""
+    if _used in ("light", "dark"):
+        return _used == "dark"
     return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
 
 
@@ -76,10 +82,28 @@ def colours() -> Colours:
 def use(theme: Theme) -> None:
     """Follows the system, or holds one theme; widgets repaint by the palette's change."""
     scheme = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}.get(theme, Qt.ColorScheme.Unknown)
+    global _used
+    _used = theme
     hints = QGuiApplication.styleHints()
     if hints.colorScheme() != scheme or scheme == Qt.ColorScheme.Unknown:
         hints.setColorScheme(scheme)
     paint()
+
+
+def follow(theme: Theme) -> None:
+    """``use``, where it is not in use already."""
+    global _used
+    if theme != _used:
+        use(theme)
+
+
+def remembered(settings: Path) -> Theme:
+    """The theme in a home's settings file, read without the core: for the first paint."""
+    try:
+        chosen = json.loads(settings.read_bytes()[:262_144]).get("theme")
+    except (OSError, ValueError, AttributeError):
+        return "system"
+    return chosen if chosen in ("light", "dark") else "system"
 
 
 def paint() -> None:

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QApplication, QGridLayout, QScrollArea, QVBoxLayou
 from app import theme
 from app.widgets.card import Card
 
-
 ARM_MS = 400
 """A sheet may come up under the mouse: a click meant for something else must not answer it."""
 

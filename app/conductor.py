@@ -1,0 +1,221 @@
+"""Brings together the core thread, the screens, the sheets, the tray and the ways to close. GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app import theme
+from app.bridge import Bridge
+from app.closing import ClosingSheet
+from app.connection import Connection, connect
+from app.core_thread import STOP_LIMIT_S, CoreThread
+from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN
+from app.tray import Tray
+from app.views.consent import ConsentSheet
+from app.views.pairing import PairingSheet
+from app.views.start_problem import StartProblemPage
+from app.views.welcome import WelcomeView
+from app.window import Window
+from core.commands import StopRun
+from core.errors import Problem
+from core.events import Event
+from core.home import Home
+from core.state import State
+
+Opens = Callable[[], AbstractAsyncContextManager[Connection]]
+_ENDED = Problem(
+    code="node-ended",
+    what="Tandem was ended from outside this window.",
+    fix="Press Try again to start it anew.",
+)
+
+
+class Conductor(QObject):
+    """Lives as long as the window. ``begin`` starts the core thread and fills in the screens."""
+
+    def __init__(self, window: Window, home: Home, opens: Opens | None = None) -> None:
+        super().__init__(window)
+        self.window = window
+        self._opens = opens or (lambda: connect(home))
+        self.bridge = Bridge(self)
+        self.core: CoreThread | None = None
+        self.own = True
+        self._ending = False
+        self._to_fill = list(range(len(SCREENS)))
+        self._welcome: WelcomeView | None = None
+        self._welcomed = False
+        over = window.sheet_parent()
+        self.closing = ClosingSheet(over)
+        self.consent = ConsentSheet(self.bridge, over)
+        self.pairing = PairingSheet(self.bridge, over)
+        self.tray = Tray(self)
+        self.bridge.changed.connect(self._on_changed)
+        self.bridge.opened.connect(self._on_opened)
+        self.bridge.failed.connect(self._on_failed)
+        self.bridge.ended.connect(self._on_ended)
+        window.close_asked.connect(self.close)
+        self.closing.stay_asked.connect(window.hide)
+        self.closing.quit_asked.connect(self.quit)
+        self.tray.open_asked.connect(window.come_forward)
+        self.tray.quit_asked.connect(self._quit_from_tray)
+        self.pairing.incoming.connect(self._on_pairing_asked)
+        self.consent.incoming.connect(self._on_consent_asked)
+
+    def begin(self) -> None:
+        self._start_core()
+        QTimer.singleShot(0, self, self._fill_next)
+
+    def close(self) -> None:
+        """The window is to be closed: at once, or after a question."""
+        if self.bridge.state.busy and self.own and self._alive():
+            self.window.come_forward()
+            self.closing.ask(self.tray.there)
+        else:
+            self.quit()
+
+    def quit(self) -> None:
+        """Ends the node (if it is ours) and then the program. The window goes at once."""
+        if self._ending:
+            return
+        self._ending = True
+        self.window.hide()
+        self.tray.close()
+        if not self._alive() or self.core is None:
+            self._leave()
+            return
+        if self.own and self.bridge.state.busy:
+            self.bridge.submit(StopRun())
+        self.core.ask_to_end()
+        # The thread tells when it is gone; this is for one that never is.
+        QTimer.singleShot(int(STOP_LIMIT_S * 1000), self, self._leave)
+
+    # --- the core ------------------------------------------------------------------------------------------
+
+    def _start_core(self) -> None:
+        bridge = self.bridge
+        self.core = CoreThread(self._opens, bridge.deliver, bridge.begin, bridge.fail, bridge.end)
+        bridge.attach(self.core)
+        self.core.start()
+
+    def _alive(self) -> bool:
+        return self.core is not None and self.core.running
+
+    def _on_opened(self, own: bool) -> None:
+        self.own = own
+        if self._welcome is None:
+            self.window.show_screens()
+
+    def _on_failed(self, problem: Problem) -> None:
+        if self._ending:
+            return
+        page = StartProblemPage(problem)
+        page.again_asked.connect(self._start_again)
+        self._welcome = None
+        self.window.show_page(page)
+
+    def _start_again(self) -> None:
+        if not self._alive():
+            self._start_core()
+
+    def _on_ended(self) -> None:
+        if self._ending:
+            self._leave()
+
+    def _leave(self) -> None:
+        self.window.may_close = True
+        self.window.close()
+        QApplication.quit()
+
+    # --- what the state says -------------------------------------------------------------------------------
+
+    def _on_changed(self, events: Sequence[Event], state: State) -> None:
+        if self._ending:
+            return
+        if state.me is not None:
+            theme.follow(state.me.settings.theme)
+        self.window.show_state(state, events)
+        if self._welcome is not None:
+            self._welcome.show_state(state, events)
+        elif state.me is not None and not self._welcomed and not state.me.settings.first_run_done:
+            self._show_welcome()
+        self._welcomed = self._welcomed or state.me is not None
+        self.pairing.show_state(state)
+        self.consent.show_state(state)
+        if self.pairing.is_open:
+            self.pairing.raise_()
+        self.tray.show_state(state)
+        if not state.busy:
+            self.closing.shut()
+        if state.stopped:
+            self._on_stopped()
+
+    def _on_stopped(self) -> None:
+        """Somebody else ended the node, over its socket."""
+        if self.core is not None:
+            self.core.ask_to_end()
+        self._on_failed(_ENDED)
+
+    def _on_pairing_asked(self, name: str) -> None:
+        self.window.come_forward()
+        self.tray.tell("Pairing", f"{name} wants to pair with this laptop.")
+
+    def _on_consent_asked(self, name: str) -> None:
+        self.window.come_forward()
+        self.tray.tell("Training", f"{name} wants to train with this laptop.")
+
+    def _quit_from_tray(self) -> None:
+        if self.bridge.state.busy:
+            self.window.come_forward()
+        self.close()
+
+    # --- screens -------------------------------------------------------------------------------------------
+
+    def _fill_next(self) -> None:
+        """One screen a turn of the event loop, so that the window stays alive meanwhile."""
+        if not self._to_fill or self._ending:
+            return
+        index = self._to_fill.pop(0)
+        view = SCREENS[index].make(self.bridge)
+        self.window.fill(index, view, self.bridge.state)
+        if index == SETTINGS:
+            self._connect_screens()
+        QTimer.singleShot(0, self, self._fill_next)
+
+    def _connect_screens(self) -> None:
+        from app.views.devices import DevicesView
+        from app.views.settings import SettingsView
+
+        devices, settings = self.window.view(DEVICES), self.window.view(SETTINGS)
+        assert isinstance(devices, DevicesView)
+        assert isinstance(settings, SettingsView)
+        devices.doctor_asked.connect(lambda: self._look_for_cause(settings))
+        settings.welcome_asked.connect(self._show_welcome)
+
+    def _look_for_cause(self, settings: object) -> None:
+        from app.views.settings import SettingsView
+
+        self.window.go_to(SETTINGS)
+        if isinstance(settings, SettingsView):
+            settings.examine()
+
+    def _show_welcome(self) -> None:
+        self._welcome = WelcomeView(self.bridge)
+        self._welcome.finished.connect(self._on_welcomed)
+        self._welcome.show_state(self.bridge.state, ())
+        self.window.show_page(self._welcome)
+
+    def _on_welcomed(self, example: str) -> None:
+        self._welcome = None
+        self.window.show_screens()
+        if not example:
+            self.window.go_to(DEVICES)
+            return
+        self.window.go_to(TRAIN)
+        train = self.window.view(TRAIN)
+        choose = getattr(train, "choose_example", None)
+        if choose is not None:
+            choose(example)

@@ -1,0 +1,94 @@
+"""One window per home: a second start brings the first window to the front, then ends.
+
+A lock file says who is first (Qt sees when its process is gone), a local socket named after the home
+carries the request. GUI thread; every wait has a limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from PySide6.QtCore import QLockFile, QObject, Signal
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+ANSWER_LIMIT_MS = 5_000
+ASK = b"front\n"
+ANSWER = b"here\n"
+
+
+class SingleInstance(QObject):
+    """``claim`` first; ``asked_to_front`` comes when somebody starts the program again."""
+
+    asked_to_front = Signal()
+
+    def __init__(self, home: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        name = "tandem-window-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+        folder = _folder()
+        self._address = str(folder / name) if os.name == "posix" else name
+        self._lock = QLockFile(str(folder / f"{name}.lock"))
+        self._lock.setStaleLockTime(0)
+        self._server: QLocalServer | None = None
+
+    def claim(self) -> bool:
+        """True: this is the first. False: there is another, and it came to the front.
+
+        One that does not answer in time is passed over: the home's own lock still keeps the nodes apart.
+        """
+        if not self._lock.tryLock(0):
+            return not self._ask_first()
+        QLocalServer.removeServer(self._address)  # a crashed one's socket file
+        server = QLocalServer(self)
+        server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        server.newConnection.connect(self._on_asked)
+        if server.listen(self._address):
+            self._server = server
+        return True
+
+    def release(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        self._lock.unlock()
+
+    def _ask_first(self) -> bool:
+        socket = QLocalSocket()
+        socket.connectToServer(self._address)
+        if not socket.waitForConnected(ANSWER_LIMIT_MS):
+            return False
+        socket.write(ASK)
+        socket.flush()
+        answered = socket.waitForReadyRead(ANSWER_LIMIT_MS) and socket.readAll().data() == ANSWER
+        socket.disconnectFromServer()
+        return bool(answered)
+
+    def _on_asked(self) -> None:
+        server = self._server
+        if server is None:
+            return
+        socket = server.nextPendingConnection()
+        socket.disconnected.connect(socket.deleteLater)
+        socket.write(ANSWER)
+        socket.flush()
+        self.asked_to_front.emit()
+
+
+def _folder() -> Path:
+    """One that only this user can enter: nobody else may take the name first."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if runtime and os.access(runtime, os.W_OK):
+        return Path(runtime)
+    if os.name != "posix":
+        return Path(tempfile.gettempdir())
+    folder = Path(tempfile.gettempdir()) / f"tandem-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if found.st_uid == os.getuid() and found.st_mode & 0o777 == 0o700 and not folder.is_symlink():
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="tandem-"))

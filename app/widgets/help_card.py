@@ -1,0 +1,125 @@
+"""Help: the doctor's findings, a zip for whoever helps, and what is installed where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QStandardPaths, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QProgressBar, QWidget
+
+from app.widgets.buttons import button
+from app.widgets.card import Card, row
+from app.widgets.findings import FindingsList
+from app.widgets.labels import ElidedLabel, Label, faint, heading
+from app.widgets.problem_box import ProblemBox
+from core.answers import Finding
+from core.errors import Problem
+from core.state import Me
+
+AskPath = Callable[[QWidget, str], str]
+
+
+def ask_path(parent: QWidget, suggested: str) -> str:
+    """Where the zip is to lie; ``""`` if the user thought better of it."""
+    path, _ = QFileDialog.getSaveFileName(parent, "Save diagnostics", suggested, "Zip (*.zip)")
+    return path
+
+
+class HelpCard(Card):
+    doctor_asked = Signal(bool)
+    mend_asked = Signal(str)
+    save_asked = Signal(str)
+    welcome_asked = Signal()
+
+    def __init__(self, ask: AskPath = ask_path) -> None:
+        super().__init__()
+        self._ask = ask
+        self._me: Me | None = None
+        self.look = button("Look what works here", self._look, "primary", name="doctor")
+        self.deep = QCheckBox("Load TensorFlow, too (takes up to a minute)")
+        self.deep.setObjectName("deep")
+        self.looking = QProgressBar()
+        self.looking.setRange(0, 0)
+        self.looking.setTextVisible(False)
+        self.looking.setAccessibleName("Looking what works here")
+        self.looking.hide()
+        self.findings = FindingsList()
+        self.findings.mend_asked.connect(self.mend_asked)
+        self.problem = ProblemBox()
+        self.save = button("Save diagnostics…", self._save, name="save-diagnostics")
+        self.saved = Label("", "good", wraps=True)
+        self.saved.hide()
+        self.versions = faint("", wraps=True)
+        self.home = ElidedLabel("", "faint")
+        self.open = button("Open folder", self._open, "quiet", name="open-home")
+        self.welcome = button("Show the first steps again", self.welcome_asked.emit, "quiet", name="welcome")
+        self.body.addWidget(heading("Help"))
+        self.body.addLayout(row(self.look, self.deep, 1))
+        self.body.addWidget(self.looking)
+        self.body.addWidget(self.findings)
+        self.body.addWidget(self.problem)
+        self.body.addWidget(
+            faint(
+                "For whoever helps you: the log, these findings and versions in one zip. Neither keys nor "
+                "scripts are in it.",
+                wraps=True,
+            )
+        )
+        self.body.addLayout(row(self.save, 1))
+        self.body.addWidget(self.saved)
+        self.body.addWidget(self.versions)
+        self.body.addLayout(row(self.home, self.open, 1))
+        self.body.addWidget(
+            faint("Keys: Ctrl+1 to Ctrl+5 go to the screens, Tab from one thing to the next.")
+        )
+        self.body.addLayout(row(self.welcome, 1))
+
+    def show_me(self, me: Me) -> None:
+        if self._me is not None and self._me.versions == me.versions and self._me.home == me.home:
+            return
+        self._me = me
+        v = me.versions
+        self.versions.say(
+            f"Tandem {v.tandem}, Python {v.python}, TensorFlow {v.tensorflow or 'missing'}, "
+            f"Keras {v.keras or 'missing'}, {v.platform}"
+        )
+        self.home.say(f"Tandem's files: {me.home}")
+
+    def show_looking(self, deep: bool) -> None:
+        self.problem.show_problem(None)
+        self.look.setEnabled(False)
+        self.looking.show()
+        self.deep.setChecked(deep)
+
+    def show_findings(self, findings: Sequence[Finding]) -> None:
+        self._looked()
+        self.findings.show_findings(findings)
+
+    def show_problem(self, problem: Problem | None) -> None:
+        self._looked()
+        self.problem.show_problem(problem)
+
+    def show_saved(self, path: str) -> None:
+        self.problem.show_problem(None)
+        self.saved.say(f"Saved as {path}")
+        self.saved.show()
+
+    def _looked(self) -> None:
+        self.look.setEnabled(True)
+        self.looking.hide()
+
+    def _look(self) -> None:
+        self.doctor_asked.emit(self.deep.isChecked())
+
+    def _save(self) -> None:
+        folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+        path = self._ask(self, str(Path(folder) / "tandem-diagnostics.zip"))
+        if path:
+            self.saved.hide()
+            self.save_asked.emit(path)
+
+    def _open(self) -> None:
+        if self._me is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(self._me.home))

@@ -1,0 +1,62 @@
+"""Settings of this laptop itself: its name, and the look of the window."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QLineEdit
+
+from app.widgets.buttons import button
+from app.widgets.card import Card, row
+from app.widgets.labels import faint, heading, name_for_readers
+from core.settings import SettingsChange, Theme
+from core.state import Me
+
+THEMES: tuple[tuple[str, Theme], ...] = (
+    ("Follow the system", "system"),
+    ("Light", "light"),
+    ("Dark", "dark"),
+)
+NAME_LIMIT = 63
+
+
+class ThisLaptopCard(Card):
+    changed = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._named = ""
+        self.name = QLineEdit()
+        self.name.setObjectName("name")
+        self.name.setMaxLength(NAME_LIMIT)
+        self.name.textEdited.connect(self._on_edited)
+        self.name.returnPressed.connect(self._save)
+        name_for_readers(self.name, "This laptop's name")
+        self.save = button("Save", self._save, "primary", name="save-name")
+        name_for_readers(self.save, "Save the name")
+        self.theme = QComboBox()
+        self.theme.setObjectName("theme")
+        name_for_readers(self.theme, "Theme")
+        for words, value in THEMES:
+            self.theme.addItem(words, value)
+        self.theme.activated.connect(lambda index: self.changed.emit(SettingsChange(theme=THEMES[index][1])))
+        self.body.addWidget(heading("This laptop"))
+        self.body.addWidget(faint("Its name, as the others see it"))
+        self.body.addLayout(row(self.name, self.save))
+        self.body.addWidget(faint("Theme"))
+        self.body.addLayout(row(self.theme, 1))
+
+    def show_settings(self, me: Me) -> None:
+        if self.name.text() == self._named != me.name:
+            self.name.setText(me.name)
+        self._named = me.name
+        self._on_edited()
+        index = [value for _, value in THEMES].index(me.settings.theme)
+        if index != self.theme.currentIndex():
+            self.theme.setCurrentIndex(index)
+
+    def _on_edited(self) -> None:
+        self.save.setEnabled(self.name.text().strip() != self._named)
+
+    def _save(self) -> None:
+        if self.save.isEnabled():
+            self.changed.emit(SettingsChange(name=self.name.text().strip()))
