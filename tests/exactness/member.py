@@ -42,7 +42,7 @@ class Quiet:
         return False
 
 
-def join(order: dict[str, Any]) -> Any:
+def join(order: dict[str, Any], observer: Any) -> Any:
     """Becomes a member: the strategy first, as nothing of TensorFlow may run before it."""
     import tensorflow as tf
 
@@ -56,14 +56,14 @@ def join(order: dict[str, Any]) -> Any:
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    return install(Cluster(strategy, order["rank"], tuple(order["shares"]), SEED), Quiet())
+    return install(Cluster(strategy, order["rank"], tuple(order["shares"]), SEED), observer)
 
 
 def main() -> None:
     end_with_parent()
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
-    installation = join(order) if order["shares"] else None
+    installation = join(order, Quiet()) if order["shares"] else None
     import keras
     import numpy as np
 

@@ -32,7 +32,13 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def run(shares: tuple[int, ...], names: Sequence[str], out: Path, limit_s: float) -> list[Path]:
+def run(
+    shares: tuple[int, ...],
+    names: Sequence[str],
+    out: Path,
+    limit_s: float,
+    module: str = "tests.exactness.member",
+) -> list[Path]:
     """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
 
     Raises AssertionError with the children's last words if one dies or the limit runs out.
@@ -56,7 +62,7 @@ def run(shares: tuple[int, ...], names: Sequence[str], out: Path, limit_s: float
             logs.append(log)
             children.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", "tests.exactness.member", json.dumps(order)],
+                    [sys.executable, "-m", module, json.dumps(order)],
                     cwd=ROOT,
                     env=_environment(),
                     stdin=subprocess.PIPE,

@@ -1,0 +1,96 @@
+"""Run by test_observed: a member that is observed, changes its shares between epochs and is asked to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.trainer.exact.seam import StopRequested
+from tests.exactness import member
+
+
+class Recorder:
+    """Writes down what an observer hears; asks to stop, on the last rank only, in the second fit."""
+
+    def __init__(self, asks: bool) -> None:
+        self.heard: list[Any] = []
+        self.asks = asks
+        self.fits = 0
+
+    def on_fit_began(self, *args: Any) -> None:
+        self.fits += 1
+        self.heard.append(["fit", *args])
+
+    def on_step(self, step: int, epoch: int, batch: int, steps: Any, rows: int, logs: Any, *_: Any) -> None:
+        self.heard.append(["step", step, epoch, batch, steps, rows, logs["loss"]])
+
+    def on_epoch_ended(self, epoch: int, logs: Any) -> None:
+        self.heard.append(["epoch", epoch, logs["loss"]])
+
+    def on_evaluated(self, logs: Any) -> None:
+        self.heard.append(["evaluated", logs["loss"]])
+
+    def on_fit_ended(self) -> None:
+        self.heard.append(["ended"])
+
+    def on_said(self, words: str) -> None:
+        self.heard.append(["said", words])
+
+    def should_stop(self) -> bool:
+        return self.asks and self.fits == 2
+
+
+def main() -> None:
+    member.end_with_parent()
+    order = json.loads(sys.argv[1])
+    out = Path(order["out"])
+    shares = tuple(order["shares"])
+    recorder = Recorder(asks=bool(shares) and order["rank"] == len(shares) - 1)
+    installation = member.join(order, recorder) if shares else None
+    import keras
+    import numpy as np
+
+    from tests.exactness.scenarios.optimizers import dense
+    from tests.exactness.scenarios.registry import BATCH, table
+
+    keras.utils.set_random_seed(member.SEED)
+    x, y = table()
+    model = dense()
+    model.compile(keras.optimizers.Adam(0.005), loss="mse")
+    ends: list[str] = []
+
+    class Change(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if installation is not None:
+                installation.set_shares((10 + epoch, 30, 3)[: len(shares)])
+
+        def on_train_end(self, logs: Any = None) -> None:
+            ends.append("on_train_end")
+
+    model.fit(x, y, batch_size=BATCH, epochs=3, callbacks=[Change()], verbose=0)
+    model.evaluate(x, y, batch_size=BATCH, verbose=0)
+    weights = {str(place): weight for place, weight in enumerate(model.get_weights())}
+    stopped = False
+    if installation is not None:
+        try:
+            model.fit(x, y, batch_size=BATCH, epochs=500, callbacks=[Change()], verbose=0)
+        except StopRequested:
+            stopped = True
+    np.savez(out / "weights.npz", **weights)
+    record = {
+        "heard": recorder.heard,
+        "ends": ends,
+        "stopped": stopped,
+        "trained": installation is not None and installation.trained,
+        "sha256": installation.weights_sha256() if installation else "",
+    }
+    (out / "record.json").write_text(json.dumps(record))
+    (out / "done").write_text("")
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

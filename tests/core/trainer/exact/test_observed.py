@@ -1,0 +1,60 @@
+"""A real cluster of three, observed, with shares changed at epochs' ends, asked to stop by one member."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.exactness import processes
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+MODULE = "tests.core.trainer.exact.observed_member"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    out = tmp_path_factory.mktemp("observed")
+    plain = processes.run((), [], out / "plain", 240, MODULE)
+    return plain + processes.run((40, 16, 8), [], out / "members", 240, MODULE)
+
+
+@pytest.fixture(scope="module")
+def records(folders: list[Path]) -> list[dict[str, Any]]:
+    return [json.loads((folder / "record.json").read_text()) for folder in folders[1:]]
+
+
+def test_shares_changed_between_steps_leave_the_result_exact(folders: list[Path]) -> None:
+    plain, *members = [dict(np.load(folder / "weights.npz")) for folder in folders]
+    for member in members:
+        for key, weight in member.items():
+            assert np.array_equal(weight, members[0][key])
+            assert np.abs(weight - plain[key]).max() < 4e-6  # 60 steps of Adam
+
+
+def test_one_member_asked_to_stop_stops_all_after_the_same_step(records: list[dict[str, Any]]) -> None:
+    assert all(record["stopped"] for record in records)
+    assert all(record["ends"] == ["on_train_end"] * 2 for record in records)
+    assert len({record["sha256"] for record in records}) == 1
+    newest = [[said for said in record["heard"] if said[0] == "step"][-1][1] for record in records]
+    assert all(step < 60 + 500 * 20 for step in newest)
+
+
+def test_an_observer_hears_a_fit_from_its_beginning_to_its_end(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        heard = record["heard"]
+        assert heard[0] == ["fit", 3, 20, 64]
+        kinds = [said[0] for said in heard]
+        assert kinds.count("epoch") >= 3 and kinds.count("evaluated") == 1 and kinds.count("ended") == 2
+        steps = [said for said in heard if said[0] == "step"]
+        assert steps[0][1:6] == [1, 0, 1, 20, 64]
+        assert [said[1] for said in steps] == sorted({said[1] for said in steps})
+        assert record["trained"]
+
+
+def test_every_member_hears_the_same_numbers(records: list[dict[str, Any]]) -> None:
+    epochs = [[said for said in record["heard"] if said[0] in ("epoch", "evaluated")] for record in records]
+    assert epochs[0] == epochs[1] == epochs[2]

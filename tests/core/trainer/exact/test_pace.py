@@ -1,0 +1,36 @@
+from core.trainer.exact.pace import Pace
+
+
+def test_portions_grow_to_the_reporting_interval_and_no_further() -> None:
+    pace = Pace(target_s=0.1)
+    sizes = []
+    for _ in range(6):
+        sizes.append(pace.steps(1))
+        pace.measured(0.001)
+    assert sizes == [1, 4, 16, 64, 100, 100]
+
+
+def test_portions_are_whole_executions() -> None:
+    pace = Pace(target_s=0.1)
+    pace.measured(0.001)
+    assert pace.steps(3) == 6
+
+
+def test_a_slow_step_goes_alone() -> None:
+    pace = Pace(target_s=0.1)
+    pace.measured(0.001)
+    pace.measured(0.4)
+    assert pace.steps(1) == 1
+
+
+def test_a_callback_of_every_batch_keeps_keras_own_portions() -> None:
+    pace = Pace()
+    pace.measured(0.0001)
+    pace.each_batch = True
+    assert pace.steps(2) == 2
+
+
+def test_a_step_that_was_not_measured_changes_nothing() -> None:
+    pace = Pace()
+    pace.measured(0.0)
+    assert pace.steps(1) == 1

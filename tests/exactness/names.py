@@ -1,0 +1,34 @@
+"""The names of the scenarios, read from their source: pytest's process imports no TensorFlow."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.exactness.limits import TOLERANCE, VALUES_TOLERANCE
+
+
+@dataclass(frozen=True)
+class Named:
+    core: bool = False
+    exact: bool = True
+    near: bool = False
+    tolerance: float = TOLERANCE
+    values_tolerance: float = VALUES_TOLERANCE
+
+
+def _found() -> dict[str, Named]:
+    found = {}
+    for path in sorted((Path(__file__).parent / "scenarios").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "scenario":
+                    options = {word.arg: ast.literal_eval(word.value) for word in mark.keywords if word.arg}
+                    found[node.name] = Named(**options)
+    return found
+
+
+SCENARIOS = _found()
+EVERY = tuple(SCENARIOS)
+CORE = tuple(name for name, named in SCENARIOS.items() if named.core)

@@ -1,0 +1,62 @@
+"""The exactness matrix: scenarios x shares, on real clusters, against one plain Keras process.
+
+Every scenario runs at the unequal shares (48, 16) and (40, 16, 8); those marked `core` also at (32, 32) and
+(63, 1). In each cell the members must end with the same bits (weights, optimizer's state, values a script
+sees), and, unless the scenario says `exact=False`, the weights within 2e-6 of the plain process. What starts
+with `value/per_rank/` is checked by the scenario's own rule: true on the chief alone.
+
+A set of processes runs through all its scenarios, once; the first test of each shares waits for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.exactness.matrix import ALONE, CELLS, EXTREME, THREE, UNEVEN, difference, ran
+from tests.exactness.names import CORE, EVERY, SCENARIOS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
+done: dict[tuple[str, tuple[int, ...]], float] = {}
+"""The largest difference of a weight in each cell that ran to its end."""
+
+
+@pytest.mark.parametrize(("name", "shares"), CELLS, ids=[f"{n}-{'/'.join(map(str, s))}" for n, s in CELLS])
+def test_members_are_equal_and_as_one_process(name: str, shares: tuple[int, ...]) -> None:
+    (plain,) = ran(ALONE).arrays(name)
+    members = ran(shares).arrays(name)
+    for rank, member in enumerate(members):
+        assert set(member) == set(plain), f"member {rank} left other arrays than one process"
+        for key, array in member.items():
+            if key.startswith("value/per_rank/"):
+                assert np.array_equal(array, plain[key] & (rank == 0)), f"{key} on member {rank}"
+            else:
+                assert difference(array, members[0][key]) == 0.0, f"{key}: member {rank} is not the chief"
+    worst = 0.0
+    for key, array in members[0].items():
+        kind = key.split("/")[0]
+        if kind == "state" or key.startswith("value/per_rank/"):
+            continue
+        apart = difference(array, plain[key])
+        if SCENARIOS[name].exact or SCENARIOS[name].near:
+            limit = SCENARIOS[name].tolerance if kind == "weight" else SCENARIOS[name].values_tolerance
+            assert apart <= limit, f"{key} is {apart:.2e} from one process, more than {limit:.0e}"
+        worst = max(worst, apart if kind == "weight" else 0.0)
+    done[name, shares] = worst
+
+
+def test_every_cell_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = [cell for cell in CELLS if cell not in done]
+    by_shares = {shares: [v for (_, s), v in done.items() if s == shares] for _, shares in CELLS}
+    with capsys.disabled():
+        print(f"\nexactness matrix: {len(done)} of {len(CELLS)} cells ran, {len(EVERY)} scenarios")
+        for shares, cells in by_shares.items():
+            exact = [v for (n, s), v in done.items() if s == shares and SCENARIOS[n].exact]
+            print(f"  {shares}: {len(cells)} cells, largest difference {max(exact, default=0.0):.1e}")
+    assert not missing, f"{len(missing)} cells did not run or failed: {missing}"
+
+
+def test_every_scenario_runs_at_two_unequal_shares_and_the_core_at_four() -> None:
+    assert all((name, shares) in CELLS for name in EVERY for shares in (UNEVEN, THREE))
+    assert len(CORE) >= 20
+    assert all((name, EXTREME) in CELLS for name in CORE)
