@@ -373,6 +373,8 @@ async def test_a_member_that_wants_out_does_not_depend_on_the_starter(lan: Lan, 
     lan.clock.advance(6.0)
     await lan.wait_until(lambda: ben.over)
     assert ben.trainers[0].forces == [2]
+    lan.cut(anna, ben)
+    await lan.wait_until(lambda: anna.over)
 
 
 async def test_stop_while_starting(lan: Lan, spec: RunSpec) -> None:
