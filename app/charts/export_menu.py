@@ -1,0 +1,67 @@
+"""Asks where to save plots, saves them, and says how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+
+from app.charts import export
+from app.widgets.buttons import button
+from app.widgets.labels import Label
+from core.errors import Problem
+
+if TYPE_CHECKING:
+    from app.charts.panel import Source
+
+_KINDS = {".png": "Picture (PNG)…", ".svg": "Drawing (SVG)…", ".csv": "Numbers (CSV)…"}
+
+
+class ExportMenu(QObject):
+    """``button`` and ``said`` go into whatever shows the plots of ``picture``."""
+
+    saved = Signal(str, object)
+    """Path, and the problem or None."""
+
+    def __init__(self, picture: QWidget, sources: Callable[[], Sequence[Source]]) -> None:
+        super().__init__(picture)
+        self._picture = picture
+        self._sources = sources
+        menu = QMenu(picture)
+        for suffix, words in _KINDS.items():
+            menu.addAction(words).triggered.connect(lambda _=False, suffix=suffix: self._ask(suffix))
+        self.button = button("Export", lambda: None, name="export")
+        self.button.setMenu(menu)
+        self.said = Label("", "faint", wraps=True)
+        self.said.hide()
+        # Queued: a table is written by a thread of its own.
+        self.saved.connect(self._say, Qt.ConnectionType.QueuedConnection)
+
+    def save(self, path: Path) -> None:
+        """By the name's end, as PNG, SVG or CSV."""
+        match path.suffix.lower():
+            case ".csv":
+                named = [(source.label, source.points) for source in self._sources()]
+                export.save_csv(named, path, lambda problem: self.saved.emit(str(path), problem))
+            case ".svg":
+                title = ", ".join(source.label for source in self._sources())
+                self.saved.emit(str(path), export.save_svg(self._picture, path, title))
+            case _:
+                self.saved.emit(str(path), export.save_png(self._picture, path))
+
+    def _ask(self, suffix: str) -> None:
+        dialog = QFileDialog(self._picture.window(), "Export", f"plots{suffix}")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(suffix[1:])
+        dialog.setNameFilter(f"*{suffix}")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda name: self.save(Path(name)))
+        dialog.open()
+
+    def _say(self, path: str, problem: Problem | None) -> None:
+        self.said.make("faint" if problem is None else "bad")
+        self.said.say(f"Saved {path}." if problem is None else str(problem))
+        self.said.show()

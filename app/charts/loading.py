@@ -1,0 +1,106 @@
+"""Loads numpy and pyqtgraph without freezing the window: numpy beside it, pyqtgraph in small bites.
+
+pyqtgraph takes about a second and must be imported on the GUI thread (elsewhere it crashed), so while its
+modules are imported the waiting events are handled in between. GUI thread, never before the first paint.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
+
+BITE_S = 0.012
+_TOPIC = "pyqtgraph"
+_WRAPPED = ("PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets")
+"""pyqtgraph takes every class of these at once, and each is only made when first asked for."""
+
+
+class Loader(QObject):
+    """``load`` may be called by everybody who needs charts; all are told when they are there."""
+
+    _beside_done = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: list[Callable[[], None]] = []
+        self._loading = False
+        self._touched: Iterator[None] = iter(())
+        self._beside_done.connect(self._warm)
+
+    def load(self, then: Callable[[], None]) -> None:
+        """``then`` is called on the GUI thread: at once where everything is loaded."""
+        if _TOPIC in sys.modules and not self._loading:
+            then()
+            return
+        self._waiting.append(then)
+        if not self._loading:
+            self._loading = True
+            threading.Thread(target=self._import_beside, name="charts-loading", daemon=True).start()
+
+    def _import_beside(self) -> None:
+        for name in ("numpy", "xml.etree.ElementTree", "inspect", "subprocess", "ctypes", "json"):
+            importlib.import_module(name)
+        self._beside_done.emit()
+
+    def _warm(self) -> None:
+        self._touched = _touch_classes()
+        self._warm_on()
+
+    def _warm_on(self) -> None:
+        until_s = time.perf_counter() + BITE_S
+        for _ in self._touched:
+            if time.perf_counter() > until_s:
+                QTimer.singleShot(0, self._warm_on)
+                return
+        self._import()
+
+    def _import(self) -> None:
+        breath = _Breath()
+        sys.meta_path.insert(0, breath)
+        try:
+            importlib.import_module(_TOPIC)
+        finally:
+            sys.meta_path.remove(breath)
+            self._loading = False
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then()
+
+
+class _Breath:
+    """Finds nothing; being asked for pyqtgraph's next module is the chance to let the window live."""
+
+    def __init__(self) -> None:
+        self._last_s = time.perf_counter()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> None:
+        if name.startswith(_TOPIC) and time.perf_counter() - self._last_s > BITE_S:
+            QCoreApplication.processEvents()
+            self._last_s = time.perf_counter()
+
+
+def _touch_classes() -> Iterator[None]:
+    for name in _WRAPPED:
+        module = importlib.import_module(name)
+        for member in dir(module):
+            getattr(module, member, None)
+            yield
+
+
+_loader: Loader | None = None
+
+
+def load(then: Callable[[], None]) -> None:
+    """See ``Loader.load``; one loader for the whole process."""
+    global _loader
+    if _loader is None:
+        _loader = Loader()
+    _loader.load(then)

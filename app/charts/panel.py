@@ -1,0 +1,237 @@
+"""Plots of one run or of several over each other, with their look, a legend and export. GUI thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app import theme
+from app.charts import loading
+from app.charts.export_menu import ExportMenu
+from app.charts.legend import Legend
+from app.charts.look_bar import LookBar
+from app.charts.points import CurveKey, RunPoints
+from app.widgets.labels import Label
+from core.ids import DeviceId, short
+
+if TYPE_CHECKING:
+    from app.charts.curve import Curve
+    from app.charts.plot import Plot
+
+LEAST_BETWEEN_S = 0.2
+COST_PART = 0.04
+"""Of the time, that drawing may take: on two cores it takes from the training what it takes."""
+MOST_PLOTS = 3
+_NOTHING_YET = "The first numbers show up here with the first step."
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One run. ``label`` tells it from the others; ``names``: what to call its members."""
+
+    label: str
+    points: RunPoints
+    names: dict[DeviceId, str] = field(default_factory=dict)
+
+
+class ChartPanel(QWidget):
+    """Shows ``sources``; whoever adds points calls ``take_in``. Draws nothing while it is hidden."""
+
+    def __init__(self, empty: str = _NOTHING_YET) -> None:
+        super().__init__()
+        self.setAccessibleName("Plots")
+        self.sources: list[Source] = []
+        self.plots: list[Plot] = []
+        self.redraws = 0
+        self.cost_s = 0.0
+        """Seconds of this thread that one redraw takes, smoothed."""
+        self._keys: list[tuple[int, CurveKey]] = []
+        self._chosen: list[str] | None = None
+        self._ready = False
+        self._last_s = 0.0
+        self._timer = QTimer(self, singleShot=True)
+        self._timer.timeout.connect(self._redraw)
+        self.bar = LookBar()
+        self.bar.metrics_chosen.connect(self._choose)
+        self.bar.look_changed.connect(self._wear)
+        self.bar.follow_asked.connect(self.follow)
+        self._canvas = QWidget()
+        self._row = QHBoxLayout(self._canvas)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(theme.GAP)
+        self.legend = Legend()
+        self.empty = Label(empty, "faint", wraps=True)
+        self.export = ExportMenu(self._canvas, lambda: self.sources)
+        self.bar.layout_row.addWidget(self.export.button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        for piece in (self.bar, self.empty, self._canvas, self.legend, self.export.said):
+            layout.addWidget(piece, 1 if piece is self._canvas else 0)
+        self.show_sources([])
+
+    def show_sources(self, sources: Sequence[Source]) -> None:
+        """From now on these runs, from their first point."""
+        self.sources = list(sources)
+        self._keys = []
+        self._chosen = None
+        for plot in self.plots:
+            self._row.removeWidget(plot)
+            plot.hide()
+            plot.deleteLater()
+        self.plots = []
+        self._show_whether_empty()
+        self.take_in()
+
+    def take_in(self) -> None:
+        """There are new points: they are drawn soon, if anybody can see them."""
+        if self._seen() and not self._timer.isActive():
+            wait_s = self._last_s + max(LEAST_BETWEEN_S, self.cost_s / COST_PART) - time.monotonic()
+            self._timer.start(max(0, int(wait_s * 1000)))
+
+    def follow(self) -> None:
+        """Show everything again, and what comes."""
+        for plot in self.plots:
+            plot.follow()
+        self.bar.show_following(True)
+
+    @property
+    def following(self) -> bool:
+        return all(plot.following for plot in self.plots)
+
+    # --- drawing -------------------------------------------------------------------------------------------
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.take_in()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._timer.stop()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self.plots:
+            self._keys = []
+            self.take_in()
+
+    def _seen(self) -> bool:
+        return self.isVisible() and not self.window().isMinimized()
+
+    def _redraw(self) -> None:
+        if not self._seen():
+            return
+        keys = [(index, key) for index, source in enumerate(self.sources) for key in source.points.curves]
+        if not keys:
+            return
+        if not self._ready:
+            loading.load(self._on_loaded)
+            return
+        began_s = time.thread_time()
+        if keys != self._keys:
+            self._keys = keys
+            self._arrange()
+        late = [plot for plot in self.plots if not plot.catch_up()]
+        for plot in self.plots:
+            plot.redraw()
+        # What the last redraw cost in painting is known only now.
+        spent_s = time.thread_time() - began_s + sum(plot.take_paint_s() for plot in self.plots)
+        self.cost_s = spent_s if not self.redraws else 0.8 * self.cost_s + 0.2 * spent_s
+        self.redraws += 1
+        self._last_s = time.monotonic()
+        if late:
+            self.take_in()
+
+    def _redraw_soon(self) -> None:
+        """Somebody moves a plot and watches it: sooner than for new points."""
+        if self._seen() and not (self._timer.isActive() and self._timer.remainingTime() < 30):
+            self._timer.start(15)
+
+    def _on_loaded(self) -> None:
+        self._ready = True
+        self.take_in()
+
+    # --- what is shown -------------------------------------------------------------------------------------
+
+    def _arrange(self) -> None:
+        """A curve has come, or others were chosen: give each plot its curves."""
+        metrics = list(dict.fromkeys(name for source in self.sources for name in source.points.metrics))
+        chosen = [name for name in (self._chosen or metrics[:2]) if name in metrics][:MOST_PLOTS]
+        self.bar.show_metrics(metrics, chosen)
+        for plot in [plot for plot in self.plots if plot.shown not in chosen]:
+            self.plots.remove(plot)
+            self._row.removeWidget(plot)
+            plot.hide()
+            plot.deleteLater()
+        have = {plot.shown: plot for plot in self.plots}
+        self.plots = []
+        for place, name in enumerate(chosen):
+            plot = have[name] if name in have else self._new_plot(name)
+            self._row.insertWidget(place, plot, 1)
+            self.plots.append(plot)
+        lines: dict[str, tuple[str, bool]] = {}
+        for plot in self.plots:
+            curves = self._curves_of(plot.shown)
+            plot.show_curves(curves, self.bar.look)
+            plot.colour()
+            lines.update({curve.name: (curve.colour, curve.dashed) for curve in curves})
+        self.legend.show_lines([(name, *how) for name, how in lines.items()])
+        self._show_whether_empty()
+
+    def _new_plot(self, metric: str) -> Plot:
+        from app.charts.plot import Plot
+
+        plot = Plot(metric)
+        plot.moved.connect(lambda: self.bar.show_following(False))
+        plot.stale.connect(self._redraw_soon)
+        return plot
+
+    def _curves_of(self, metric: str) -> list[Curve]:
+        from app.charts.curve import Curve
+
+        palette = theme.colours().curves
+        made = []
+        several = len({(index, key.member) for index, key in self._keys}) > 1
+        owners = list(dict.fromkeys((index, key.member) for index, key in self._keys))
+        for index, key in self._keys:
+            if key.metric != metric:
+                continue
+            source = self.sources[index]
+            # One run: a colour for each set. Several lines: a colour for each of them, validation dashed.
+            shade = owners.index((index, key.member)) if several else int(key.validation)
+            made.append(
+                Curve(
+                    points=source.points.curves[key],
+                    name=_name(source, key, len(self.sources) > 1),
+                    colour=palette[shade % len(palette)],
+                    dashed=key.validation,
+                )
+            )
+        return made
+
+    def _choose(self, names: list[str]) -> None:
+        self._chosen = names
+        self._keys = []
+        self._redraw_soon()
+
+    def _wear(self) -> None:
+        for plot in self.plots:
+            plot.wear(self.bar.look)
+        self.bar.show_following(True)
+        self._redraw_soon()
+
+    def _show_whether_empty(self) -> None:
+        self.empty.setVisible(not self.plots)
+        for piece in (self.bar, self._canvas, self.legend):
+            piece.setVisible(bool(self.plots))
+
+
+def _name(source: Source, key: CurveKey, several_runs: bool) -> str:
+    member = source.names.get(key.member, short(key.member)) if key.member else ""
+    words = [source.label if several_runs else "", member, "validation" if key.validation else "training"]
+    return ", ".join(word for word in words if word)

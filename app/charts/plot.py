@@ -1,0 +1,253 @@
+"""One metric's plot: curves, axes, pan and zoom. Imports pyqtgraph, so it is imported when first shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPaintEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app import theme
+from app.charts.band import Band
+from app.charts.curve import Axis, Curve, Look, logarithms
+from app.charts.series import MOST, Floats
+from app.widgets.labels import ElidedLabel, Label, name_for_readers
+
+FAINT = 0.3
+"""How much of its colour a raw line keeps where a smoothed one lies over it."""
+MARGIN = 0.06
+MOST_POWER = 300
+BAND_APART = 3
+"""Pixels between two corners of a band: at 1 it takes twice as long to fill and looks the same."""
+_KEYS = {
+    Qt.Key.Key_Left: (-0.2, 1.0),
+    Qt.Key.Key_Right: (0.2, 1.0),
+    Qt.Key.Key_Plus: (0.0, 0.7),
+    Qt.Key.Key_Equal: (0.0, 0.7),
+    Qt.Key.Key_Minus: (0.0, 1 / 0.7),
+}
+"""What a key does to the x axis: shift by parts of its length, factor of its length."""
+
+_NOTHING: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
+_Items = tuple[Band, pg.PlotCurveItem, pg.PlotCurveItem, pg.PlotDataItem]
+"""Of one curve: the extent of very many points, the raw line, the line, dots."""
+
+
+class Canvas(pg.PlotWidget):  # type: ignore[misc]
+    """pyqtgraph's own, but for the time its painting takes and keys that move it."""
+
+    moved = Signal()
+
+    def __init__(self) -> None:
+        super().__init__(background=None)
+        self.paint_s = 0.0
+        self.setMenuEnabled(False)
+        self.hideButtons()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.getPlotItem().vb.sigRangeChangedManually.connect(lambda *_: self.moved.emit())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        began_s = time.thread_time()
+        super().paintEvent(event)
+        self.paint_s += time.thread_time() - began_s
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() not in _KEYS:
+            super().keyPressEvent(event)
+            return
+        shift, factor = _KEYS[Qt.Key(event.key())]
+        left, right = self.viewRange()[0]
+        middle, half = (left + right) / 2 + shift * (right - left), (right - left) * factor / 2
+        self.setXRange(middle - half, middle + half, padding=0)
+        self.moved.emit()
+
+
+class Plot(QWidget):
+    """``moved``: somebody panned or zoomed, so it follows no more until ``follow``."""
+
+    moved = Signal()
+    stale = Signal()
+    """It shows another part or size now: ``redraw`` it soon."""
+
+    def __init__(self, metric: str) -> None:
+        super().__init__()
+        self.shown = metric
+        self.following = True
+        self.curves: list[Curve] = []
+        self._items: list[_Items] = []
+        self._look = Look()
+        self._labelled: tuple[Axis, bool] | None = None
+        self.canvas = Canvas()
+        self.flag = Label("", "bad", wraps=True)
+        self.flag.hide()
+        self._title = ElidedLabel(metric, "heading")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        for piece in (self._title, self.canvas, self.flag):
+            layout.addWidget(piece, 1 if piece is self.canvas else 0)
+        name_for_readers(
+            self.canvas, f"Plot of {metric}", "Arrow keys move along the axis, plus and minus zoom."
+        )
+        self.canvas.moved.connect(self._on_moved)
+        self.canvas.getPlotItem().vb.sigXRangeChanged.connect(lambda *_: self._on_range())
+        self.canvas.getPlotItem().vb.sigResized.connect(lambda *_: self.stale.emit())
+        self.colour()
+
+    def show_curves(self, curves: Sequence[Curve], look: Look) -> None:
+        """From now on these, made ready from their first point."""
+        for items in self._items:
+            for item in items:
+                self.canvas.removeItem(item)
+        self.curves = list(curves)
+        self._items = [self._new_items() for _ in self.curves]
+        self._begin(look)
+
+    def wear(self, look: Look) -> None:
+        """Draw by another look, and all of it: a part that was zoomed to lies elsewhere now."""
+        self._begin(look)
+        self.follow()
+
+    def _begin(self, look: Look) -> None:
+        self._look = look
+        for curve in self.curves:
+            curve.begin(look)
+        self.colour()
+
+    def follow(self) -> None:
+        self.following = True
+        self.stale.emit()
+
+    def catch_up(self) -> bool:
+        """True once every point that has come is made ready."""
+        return not [curve for curve in self.curves if not curve.catch_up(self._look.axis)]
+
+    def redraw(self) -> None:
+        """Draws what is ready. What follows moves to show everything."""
+        view = self.canvas.getPlotItem().vb
+        self._label_axes()
+        if self.following and (span := self._span()) is not None:
+            view.setXRange(*span, padding=0.01, update=False)
+        left, right = view.viewRange()[0]
+        columns = max(50, int(view.width()))
+        low, high = np.inf, -np.inf
+        for curve, (band, faint, line, dots) in zip(self.curves, self._items, strict=True):
+            raw = curve.raw.drawn(left, right, columns, apart=BAND_APART)
+            lows, highs = (
+                (logarithms(raw.low), logarithms(raw.high)) if self._look.log else (raw.low, raw.high)
+            )
+            if len(lows):
+                low, high = np.fmin(low, np.fmin.reduce(lows)), np.fmax(high, np.fmax.reduce(highs))
+            over = raw if curve.smooth is None else curve.smooth.drawn(left, right, columns)
+            middle = logarithms(over.middle) if self._look.log else over.middle
+            _draw(line, over.x, middle)
+            _draw(faint, *((raw.x, lows) if curve.smooth is not None and not raw.dense else _NOTHING))
+            band.show_extent(*((raw.x, lows, highs) if raw.dense else (*_NOTHING, _NOTHING[0])))
+            few = len(curve.raw) <= columns // 8
+            at, value = _alone(curve, self._look) if few else _NOTHING
+            if len(at) or dots.xData is not None:
+                dots.setData(at, value)
+        if self.following and low <= high:
+            room = (high - low) * MARGIN or abs(high) * MARGIN or 0.5
+            view.setYRange(low - room, high + room, padding=0)
+        self._show_flag()
+
+    def _label_axes(self) -> None:
+        """Only with what is drawn by it: a range of ordinary numbers overflows as powers of ten."""
+        if self._labelled != (self._look.axis, self._look.log):
+            self._labelled = (self._look.axis, self._look.log)
+            plot = self.canvas.getPlotItem()
+            plot.setLabel("bottom", "step" if self._look.axis == "step" else "seconds")
+            plot.getAxis("left").setLogMode(self._look.log)
+            most = MOST_POWER if self._look.log else MOST
+            plot.vb.setLimits(yMin=-most, yMax=most)
+
+    def take_paint_s(self) -> float:
+        """Seconds of this thread that painting took since the last call."""
+        spent, self.canvas.paint_s = self.canvas.paint_s, 0.0
+        return spent
+
+    def colour(self) -> None:
+        """By the theme of the moment."""
+        shades = theme.colours()
+        self.canvas.setBackground(shades.panel)
+        for name in ("left", "bottom"):
+            axis = self.canvas.getPlotItem().getAxis(name)
+            axis.setPen(shades.line)
+            axis.setTextPen(shades.faint)
+        for curve, (band, faint, line, dots) in zip(self.curves, self._items, strict=True):
+            colour = pg.mkColor(curve.colour)
+            style = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
+            line.setPen(pg.mkPen(colour, width=1, style=style))
+            dots.setSymbolBrush(colour)
+            under = _mixed(curve.colour, shades.panel)
+            faint.setPen(pg.mkPen(under, width=1))
+            band.paint_in(under)
+
+    def _new_items(self) -> _Items:
+        items = (
+            Band(),
+            pg.PlotCurveItem(),
+            pg.PlotCurveItem(),
+            pg.PlotDataItem(pen=None, symbol="o", symbolSize=5, symbolPen=None),
+        )
+        for item in items:
+            self.canvas.addItem(item, ignoreBounds=True)
+        items[0].setZValue(-2)
+        items[1].setZValue(-1)
+        return items
+
+    def _span(self) -> tuple[float, float] | None:
+        spans = [span for curve in self.curves if (span := curve.span) is not None]
+        if not spans:
+            return None
+        left, right = min(span[0] for span in spans), max(span[1] for span in spans)
+        return (left, right) if right > left else (left - 0.5, right + 0.5)
+
+    def _show_flag(self) -> None:
+        bad = []
+        for curve in self.curves:
+            index = curve.points.first_bad
+            if index is not None:
+                step = int(curve.points.steps[index])
+                bad.append(f"{curve.name} is {_word(curve.points.values[index])} from step {step:,} on")
+        self.flag.say("; ".join(bad))
+        self.flag.setVisible(bool(bad))
+
+    def _on_moved(self) -> None:
+        self.following = False
+        self.moved.emit()
+
+    def _on_range(self) -> None:
+        if not self.following:
+            self.stale.emit()
+
+
+def _draw(item: pg.PlotCurveItem, x: Floats, y: Floats) -> None:
+    whole = not np.isnan(y.sum())
+    # Told that no number is missing, pyqtgraph need not look for gaps itself.
+    item.setData(x, y, connect="all" if whole else "finite", skipFiniteCheck=whole)
+
+
+def _mixed(colour: str, ground: str) -> QColor:
+    """Opaque: blending every pixel of a faint line would double the time that it takes."""
+    over, under = QColor(colour), QColor(ground)
+    parts = zip(over.getRgb()[:3], under.getRgb()[:3], strict=True)  # type: ignore[index]
+    return QColor(*(round(FAINT * a + (1 - FAINT) * b) for a, b in parts))
+
+
+def _alone(curve: Curve, look: Look) -> tuple[Floats, Floats]:
+    """Points to be marked by dots: an epoch's, and those of a run that has hardly begun."""
+    if not curve.dashed and len(curve.raw) > 1:
+        return _NOTHING
+    y = logarithms(curve.raw.y) if look.log else curve.raw.y
+    finite = np.isfinite(y)
+    return curve.raw.x[finite], y[finite]
+
+
+def _word(value: float) -> str:
+    return "NaN" if value != value else "infinite"

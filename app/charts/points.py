@@ -1,0 +1,120 @@
+"""What a run's members reported, as points of curves. Plain arrays: numpy is loaded only to draw them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import NamedTuple
+
+from core.answers import RunDetails
+from core.cluster.plan import Plan
+from core.events import Event, MemberEndedEpoch, MemberProgressed
+from core.ids import DeviceId
+from core.run.reports import EpochEnd, Progress
+
+MOST_CURVES = 64
+"""A script may log a name for each layer; more lines than this tell nobody anything."""
+
+
+class CurveKey(NamedTuple):
+    """``metric`` is the name without ``val_``; ``""`` as member: every member says the same."""
+
+    member: DeviceId
+    metric: str
+    validation: bool
+
+
+class Points:
+    """One curve. ``steps`` and ``seconds`` never fall, as a drawing needs it."""
+
+    def __init__(self) -> None:
+        self.steps = array("d")
+        self.seconds = array("d")
+        self.values = array("d")
+        self.first_bad: int | None = None
+        """Index of the first value that is no number."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, step: float, second: float, value: float) -> None:
+        if self.first_bad is None and not math.isfinite(value):
+            self.first_bad = len(self.values)
+        if self.values:
+            step, second = max(step, self.steps[-1]), max(second, self.seconds[-1])
+        self.steps.append(step)
+        self.seconds.append(second)
+        self.values.append(value)
+
+
+class RunPoints:
+    """All curves of one run. Steps count on over several ``fit`` calls; seconds from the first report."""
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self.curves: dict[CurveKey, Points] = {}
+        self._only = plan.chief.device if plan is not None and plan.strategy == "managed" else None
+        self._fits: dict[DeviceId, int] = {}
+        self._offsets: dict[DeviceId, int] = {}
+        self._last: dict[DeviceId, int] = {}
+        self._began_s: dict[DeviceId, float] = {}
+        self._from_steps: set[tuple[DeviceId, str]] = set()
+
+    @classmethod
+    def of(cls, details: RunDetails) -> RunPoints:
+        """The curves of a run of the history."""
+        points = cls(details.plan)
+        for device in {**details.steps, **details.epochs}:
+            reports: list[Progress | EpochEnd] = [
+                *details.steps.get(device, ()),
+                *details.epochs.get(device, ()),
+            ]
+            # An epoch's end belongs behind its last step, which has the same number.
+            for report in sorted(reports, key=lambda each: (each.fit, each.step, isinstance(each, EpochEnd))):
+                points._take(device, report)
+        return points
+
+    def hear(self, event: Event) -> bool:
+        """True if the event brought a point."""
+        match event:
+            case MemberProgressed():
+                return self._take(event.device, event.progress)
+            case MemberEndedEpoch():
+                return self._take(event.device, event.epoch)
+            case _:
+                return False
+
+    @property
+    def metrics(self) -> list[str]:
+        """The loss first, then as the script gave them."""
+        names = dict.fromkeys(key.metric for key in self.curves)
+        return sorted(names, key=lambda name: name != "loss")
+
+    def _take(self, device: DeviceId, report: Progress | EpochEnd) -> bool:
+        # Members of a managed run all have the same logs: the chief's are the run's.
+        if self._only is not None and device != self._only:
+            return False
+        if report.fit != self._fits.setdefault(device, report.fit):
+            self._fits[device] = report.fit
+            self._offsets[device] = self._last.get(device, -1) + 1
+        step = self._offsets.get(device, 0) + report.step
+        self._last[device] = max(step, self._last.get(device, 0))
+        second = report.at_s - self._began_s.setdefault(device, report.at_s)
+        for name, value in report.logs.items():
+            validation = name.startswith("val_")
+            metric = name.removeprefix("val_")
+            if isinstance(report, Progress):
+                self._from_steps.add((device, name))
+            elif not validation and (device, name) in self._from_steps:
+                continue
+            self._add(
+                CurveKey(DeviceId("") if self._only else device, metric, validation), step, second, value
+            )
+        return bool(report.logs)
+
+    def _add(self, key: CurveKey, step: float, second: float, value: float) -> None:
+        points = self.curves.get(key)
+        if points is None:
+            if len(self.curves) >= MOST_CURVES:
+                return
+            points = self.curves[key] = Points()
+        points.add(step, second, value)

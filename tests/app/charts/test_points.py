@@ -1,0 +1,121 @@
+"""What members report becomes points of curves."""
+
+import math
+
+from app.charts.points import MOST_CURVES, CurveKey, RunPoints
+from core.answers import RunDetails, RunEntry
+from core.cluster.plan import Member, Plan, Task
+from core.cluster.roles import Role
+from core.events import MemberEndedEpoch, MemberLogged, MemberProgressed
+from core.ids import DeviceId, ProjectId, RunId
+from core.run.phases import Finished
+from core.run.reports import EpochEnd, LogLines, Progress
+
+A, B, RUN = DeviceId("a" * 64), DeviceId("b" * 64), RunId("r")
+
+
+def plan(strategy: str = "managed") -> Plan:
+    return Plan(
+        run=RUN,
+        starter=A,
+        project=ProjectId("p"),
+        script="train.py",
+        strategy=strategy,  # type: ignore[arg-type]
+        members=(Member(device=A, name="A"), Member(device=B, name="B")),
+        tasks=(Task(device=A, role=Role.CHIEF, index=0), Task(device=B, role=Role.WORKER, index=0)),
+    )
+
+
+def step(number: int, device: DeviceId = A, *, fit: int = 0, **logs: float) -> MemberProgressed:
+    progress = Progress(at_s=100.0 + number, fit=fit, epoch=0, epochs=1, step=number, batch=number, logs=logs)
+    return MemberProgressed(run=RUN, device=device, progress=progress)
+
+
+def epoch(number: int, device: DeviceId = A, **logs: float) -> MemberEndedEpoch:
+    end = EpochEnd(at_s=100.0 + number, epoch=0, epochs=1, step=number, logs=logs, seconds=1.0)
+    return MemberEndedEpoch(run=RUN, device=device, epoch=end)
+
+
+def test_the_chiefs_steps_are_a_managed_runs_curve() -> None:
+    points = RunPoints(plan())
+    assert points.hear(step(0, loss=2.0))
+    assert not points.hear(step(0, B, loss=2.0))
+    points.hear(step(3, loss=1.0))
+    curve = points.curves[CurveKey(DeviceId(""), "loss", False)]
+    assert list(curve.steps) == [0, 3]
+    assert list(curve.seconds) == [0, 3]
+    assert list(curve.values) == [2, 1]
+    assert len(points.curves) == 1
+
+
+def test_members_with_a_strategy_of_their_own_have_a_curve_each() -> None:
+    points = RunPoints(plan("own"))
+    points.hear(step(0, A, loss=2.0))
+    points.hear(step(0, B, loss=3.0))
+    assert {key.member for key in points.curves} == {A, B}
+
+
+def test_an_epochs_end_brings_validation_and_what_steps_did_not_tell() -> None:
+    points = RunPoints(plan())
+    points.hear(step(9, loss=2.0))
+    points.hear(epoch(9, loss=1.9, val_loss=2.5, learning_rate=0.1))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].values) == [2.0]
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].values) == [2.5]
+    assert list(points.curves[CurveKey(DeviceId(""), "learning_rate", False)].values) == [0.1]
+    assert points.metrics == ["loss", "learning_rate"]
+
+
+def test_a_second_fit_goes_on_where_the_first_ended() -> None:
+    points = RunPoints(plan())
+    for event in (step(0, loss=3.0), step(9, loss=2.0), step(0, fit=1, loss=1.0)):
+        points.hear(event)
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [0, 9, 10]
+
+
+def test_steps_and_seconds_never_fall() -> None:
+    points = RunPoints(plan())
+    points.hear(step(9, loss=1.0))
+    points.hear(step(4, loss=2.0))
+    curve = points.curves[CurveKey(DeviceId(""), "loss", False)]
+    assert list(curve.steps) == [9, 9]
+    assert list(curve.seconds) == [0, 0]
+
+
+def test_the_first_value_that_is_no_number_is_remembered() -> None:
+    points = RunPoints(plan())
+    for number, value in enumerate([1.0, math.nan, math.inf]):
+        points.hear(step(number, loss=value))
+    assert points.curves[CurveKey(DeviceId(""), "loss", False)].first_bad == 1
+
+
+def test_a_script_that_logs_endless_names_gets_some_of_them() -> None:
+    points = RunPoints(plan())
+    points.hear(step(0, **{f"metric{number}": 1.0 for number in range(500)}))
+    assert len(points.curves) == MOST_CURVES
+
+
+def test_other_events_bring_no_point() -> None:
+    lines = LogLines(task="chief:0", stream="stdout", text="hello")
+    assert not RunPoints(plan()).hear(MemberLogged(run=RUN, device=A, lines=lines))
+
+
+def test_a_past_run_gives_the_same_curves_as_it_gave_while_it_ran() -> None:
+    events = [
+        step(0, loss=3.0),
+        step(9, loss=2.0),
+        epoch(9, loss=2.1, val_loss=2.5),
+        step(0, fit=1, loss=1.0),
+    ]
+    live = RunPoints(plan())
+    for event in events:
+        live.hear(event)
+    details = RunDetails(
+        entry=RunEntry(run=RUN, started_s=0.0, script="train.py", phase=Finished()),
+        plan=plan(),
+        steps={A: tuple(event.progress for event in events if isinstance(event, MemberProgressed))},
+        epochs={A: tuple(event.epoch for event in events if isinstance(event, MemberEndedEpoch))},
+    )
+    past = RunPoints.of(details)
+    assert {key: list(curve.steps) for key, curve in past.curves.items()} == {
+        key: list(curve.steps) for key, curve in live.curves.items()
+    }
