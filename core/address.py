@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.errors import TandemError
@@ -47,6 +48,32 @@ def plain_host(host: str) -> str:
         return host.lower().rstrip(".")
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return str(mapped or found)
+
+
+def nearest(addresses: Iterable[str], own: Iterable[str]) -> list[str]:
+    """``addresses`` (``host:port``), first those that share the longest beginning with one of ``own``.
+
+    Of a laptop in two networks that is the address in ours; without knowing any netmask.
+    """
+    ours = [number for text in own if (number := _number(text)) is not None]
+
+    def apart(text: str) -> int:
+        theirs = _number(text)
+        if theirs is None:
+            return 256
+        same = [bits for version, bits in ours if version == theirs[0]]
+        return min(((bits ^ theirs[1]).bit_length() for bits in same), default=255)
+
+    return sorted(addresses, key=apart)
+
+
+def _number(text: str) -> tuple[int, int] | None:
+    """Version and bits of an address; None for a name."""
+    try:
+        found = ipaddress.ip_address(parse(text).host.partition("%")[0])
+    except (TandemError, ValueError):
+        return None
+    return found.version, int(found)
 
 
 def _host(text: str, host: str) -> str:

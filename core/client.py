@@ -27,6 +27,10 @@ MAX_TOLD_BYTES = 64 << 20
 _log = logging.getLogger(__name__)
 
 
+class _FellBehind(Exception):
+    pass
+
+
 class Client:
     """Connected from ``connect`` until ``close``, or until the node ends (``wait_closed``)."""
 
@@ -108,6 +112,8 @@ class Client:
                 self.problem = _closed()
         except OSError as error:
             self.problem = msgspec.structs.replace(_closed(), detail=str(error))
+        except _FellBehind as error:
+            self.problem = msgspec.structs.replace(_behind(), detail=str(error))
         except ValueError as error:
             _log.exception("the node said what this version does not understand")
             self.problem = msgspec.structs.replace(_differs(), detail=str(error))
@@ -121,7 +127,7 @@ class Client:
         match told:
             case json_lines.Greeting():
                 # Events were missed; what a listener waits for may have been among them.
-                raise ValueError(f"{told.missed} events were missed")
+                raise _FellBehind(f"{told.missed} events were missed")
             case json_lines.Replied():
                 waiting = self._waiting.get(told.id) if isinstance(told.id, int) else None
                 if waiting is not None and not waiting.done():
@@ -149,6 +155,14 @@ def _closed() -> Problem:
         code="node-gone",
         what="The Tandem that had this home has ended or was closed.",
         fix="Start it again.",
+    )
+
+
+def _behind() -> Problem:
+    return Problem(
+        code="fell-behind",
+        what="This command was stopped for so long that it lost track of what happens.",
+        fix="Start it again; the node itself goes on.",
     )
 
 

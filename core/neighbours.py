@@ -177,7 +177,8 @@ class Neighbours:
                 what=f"No device {short(command.device or '')} is seen in the network.".replace("  ", " "),
                 fix="Open Tandem on it in the same network, or pair by the address that it shows.",
             )
-        self.pairing.start(address.parse(device.addresses[0]), device.name)
+        nearest = address.nearest(device.addresses, self.addresses)[0]
+        self.pairing.start(address.parse(nearest), device.name)
 
     async def forget(self, device: DeviceId) -> None:
         await self.trust.change(lambda store: trust.forget(store, device))

@@ -36,8 +36,10 @@ from core.telemetry.reading import Hardware, Reading
 from core.telemetry.watch import Watch
 from core.versions import installed
 
-STOP_STEP_S = 25.0
-"""The most that one part of a node may take to end."""
+RUN_ENDS_S = 22.0
+"""Longer than ``Runs.close`` gives itself; then trainers are ended by their leash."""
+PART_ENDS_S = 5.0
+"""The most that any other part of a node may take to end."""
 _log = logging.getLogger(__name__)
 
 
@@ -139,10 +141,10 @@ class Node:
 
     async def _stop(self) -> None:
         self._opened.log.enter()
-        await _bounded("the run", self._runs.close())
+        await _bounded("the run", self._runs.close(), RUN_ENDS_S)
         await _bounded("the neighbours", self._neighbours.close())
         await _bounded("telemetry", self._watch.stop())
-        await _bounded("what was under way", self._background.settle(2.0))
+        await _bounded("what was under way", self._background.settle(PART_ENDS_S / 2))
         if self.state.me is not None:
             self._emit(ev.NodeStopped())
         await _bounded("the local socket", self._socket.close())
@@ -278,12 +280,12 @@ class Node:
         self._runs.on_link_down(device, problem)
 
 
-async def _bounded(what: str, ending: Coroutine[object, object, None]) -> None:
+async def _bounded(what: str, ending: Coroutine[object, object, None], limit_s: float = PART_ENDS_S) -> None:
     try:
-        async with asyncio.timeout(STOP_STEP_S):
+        async with asyncio.timeout(limit_s):
             await ending
     except TimeoutError:
-        _log.error("%s did not end within %g s", what, STOP_STEP_S)
+        _log.error("%s did not end within %g s", what, limit_s)
     except Exception:
         _log.exception("%s did not end well", what)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.address import Address, parse, plain_host
+from core.address import Address, nearest, parse, plain_host
 from core.errors import TandemError
 
 
@@ -76,3 +76,14 @@ def test_one_host_has_one_spelling() -> None:
     assert plain_host("::ffff:192.168.1.20") == "192.168.1.20"
     assert plain_host("FE80::1%eth0") == "fe80::1%eth0"
     assert plain_host("Annas-Laptop.local.") == "annas-laptop.local"
+
+
+def test_the_address_in_our_own_network_comes_first() -> None:
+    theirs = ["10.1.1.7:27600", "fe80::1%eth0", "laptop.local:27600", "192.168.1.20:27600", "[fd00::2]:27600"]
+
+    assert nearest(theirs, ["192.168.1.2:27600", "172.16.0.1:27600"])[:2] == [
+        "192.168.1.20:27600",
+        "10.1.1.7:27600",
+    ]
+    assert nearest(theirs, ["[fd00::9]:27600"])[0] == "[fd00::2]:27600"
+    assert nearest(theirs, []) != [] and nearest([], theirs) == []

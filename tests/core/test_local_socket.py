@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core import events as ev
-from core import local_socket, socket_path
+from core import json_lines, local_socket, socket_path
 from core.answers import Done, Refused, StateNow
 from core.client import Client
 from core.commands import GetState, RunDoctor, StopRun
@@ -146,6 +146,27 @@ async def test_a_socket_left_by_a_crash_is_replaced_and_taken_away_at_the_end(ho
         await client.close()
 
     assert not socket_path.find(home).exists()
+
+
+async def test_a_client_that_fell_behind_says_so(home: Home) -> None:
+    state = FakeNode().state
+
+    async def node(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(json_lines.write_greeting(state) + json_lines.write_greeting(state, 7))
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    path = await asyncio.to_thread(socket_path.choose, home)
+    server = await asyncio.start_unix_server(node, path)
+    client = await Client.connect(home)
+    await asyncio.wait_for(client.wait_closed(), 30)
+    await client.close()
+    server.close()
+    await server.wait_closed()
+
+    assert client.problem is not None
+    assert (client.problem.code, client.problem.detail) == ("fell-behind", "7 events were missed")
 
 
 async def test_a_node_of_another_vocabulary_is_named(home: Home) -> None:

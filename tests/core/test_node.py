@@ -10,6 +10,7 @@ import pytest
 
 from core import events as ev
 from core import identity, neighbours, settings_file, socket_path
+from core import node as node_module
 from core.answers import Done, Findings, Saved, StateNow
 from core.client import Client
 from core.commands import (
@@ -139,6 +140,28 @@ async def test_after_its_end_nothing_listens_and_no_task_is_left(tmp_path: Path)
         await asyncio.open_connection("127.0.0.1", port)
     assert not socket_path.find(anna.home).exists()
     assert asyncio.all_tasks() - before == set()
+
+
+async def test_a_part_that_never_ends_does_not_hold_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung: list[str] = []
+
+    async def hang() -> None:
+        hung.append("hung")
+        await asyncio.Event().wait()
+
+    async with node(tmp_path, "anna", discovery=False) as anna:
+        closing = anna._neighbours.close
+        monkeypatch.setattr(anna._neighbours, "close", hang)
+        monkeypatch.setattr(node_module._bounded, "__defaults__", (0.01,))
+        await asyncio.wait_for(anna.stop(), 60)
+        await closing()
+
+    assert hung == ["hung"] and anna.state.stopped
+    assert "the neighbours did not end" in (anna.home.logs / "tandem.log").read_text()
+    async with node(tmp_path, "anna", discovery=False):
+        pass
 
 
 async def test_a_start_that_fails_halfway_leaves_nothing_open(

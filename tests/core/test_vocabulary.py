@@ -15,6 +15,7 @@ from core.run.phases import Phase
 from core.tagged import Tagged, type_of
 from core.trainer.protocol import Order, Report
 from tests.core.samples import sample
+from tests.core.vocabulary_tables import MARK, OBJECTS, PAGE, TAGGED, objects_within, tables
 
 UNIONS: dict[str, Any] = {
     "core.commands": Command,
@@ -63,3 +64,17 @@ def test_no_command_is_named_as_an_event_or_an_answer() -> None:
     names = [{type_of(sample(kind)) for kind in get_args(union)} for union in (Command, Event, Answer)]
 
     assert not names[0] & names[1] and not names[0] & names[2] and not names[1] & names[2]
+
+
+def test_the_documented_tables_are_those_of_the_types() -> None:
+    """After a change of the vocabulary: python -m tests.core.vocabulary_tables"""
+    _, mark, documented = PAGE.read_text(encoding="utf-8").partition(MARK)
+
+    assert mark
+    assert documented.strip() == tables().strip()
+
+
+def test_every_object_that_travels_is_documented() -> None:
+    tagged = {kind for union in TAGGED.values() for kind in get_args(union)}
+
+    assert objects_within(tagged) - tagged == set(OBJECTS)
