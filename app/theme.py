@@ -22,6 +22,7 @@ GAP = 12
 class Colours:
     """``curves``: told apart by people who see colours differently (Okabe and Ito's set)."""
 
+    name: str
     window: str
     panel: str
     raised: str
@@ -36,9 +37,11 @@ class Colours:
     curves: tuple[str, ...]
 
 
+_ICONS = Path(__file__).parents[1] / "resources" / "icons"
 _used: Theme | None = None
 
 LIGHT = Colours(
+    name="light",
     window="#f4f5f7",
     panel="#ffffff",
     raised="#eceef2",
@@ -53,6 +56,7 @@ LIGHT = Colours(
     curves=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#4f7fb8"),
 )
 DARK = Colours(
+    name="dark",
     window="#15181e",
     panel="#1d2129",
     raised="#272c37",
@@ -144,6 +148,7 @@ def _palette(c: Colours) -> QPalette:
 
 def _sheet(c: Colours, pt: float) -> str:
     """Style by ``kind`` properties. ``pt``: the system's font size; Qt's style sheets know no ``em``."""
+    icons = _ICONS.as_posix()
     return f"""
     QFrame[kind="card"] {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: 8px; }}
     QFrame[kind="card"][chosen="true"] {{ border: 2px solid {c.accent}; }}
@@ -174,13 +179,35 @@ def _sheet(c: Colours, pt: float) -> str:
     QPushButton[kind="screen"] {{ text-align: left; padding: 9px 18px 9px 12px; background: transparent;
         border: 1px solid transparent; }}
     QPushButton[kind="screen"]:hover {{ background: {c.raised}; }}
-    QPushButton[kind="screen"]:checked {{ background: {c.raised}; font-weight: 600;
+    QPushButton[kind="screen"]:checked {{ background: {c.raised}; color: {c.accent};
         border-left: 3px solid {c.accent}; padding-left: 10px; }}
     QPushButton[kind="screen"]:focus {{ border: 1px solid {c.accent}; }}
     QLineEdit, QComboBox, QSpinBox, QPlainTextEdit, QTableView, QTreeView, QTextEdit {{
         background: {c.panel}; border: 1px solid {c.line}; border-radius: 6px; padding: 4px; }}
     QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}
-    QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center; }}
+    QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{ border: none; padding: 0; background: transparent; }}
+    QComboBox::drop-down {{ border: none; width: 22px; }}
+    QComboBox::down-arrow {{ image: url({icons}/down-on-{c.name}.svg); width: 14px; height: 14px; }}
+    QComboBox QAbstractItemView {{ background: {c.panel}; border: 1px solid {c.line}; }}
+    QCheckBox {{ spacing: 8px; }}
+    QCheckBox::indicator {{ width: 16px; height: 16px; border: 1px solid {c.faint}; border-radius: 4px;
+        background: {c.panel}; }}
+    QCheckBox::indicator:hover {{ border-color: {c.accent}; }}
+    QCheckBox:focus {{ color: {c.accent}; }}
+    QCheckBox::indicator:focus {{ border: 2px solid {c.accent}; }}
+    QCheckBox::indicator:checked {{ background: {c.accent}; border-color: {c.accent};
+        image: url({icons}/check-on-{c.name}.svg); }}
+    QScrollBar:vertical {{ background: transparent; width: 12px; margin: 0; }}
+    QScrollBar:horizontal {{ background: transparent; height: 12px; margin: 0; }}
+    QScrollBar::handle {{ background: {c.line}; border-radius: 4px; margin: 2px; }}
+    QScrollBar::handle:vertical {{ min-height: 32px; }}
+    QScrollBar::handle:horizontal {{ min-width: 32px; }}
+    QScrollBar::handle:hover {{ background: {c.faint}; }}
+    QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+    QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+    QToolTip {{ background: {c.raised}; color: {c.text}; border: 1px solid {c.line}; padding: 4px; }}
+    QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center;
+        min-height: 8px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
     QHeaderView::section {{ background: {c.window}; border: none; padding: 6px;
         border-bottom: 1px solid {c.line}; }}

@@ -33,7 +33,7 @@ class ConsentSheet(Sheet):
     incoming = Signal(str)
 
     def __init__(self, bridge: Bridge, parent: QWidget) -> None:
-        super().__init__(parent, "Consent", characters=86)
+        super().__init__(parent, "Consent", characters=104)
         self.setObjectName("consent")
         self._bridge = bridge
         self._shown: RunId | None = None

@@ -41,7 +41,7 @@ class PairingSheet(Sheet):
         self.progress.setRange(0, 0)
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName("Waiting")
-        self.same = button("Same", lambda: self._answer(True), "primary", name="same")
+        self.same = button("Same", lambda: self._answer(True), name="same")
         self.different = button("Different", lambda: self._answer(False), name="different")
         self.cancel = button("Cancel", lambda: self._bridge.submit(CancelPairing()), name="cancel-pairing")
         self.again = button("Try again", self._again, "primary", name="pair-again")

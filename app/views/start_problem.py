@@ -19,7 +19,7 @@ class StartProblemPage(QWidget):
         super().__init__()
         self.setObjectName("start-problem")
         self.setAccessibleName("Tandem can't work")
-        page = Page("Tandem can't work here at the moment", characters=90)
+        page = Page("Tandem can't work here at the moment", characters=90, centred=True)
         self.problem = ProblemBox(problem)
         self.again = button("Try again", self.again_asked.emit, "primary", name="try-again")
         page.body.addWidget(self.problem)

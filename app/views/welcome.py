@@ -15,7 +15,7 @@ from app.widgets.buttons import button
 from app.widgets.by_address import ByAddress
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
-from app.widgets.labels import Label, faint, heading, name_for_readers, title
+from app.widgets.labels import Label, faint, heading, name_for_readers, set_kind, title
 from app.widgets.nearby import Nearby
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
@@ -40,7 +40,10 @@ class WelcomeView(View):
         self._named = ""
         self._looked = False
         page = Page(
-            "Welcome to Tandem", "Two laptops, one Keras script: they train it together.", characters=100
+            "Welcome to Tandem",
+            "Two laptops, one Keras script: they train it together.",
+            characters=100,
+            centred=True,
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -96,6 +99,7 @@ class WelcomeView(View):
         card.body.addWidget(heading("The network"))
         card.body.addWidget(self.checking)
         card.body.addWidget(self.findings)
+        card.body.addStretch(1)
         return card
 
     def _pair_step(self) -> QWidget:
@@ -143,6 +147,7 @@ class WelcomeView(View):
         )
         card.body.addSpacing(GAP)
         card.body.addLayout(row(self.train, 1))
+        card.body.addStretch(1)
         return card
 
     # --- going on ------------------------------------------------------------------------------------------
@@ -178,6 +183,7 @@ class WelcomeView(View):
         self.back.setVisible(at > 0)
         alone = not any(device.paired for device in self.bridge.state.devices.values())
         last = "Not now" if at == STEPS - 1 else "Next"
+        set_kind(self.next, "" if at == STEPS - 1 else "primary")
         self.next.setText("Go on alone" if at == 1 and alone else last)
         self.next.setAccessibleName(self.next.text())
 

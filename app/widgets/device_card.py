@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QStackedLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
 from app import device_words as words
 from app.theme import GAP
@@ -20,6 +20,7 @@ from core.state import Device
 from core.telemetry.reading import Reading
 
 NAME_LIMIT = 60
+USUAL, RENAMING, FORGETTING = range(3)
 
 
 class DeviceCard(Card):
@@ -59,7 +60,6 @@ class DeviceCard(Card):
         self.name.setSizePolicy(self.name.sizePolicy().Policy.Expanding, self.name.sizePolicy().Policy.Fixed)
         for line in (self.where, self.hardware, self.use, self.problem):
             self.body.addWidget(line)
-        self._ways = QStackedLayout()
         usual, sure, edit = QWidget(), QWidget(), QWidget()
         usual.setLayout(row(self.allow, 1, self.rename, self.forget, self.pair))
         keep = button("Keep", self._end_edit, name="keep")
@@ -69,10 +69,12 @@ class DeviceCard(Card):
         save = button("Save", lambda: self._rename(), "primary", name="save")
         cancel = button("Cancel", self._end_edit, name="cancel-rename")
         edit.setLayout(row(self._edit, save, cancel))
-        for way in (usual, edit, sure):
-            self._ways.addWidget(way)
+        self._ways = (usual, edit, sure)
         self.body.addSpacing(GAP // 2)
-        self.body.addLayout(self._ways)
+        for way in self._ways:
+            self.body.addWidget(way)
+        self._way = USUAL
+        self._show_way(USUAL)
 
     def show_device(self, device: Device) -> None:
         """Cheap where nothing but the reading changed."""
@@ -110,8 +112,8 @@ class DeviceCard(Card):
         self.forget.setVisible(device.paired)
         self.allow.setVisible(device.paired)
         self.allow.setChecked(device.policy == "always")
-        if not device.paired and self._ways.currentIndex() != 0:
-            self._ways.setCurrentIndex(0)
+        if not device.paired:
+            self._show_way(USUAL)
 
     def _name_buttons(self, name: str) -> None:
         for made, deed in ((self.pair, "Pair with"), (self.rename, "Rename"), (self.forget, "Forget")):
@@ -131,7 +133,7 @@ class DeviceCard(Card):
         shown = self._shown
         self._edit.setText("" if shown is None else shown.nickname)
         self._edit.setPlaceholderText("" if shown is None else shown.name[:NAME_LIMIT])
-        self._ways.setCurrentIndex(1)
+        self._show_way(RENAMING)
         self._edit.setFocus()
 
     def _rename(self) -> None:
@@ -143,7 +145,7 @@ class DeviceCard(Card):
         self._sure.say(
             f"Forget {name}? It can no longer connect or train with this laptop until you pair again."
         )
-        self._ways.setCurrentIndex(2)
+        self._show_way(FORGETTING)
         self._keep.setFocus()
 
     def _forget(self) -> None:
@@ -151,12 +153,17 @@ class DeviceCard(Card):
         self._end_edit()
 
     def _end_edit(self) -> None:
-        came_from = self._ways.currentIndex()
-        self._ways.setCurrentIndex(0)
-        (self.rename if came_from == 1 else self.forget).setFocus()
+        came_from = self._way
+        self._show_way(USUAL)
+        (self.rename if came_from == RENAMING else self.forget).setFocus()
+
+    def _show_way(self, way: int) -> None:
+        self._way = way
+        for index, each in enumerate(self._ways):
+            each.setVisible(index == way)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape and self._ways.currentIndex() != 0:
+        if event.key() == Qt.Key.Key_Escape and self._way != USUAL:
             self._end_edit()
         else:
             super().keyPressEvent(event)

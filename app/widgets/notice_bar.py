@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import row
 from app.widgets.labels import Label
 from app.widgets.problem_box import ProblemBox
 from core.errors import Problem
@@ -58,4 +57,4 @@ class _Notice(ProblemBox):
     def __init__(self, bar: NoticeBar) -> None:
         super().__init__(level="warning")
         dismiss = button("Dismiss", lambda: bar.dismiss(self.problem), "quiet", name="dismiss")
-        self.body.addLayout(row(1, dismiss))
+        self.buttons.addWidget(dismiss)

@@ -12,7 +12,7 @@ from app.widgets.labels import Label
 class Page(QScrollArea):
     """``head`` is the row of the title, to which buttons may be added; ``body`` takes the content."""
 
-    def __init__(self, title: str, lead: str = "", *, characters: int = 130) -> None:
+    def __init__(self, title: str, lead: str = "", *, characters: int = 130, centred: bool = False) -> None:
         super().__init__()
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -27,8 +27,10 @@ class Page(QScrollArea):
         self.body = QVBoxLayout(column)
         self.body.setContentsMargins(0, 0, 0, 0)
         self.body.setSpacing(GAP)
-        outer.addWidget(column, 1)
-        outer.addStretch(0)
+        if centred:
+            outer.addStretch(1)
+        outer.addWidget(column, 30)
+        outer.addStretch(1 if centred else 0)
         self.head = QHBoxLayout()
         self.head.setSpacing(GAP)
         self.title = Label(title, "title")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.labels import Label, name_for_readers, set_property
@@ -14,7 +14,7 @@ Level = Literal["bad", "warning", "note"]
 
 
 class ProblemBox(QFrame):
-    """Hidden while there is no problem. ``body`` takes buttons that mend it."""
+    """Hidden while there is no problem. ``buttons`` takes what mends it, at the right."""
 
     def __init__(
         self, problem: Problem | None = None, level: Level = "bad", parent: QWidget | None = None
@@ -25,11 +25,14 @@ class ProblemBox(QFrame):
         self.setProperty("level", level)
         self._what = Label("", "heading", wraps=True)
         self._fix = Label("", wraps=True)
-        self.body = QVBoxLayout(self)
-        self.body.setContentsMargins(GAP, GAP * 2 // 3, GAP, GAP * 2 // 3)
-        self.body.setSpacing(GAP // 3)
-        self.body.addWidget(self._what)
-        self.body.addWidget(self._fix)
+        words = QVBoxLayout()
+        words.setSpacing(GAP // 3)
+        words.addWidget(self._what)
+        words.addWidget(self._fix)
+        self.buttons = QHBoxLayout(self)
+        self.buttons.setContentsMargins(GAP, GAP * 2 // 3, GAP, GAP * 2 // 3)
+        self.buttons.setSpacing(GAP)
+        self.buttons.addLayout(words, 1)
         self.show_problem(problem, level)
 
     def show_problem(self, problem: Problem | None, level: Level = "bad") -> None:

@@ -16,7 +16,7 @@ ARM_MS = 400
 class Sheet(QWidget):
     """``body`` takes the content. No button has the focus when it opens: Enter alone decides nothing."""
 
-    def __init__(self, parent: QWidget, title: str, *, characters: int = 64) -> None:
+    def __init__(self, parent: QWidget, title: str, *, characters: int = 84) -> None:
         super().__init__(parent)
         self._over = parent
         self.setAccessibleName(title)
