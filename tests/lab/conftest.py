@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.lab import Lab
+from tests.lab.laptops import Laptops
+from tests.lab.network import why_none
+
+
+@pytest.fixture(scope="session")
+def _allowed() -> None:
+    if why := why_none():
+        pytest.skip(why)
+
+
+@pytest.fixture
+def lab(_allowed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two laptops, switched off, in a network of their own."""
+    with Lab(tmp_path_factory.mktemp("lab"), hosts=2) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="package")
+def _standing(_allowed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptops]:
+    with Lab(tmp_path_factory.mktemp("laptops"), hosts=3) as lab:
+        yield Laptops(lab)
+
+
+@pytest.fixture
+def laptops(_standing: Laptops) -> Laptops:
+    """Three of them, paired and idle; they stay on from test to test."""
+    _standing.mend()
+    return _standing

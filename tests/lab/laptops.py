@@ -1,0 +1,90 @@
+"""Three laptops that stay on: paired with the first, allowed to run its code, mended before each test."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import resources
+from core.cluster.plan import RunSpec
+from core.commands import SetCodePolicy
+from core.run.phases import Phase
+from core.state import State
+from tests.lab.agent import Agent
+from tests.lab.lab import Lab, find, linked, pair
+
+EXAMPLE = Path(resources.__file__).parent / "examples" / "digits"
+
+
+class Laptops:
+    """``anna`` starts the runs; ``ben`` and ``cleo`` allow whatever she sends."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self._agents = [lab.agent(host) for host in range(3)]
+        for other in (self.ben, self.cleo):
+            find(self.anna, other)
+            pair(self.anna, other)
+            other.do(SetCodePolicy(device=self.anna.device, policy="always"))
+
+    @property
+    def anna(self) -> Agent:
+        return self._agents[0]
+
+    @property
+    def ben(self) -> Agent:
+        return self._agents[1]
+
+    @property
+    def cleo(self) -> Agent:
+        return self._agents[2]
+
+    def restart(self, host: int) -> Agent:
+        """Switch a laptop off, if it is on, and on again."""
+        self._agents[host].end()
+        self._agents[host] = self.lab.agent(host)
+        return self._agents[host]
+
+    def mend(self) -> None:
+        """After a test, whatever it left: every agent is on, idle and connected."""
+        for host, agent in enumerate(self._agents):
+            self.lab.network.cable(host, plugged=True)
+            if not agent.process_lives or (agent.state.run is not None and not agent.run().over):
+                self.restart(host)
+        for other in (self.ben, self.cleo):
+            linked(self.anna, other)
+        for agent in self._agents:
+            agent.until(_all_idle, "see everybody idle")
+
+
+def digits(folder: Path, *arguments: str, others: tuple[Agent, ...]) -> RunSpec:
+    """The shipped example, unmodified, in a folder where its outputs may land; with these other laptops."""
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return RunSpec(
+        script=str(folder / "digits.py"),
+        arguments=arguments,
+        devices=tuple(other.device for other in others),
+        seed=7,
+    )
+
+
+def weights(agent: Agent) -> dict[str, str]:
+    """Each member's digest of the last run's weights, as this agent knows it: by the member's name."""
+    present = agent.run()
+    return {
+        present.plan.member(device).name: end.weights_sha256
+        for device, member in present.members.items()
+        for end in member.exits.values()
+    }
+
+
+def reason(phase: Phase) -> str:
+    """Why a run failed: the whole sentence with its mend."""
+    problem = getattr(phase, "problem", None)
+    assert problem is not None, phase
+    assert problem.what and problem.fix, problem
+    return f"{problem.code}: {problem}"
+
+
+def _all_idle(state: State) -> bool:
+    return not any(device.linked and device.busy for device in state.devices.values())

@@ -1,0 +1,164 @@
+"""Laptops on one machine: a network namespace each, joined by a switch, as fast as a cable of that rate.
+
+As root directly; for an ordinary user inside a user namespace. Nothing outlives this process: each namespace
+is held by a ``cat`` whose input ends with us.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Self
+
+RATE = "936mbit"
+"""What TCP gets of a gigabit cable."""
+
+NETWORK = "10.77.0"
+ENTER_S = 60.0
+_TOOLS = ("unshare", "nsenter", "ip", "tc", "cat")
+_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+
+
+class NoLab(Exception):
+    """This system does not let us build one; the words say why."""
+
+
+class Network:
+    """``hosts`` namespaces with the addresses ``NETWORK.1``, ``.2``, …; ``close`` takes them away."""
+
+    def __init__(self, hosts: int, rate: str) -> None:
+        self._holders: list[subprocess.Popen[bytes]] = []
+        self._user = False
+        try:
+            self._switch = self._hold_first()
+            self._in(self._switch, "ip", "link", "set", "lo", "up")
+            self._in(self._switch, "ip", "link", "add", "switch", "type", "bridge", "forward_delay", "0")
+            self._in(self._switch, "ip", "link", "set", "switch", "up")
+            self._hosts = [self._add(number, rate) for number in range(hosts)]
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for holder in reversed(self._holders):
+            holder.kill()
+            holder.communicate()
+        self._holders.clear()
+
+    # --- using it ------------------------------------------------------------------------------------------
+
+    def enter(self, host: int) -> tuple[str, ...]:
+        """What to put before a command line for it to run on that host, in the present folder."""
+        return (*self._entry(self._hosts[host]), f"--wd={Path.cwd()}")
+
+    def do(self, host: int, *command: str) -> str:
+        """Run a command on a host as its administrator; what it wrote. Raises ``NoLab`` where it fails."""
+        return self._in(self._hosts[host], *command)
+
+    def address(self, host: int) -> str:
+        return f"{NETWORK}.{host + 1}"
+
+    def cable(self, host: int, *, plugged: bool) -> None:
+        """Pull a host's cable at the switch, or put it back."""
+        self._in(self._switch, "ip", "link", "set", f"port{host}", "up" if plugged else "down")
+
+    def carry_multicast(self, carried: bool) -> None:
+        """Whether the switch passes multicast on: many a Wi-Fi of a hotel or a school does not."""
+        for host in range(len(self._hosts)):
+            flood = "on" if carried else "off"
+            self._in(
+                self._switch, "ip", "link", "set", f"port{host}", "type", "bridge_slave", "mcast_flood", flood
+            )
+
+    # --- building it ---------------------------------------------------------------------------------------
+
+    def _hold_first(self) -> int:
+        missing = [tool for tool in _TOOLS if shutil.which(tool, path=_PATH) is None]
+        if missing:
+            raise NoLab(f"no network namespaces here: {', '.join(missing)} missing")
+        refusals = []
+        ways = ((), ("--user", "--map-root-user")) if os.geteuid() == 0 else (("--user", "--map-root-user"),)
+        for way in ways:
+            self._user = bool(way)
+            try:
+                return self._hold("unshare", *way, "--net", "--mount", "cat")
+            except NoLab as refusal:
+                refusals.append(str(refusal))
+        raise NoLab(f"no network namespaces here: {'; '.join(refusals)}")
+
+    def _add(self, number: int, rate: str) -> int:
+        entry = self._entry(self._switch)
+        host, port = self._hold(*entry, "unshare", "--net", "--mount", "cat"), f"port{number}"
+        end = ("type", "veth", "peer", "name", "eth0", "netns", str(host))
+        self._in(self._switch, "ip", "link", "add", port, *end)
+        self._in(self._switch, "ip", "link", "set", port, "master", "switch", "up")
+        self._in(host, "ip", "address", "add", f"{self.address(number)}/24", "dev", "eth0")
+        for link in ("lo", "eth0"):
+            self._in(host, "ip", "link", "set", link, "up")
+        shape = ("tbf", "rate", rate, "burst", "256kb", "latency", "50ms")
+        self._in(host, "tc", "qdisc", "add", "dev", "eth0", "root", *shape)
+        return host
+
+    def _hold(self, *command: str) -> int:
+        """Start a holder of namespaces: its process id, once they exist."""
+        holder = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PATH": _PATH},
+            start_new_session=True,
+        )
+        assert holder.stdin is not None and holder.stdout is not None
+        try:
+            holder.stdin.write(b"here\n")
+            holder.stdin.flush()
+            answer = holder.stdout.readline()
+        except BrokenPipeError:
+            answer = b""
+        if answer != b"here\n":
+            holder.kill()
+            _, errors = holder.communicate()
+            raise NoLab(errors.decode(errors="replace").strip() or f"{command[0]} ended at once")
+        self._holders.append(holder)
+        return holder.pid
+
+    def _entry(self, holder: int) -> tuple[str, ...]:
+        user = ("--user", "--preserve-credentials") if self._user else ()
+        return (
+            shutil.which("nsenter", path=_PATH) or "nsenter",
+            f"--target={holder}",
+            *user,
+            "--net",
+            "--mount",
+        )
+
+    def _in(self, holder: int, *command: str) -> str:
+        done = subprocess.run(
+            (*self._entry(holder), *command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ENTER_S,
+            env={**os.environ, "PATH": _PATH},
+        )
+        if done.returncode != 0:
+            raise NoLab(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+        return done.stdout
+
+
+def why_none() -> str:
+    """Why no lab can be built here; ``""`` where it can."""
+    try:
+        with Network(1, RATE):
+            return ""
+    except NoLab as refusal:
+        return str(refusal)
