@@ -45,6 +45,7 @@ class Agent:
         self._number = 0
         self._problem: Problem | None = None
         """What it said of its own failure."""
+        self._ended = False
         self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read(), name=f"demo-{name}")
 
@@ -86,6 +87,8 @@ class Agent:
 
     async def submit(self, command: Command) -> Answer:
         assert self._process.stdin is not None
+        if self._ended:
+            return Refused(problem=self._problem or self.failure("has ended").problem)
         self._number += 1
         number = self._number
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -126,7 +129,7 @@ class Agent:
 
     async def end(self) -> None:
         """Quit, then terminate, then kill; returns when the process is gone."""
-        if self._process.returncode is None and self._greeted.done():
+        if not self._ended and self._greeted.done():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(QUIT_S):
                     await self.submit(Quit())
@@ -153,6 +156,8 @@ class Agent:
         except ValueError as error:
             said = plain(line.decode("utf-8", "replace"))
             self._problem = self.failure(f"said what the demo does not understand ({error}): {said}").problem
+        # Its stdin may still take a command for a moment, but nobody would answer it.
+        self._ended = True
         problem = self._problem or self.failure("has ended").problem
         if not self._greeted.done():
             self._greeted.set_exception(TandemError.of(problem))
