@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.utils import CryptographyDeprecationWarning
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, SignatureAlgorithmOID
 
 from core.errors import TandemError
 from core.ids import DeviceId
@@ -107,6 +107,9 @@ def check_peer_certificate(der: bytes) -> None:
         raise _bad("it is an authority's (CA:TRUE), not a device's")
     if not isinstance(public, Ed25519PublicKey):
         raise _bad("its key is not an Ed25519 key")
+    if certificate.signature_algorithm_oid != SignatureAlgorithmOID.ED25519:
+        # The outer name of the algorithm is not signed (RFC 5280, 4.1.1.2): one certificate, one spelling.
+        raise _bad("its signature is not named an Ed25519 one")
     try:
         public.verify(certificate.signature, certificate.tbs_certificate_bytes)
     except InvalidSignature as error:

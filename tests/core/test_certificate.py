@@ -83,3 +83,16 @@ def test_no_altered_certificate_raises_anything_but_a_refusal(data: st.DataObjec
 def test_no_garbage_raises_anything_but_a_refusal(garbage: bytes) -> None:
     with pytest.raises(TandemError):
         check_peer_certificate(garbage)
+
+
+def test_an_unsigned_byte_of_the_certificate_cannot_be_another() -> None:
+    """The algorithm is named twice, and only the first is signed: two certificates would be one device."""
+    der = device_certificate(1)
+    ed25519 = bytes.fromhex("06032b6570")
+    second = der.rindex(ed25519)
+    assert der.index(ed25519) != second
+    for at in range(second, second + len(ed25519)):
+        altered = bytearray(der)
+        altered[at] ^= 1
+        with pytest.raises(TandemError):
+            check_peer_certificate(bytes(altered))
