@@ -1,0 +1,83 @@
+"""One laptop's use: live bars, their last minute, and its age where nothing comes any more."""
+
+from __future__ import annotations
+
+from app import device_words
+from app.charts.gauge import Gauge
+from app.models import readings, stragglers
+from app.models.readings import Line
+from app.models.stragglers import Step
+from app.widgets.card import Card, row
+from app.widgets.labels import ElidedLabel, Label
+from core.telemetry.reading import Hardware, Reading
+
+_WAITING_FOR_FIRST = "Its first reading comes within a second of its connection."
+
+
+class MachineCard(Card):
+    """``show_reading`` for each that comes; ``show_age`` once a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = ElidedLabel("", "heading")
+        self.state = Label("", "faint")
+        self.hardware = ElidedLabel("", "faint")
+        self.missing = Label(_WAITING_FOR_FIRST, "faint", wraps=True)
+        self.gauges: dict[str, Gauge] = {}
+        self._most_bytes_s = 0.0
+        self._has_reading = False
+        self.body.addLayout(row(self.name, 1, self.state))
+        self.body.addWidget(self.hardware)
+        self.body.addWidget(self.missing)
+
+    def show_laptop(self, name: str, state: str, kind: str, hardware: Hardware | None) -> None:
+        self.name.say(name)
+        self.setAccessibleName(name)
+        self.state.say(state)
+        self.state.make(kind)
+        self.hardware.say(device_words.hardware_words(hardware))
+        self.hardware.setVisible(hardware is not None)
+
+    def show_reading(self, reading: Reading, step: Step | None) -> None:
+        self._has_reading = True
+        self._most_bytes_s = max(self._most_bytes_s, reading.sent_bytes_s + reading.received_bytes_s)
+        lines = readings.lines_of(reading, self._most_bytes_s)
+        if step is not None:
+            lines.append(Line("Step", 1 - step.waiting, stragglers.step_words(step)))
+        elif "Step" in self.gauges:
+            lines.append(Line("Step", None, "no run here that reports its steps"))
+        self._keep_only([line.name for line in lines])
+        for line in lines:
+            self.gauges[line.name].show_reading(line.part, line.words, alarm=line.alarm)
+            self.gauges[line.name].make_stale(False)
+
+    def show_age(self, age_s: float | None, why: str) -> None:
+        """Seconds since the last reading, None before the first; ``why`` there is none, if known."""
+        stale = age_s is None or age_s > device_words.STALE_AFTER_S
+        for gauge in self.gauges.values():
+            gauge.make_stale(stale)
+        self.missing.setVisible(stale)
+        if age_s is not None and stale:
+            self.missing.say(f"No reading for {_age(age_s)}. {why}".strip())
+        elif stale:
+            self.missing.say(why or _WAITING_FOR_FIRST)
+
+    def _keep_only(self, names: list[str]) -> None:
+        if names == list(self.gauges):
+            return
+        for name in [name for name in self.gauges if name not in names]:
+            gauge = self.gauges.pop(name)
+            self.body.removeWidget(gauge)
+            gauge.hide()
+            gauge.deleteLater()
+        kept = {name: self.gauges[name] if name in self.gauges else Gauge(name) for name in names}
+        for gauge in kept.values():
+            self.body.removeWidget(gauge)
+            self.body.addWidget(gauge)
+        self.gauges = kept
+
+
+def _age(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

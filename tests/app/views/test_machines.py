@@ -1,0 +1,133 @@
+"""The machines screen: live bars, what is missing and why, age, stragglers."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.views.machines import MachinesView
+from core import events as ev
+from tests.app import world
+from tests.app.fake_core import FakeCore
+from tests.core.fake_node import ME, OTHER
+
+Shown = tuple[MachinesView, list[float]]
+
+
+@pytest.fixture
+def shown(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[Shown]:
+    now_s = [100.0]
+    view = MachinesView(bridge, clock=lambda: now_s[0])
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.show_state(core.state, ())
+    view.resize(900, 600)
+    view.show()
+    yield view, now_s
+    view.hide()
+
+
+def words(view: MachinesView, device: str) -> dict[str, str]:
+    return {name: gauge.words for name, gauge in view.cards[device].gauges.items()}  # type: ignore[index]
+
+
+def test_this_laptop_alone_is_shown_with_a_hint(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(world.told(ME, world.reading(43.0)))
+    assert list(view.cards) == [ME]
+    assert words(view, ME)["CPU"] == "43 %"
+    assert words(view, ME)["Memory"] == "9 GB of 16 GB"
+    assert view.alone.isVisible()
+
+
+def test_a_laptop_without_a_gpu_says_so_and_why(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(world.told(ME, world.reading(no_gpu="no driver was found")))
+    assert words(view, ME)["GPU"] == "CPU only: no driver was found"
+    assert view.cards[ME].gauges["GPU"].part is None
+
+
+def test_a_gpu_that_does_not_say_its_use_says_why(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(world.told(ME, world.reading(gpus=(world.gpu(None, "the driver needs root"),))))
+    assert words(view, ME)["GPU"] == "Use not known: the driver needs root"
+
+
+def test_gpu_use_memory_and_temperature_are_shown(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(*world.linked(), world.told(OTHER, world.reading(gpus=(world.gpu(80),))))
+    found = words(view, OTHER)
+    assert (found["GPU"], found["GPU memory"], found["GPU temp."]) == ("80 %", "5 GB of 8 GB", "71 °C")
+    assert not view.alone.isVisible()
+
+
+def test_a_laptop_that_falls_silent_turns_grey_with_its_age(core: FakeCore, shown: Shown) -> None:
+    view, now_s = shown
+    core.happen(*world.linked(), world.told(OTHER, world.reading()))
+    assert not view.cards[OTHER].missing.isVisible()
+    now_s[0] += 12
+    core.happen(world.lost())
+    assert view.cards[OTHER].missing.isVisible()
+    assert view.cards[OTHER].missing.text().startswith("No reading for 12 seconds. It fell silent 9 s ago.")
+    assert all(gauge._stale for gauge in view.cards[OTHER].gauges.values())
+
+
+def test_a_laptop_that_comes_back_is_live_again(core: FakeCore, shown: Shown) -> None:
+    view, now_s = shown
+    core.happen(*world.linked(), world.told(OTHER, world.reading()))
+    now_s[0] += 12
+    core.happen(world.lost())
+    core.happen(*world.linked(), world.told(OTHER, world.reading(7.0)))
+    assert not view.cards[OTHER].missing.isVisible()
+    assert not any(gauge._stale for gauge in view.cards[OTHER].gauges.values())
+
+
+def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(*world.linked(), *world.begun())
+    core.happen(world.progressed(ME, world.progress(3, wait_s=0.04)))
+    core.happen(world.progressed(OTHER, world.progress(3, wait_s=0.0)))
+    assert view.waiting.isVisible()
+    assert view.waiting.text().startswith("here waits for Bob's laptop 40 % of each step.")
+    core.happen(world.told(ME, world.reading()))
+    assert words(view, ME)["Step"] == "60 ms + 40 ms waits"
+    core.happen(*world.finished())
+    assert not view.waiting.isVisible()
+
+
+def test_a_forgotten_laptop_leaves(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(*world.linked())
+    assert list(view.cards) == [ME, OTHER]
+    core.happen(ev.LinkDown(device=OTHER, problem=world.lost().problem), ev.DeviceForgotten(device=OTHER))
+    assert list(view.cards) == [ME]
+
+
+def test_hidden_it_keeps_the_history_and_does_no_more(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(world.told(ME, world.reading(10.0)))
+    view.hide()
+    core.happen(world.told(ME, world.reading(20.0)))
+    assert [round(part or 0, 2) for part in view.cards[ME].gauges["CPU"].history] == [0.1, 0.2]
+    assert not view._age_timer.isActive()
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True, width=32))
+def test_hostile_names_and_numbers_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
+    bridge = Bridge()
+    core = FakeCore(bridge)
+    from tests.core.fake_node import started
+
+    core.happen(started())
+    view = MachinesView(bridge, clock=lambda: 0.0)
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.show()
+    odd = world.reading(0.0, gpus=(world.gpu(number, text),), no_gpu=text)
+    core.happen(*world.linked(text), world.told(OTHER, odd))
+    view.grab()
+    view.hide()

@@ -1,0 +1,233 @@
+"""Two laptops and a run, as events: what the screens of training are tested with."""
+
+from __future__ import annotations
+
+from core import events as ev
+from core.answers import RunDetails, RunEntry, ScriptRead
+from core.cluster.plan import Member, Plan, Task
+from core.cluster.roles import Role
+from core.errors import Problem
+from core.ids import DeviceId, ProjectId, RunId
+from core.project.manifest import ProjectFile
+from core.run.phases import Finished, Phase, Preparing, Starting, Training
+from core.run.reports import EpochEnd, LogLines, Progress, Summary
+from core.telemetry.reading import GpuReading, Hardware, Reading
+from tests.core.fake_node import ME, OTHER, VERSIONS
+
+RUN = RunId("20261121-191204-9f3a01bc")
+GIB = 1 << 30
+HARDWARE = Hardware(cpu="Ryzen 7 7840U", cores=16, memory_bytes=32 * GIB, gpus=("NVIDIA RTX 4060",))
+
+
+def linked(
+    name: str = "Bob's laptop", device: DeviceId = OTHER, problem: Problem | None = None
+) -> list[ev.Event]:
+    """Another laptop, paired and connected."""
+    return [
+        ev.DevicePaired(device=device, name=name, addresses=("192.168.1.3:27600",)),
+        ev.LinkUp(
+            device=device,
+            name=name,
+            address="192.168.1.3:27600",
+            versions=VERSIONS,
+            hardware=HARDWARE,
+            problem=problem,
+        ),
+    ]
+
+
+def lost(device: DeviceId = OTHER) -> ev.LinkDown:
+    problem = Problem(code="silent", what="It fell silent 9 s ago.", fix="Look whether it sleeps.")
+    return ev.LinkDown(device=device, problem=problem)
+
+
+def reading(use: float = 40.0, *, gpus: tuple[GpuReading, ...] = (), no_gpu: str = "") -> Reading:
+    return Reading(
+        at_s=1000.0,
+        cpu_pct=use,
+        memory_used_bytes=9 * GIB,
+        memory_total_bytes=16 * GIB,
+        sent_bytes_s=2.5e6,
+        received_bytes_s=3.5e6,
+        temperature_c=61.0,
+        gpus=gpus,
+        no_gpu=no_gpu
+        or ("" if gpus else "this laptop has no NVIDIA, AMD or Intel graphics that reports its use"),
+    )
+
+
+def gpu(use: float | None = 80.0, why: str = "") -> GpuReading:
+    if use is None:
+        return GpuReading(name="Intel Iris Xe", why=why)
+    return GpuReading(
+        name="NVIDIA RTX 4060",
+        use_pct=use,
+        memory_used_bytes=5 * GIB,
+        memory_total_bytes=8 * GIB,
+        temperature_c=71.0,
+        power_w=60.0,
+    )
+
+
+def told(device: DeviceId, what: Reading) -> ev.TelemetryReported:
+    return ev.TelemetryReported(device=device, reading=what)
+
+
+def plan(
+    *,
+    members: tuple[tuple[DeviceId, str, int], ...] = ((ME, "here", 48), (OTHER, "Bob's laptop", 16)),
+    strategy: str = "managed",
+    script: str = "digits.py",
+    arguments: tuple[str, ...] = (),
+) -> Plan:
+    roles = [Role.CHIEF] + [Role.WORKER] * (len(members) - 1)
+    tasks = tuple(
+        Task(
+            device=device,
+            role=role,
+            index=max(0, place - 1),
+            host="" if len(members) == 1 else f"192.168.1.{place + 2}",
+            port=0 if len(members) == 1 else 20000 + place,
+        )
+        for place, ((device, _, _), role) in enumerate(zip(members, roles, strict=True))
+    )
+    return Plan(
+        run=RUN,
+        starter=ME,
+        project=ProjectId("c" * 64),
+        script=script,
+        arguments=arguments,
+        strategy=strategy,  # type: ignore[arg-type]
+        members=tuple(Member(device=device, name=name, share=share) for device, name, share in members),
+        tasks=tasks,
+        seed=7,
+    )
+
+
+def phase(what: Phase) -> ev.RunPhaseChanged:
+    return ev.RunPhaseChanged(run=RUN, phase=what)
+
+
+def begun(made: Plan | None = None) -> list[ev.Event]:
+    """Up to the first step."""
+    made = made or plan()
+    return [
+        ev.RunPlanned(plan=made),
+        phase(Preparing()),
+        phase(Starting()),
+        phase(Training()),
+        *(ev.MemberPhaseChanged(run=RUN, device=m.device, phase="training") for m in made.members),
+    ]
+
+
+def progress(
+    step: int, *, steps: int | None = 23, epochs: int = 8, loss: float = 0.5, wait_s: float | None = 0.01
+) -> Progress:
+    per_epoch = steps or 23
+    return Progress(
+        at_s=1000.0 + step / 10,
+        epoch=step // per_epoch,
+        epochs=epochs,
+        step=step,
+        batch=step % per_epoch,
+        steps_in_epoch=steps,
+        logs={"loss": loss, "accuracy": max(0.0, 1 - loss / 3)},
+        samples_s=640.0,
+        steps_s=10.0,
+        step_s=0.1,
+        wait_s=wait_s,
+    )
+
+
+def progressed(device: DeviceId, what: Progress) -> ev.MemberProgressed:
+    return ev.MemberProgressed(run=RUN, device=device, progress=what)
+
+
+def epoch_ended(device: DeviceId, number: int, loss: float, epochs: int = 8) -> ev.MemberEndedEpoch:
+    end = EpochEnd(
+        at_s=1000.0 + 2.3 * (number + 1),
+        epoch=number,
+        epochs=epochs,
+        step=23 * (number + 1) - 1,
+        logs={"loss": loss, "accuracy": 1 - loss / 3, "val_loss": loss * 1.1, "val_accuracy": 1 - loss / 2.8},
+        seconds=2.3,
+    )
+    return ev.MemberEndedEpoch(run=RUN, device=device, epoch=end)
+
+
+def logged(device: DeviceId, text: str, task: str = "chief:0", stream: str = "stdout") -> ev.MemberLogged:
+    return ev.MemberLogged(run=RUN, device=device, lines=LogLines(task=task, stream=stream, text=text))
+
+
+SUMMARY = Summary(
+    strategy="MultiWorkerMirroredStrategy",
+    first_step_s=9.5,
+    train_s=20.0,
+    total_s=31.0,
+    epochs=8,
+    steps=184,
+    steps_s=9.2,
+    samples_s=590.0,
+    last_logs={"loss": 0.0812, "accuracy": 0.9791, "val_loss": 0.1023, "val_accuracy": 0.9722},
+    weights_sha256={ME: "d" * 64, OTHER: "d" * 64},
+    outputs=("digits.keras",),
+)
+
+
+def finished(summary: Summary = SUMMARY, last: Phase | None = None) -> list[ev.Event]:
+    return [ev.RunSummarised(run=RUN, summary=summary), phase(last or Finished())]
+
+
+def entry(
+    number: int = 0,
+    *,
+    script: str = "digits.py",
+    last: Phase | None = None,
+    devices: tuple[str, ...] = ("here", "Bob's laptop"),
+    folder: str = "",
+    source: str = "/home/ada/digits/digits.py",
+) -> RunEntry:
+    return RunEntry(
+        run=RunId(f"20261121-1912{number:02}-9f3a01bc"),
+        started_s=1_795_000_000.0 - 86_000.0 * number,
+        duration_s=31.0 + 400 * number,
+        script=script,
+        source=source,
+        devices=devices,
+        phase=last or Finished(),
+        summary=SUMMARY,
+        folder=folder,
+    )
+
+
+def details(of: RunEntry, *, shift: float = 0.0, steps: int = 184) -> RunDetails:
+    points = tuple(progress(step, loss=shift + 2.3 / (1 + step / 20)) for step in range(steps))
+    ends = tuple(epoch_ended(ME, n, shift + 2.3 / (1 + n)).epoch for n in range(steps // 23))
+    return RunDetails(
+        entry=of, plan=plan(), steps={ME: points}, epochs={ME: ends}, log="Epoch 1/8\n23/23 - loss: 1.2\n"
+    )
+
+
+def script_read(
+    script: str = "digits.py",
+    *,
+    kind: str = "managed",
+    folder: str = "/home/ada/digits",
+    mistakes: tuple[Problem, ...] = (),
+    skipped: tuple[str, ...] = (),
+    strategies: tuple[str, ...] = (),
+) -> ScriptRead:
+    files = tuple(
+        ProjectFile(path=path, size=size, sha256="e" * 64)
+        for path, size in ((script, 2_000), ("data.npz", 180_000))
+    )
+    return ScriptRead(
+        script=script,
+        folder=folder,
+        kind=kind,  # type: ignore[arg-type]
+        strategies=strategies,
+        mistakes=mistakes,
+        files=files,
+        skipped=skipped,
+        total_bytes=182_000,
+    )
