@@ -60,7 +60,7 @@ def waiting_words(steps: dict[DeviceId, Step], names: dict[DeviceId, str]) -> st
 
 
 def step_words(step: Step) -> str:
-    return f"{_time(step.took_s - step.waited_s)} + {_time(step.waited_s)} waits"
+    return f"{_time(step.took_s - step.waited_s)}, {_time(step.waited_s)} waiting"
 
 
 def _time(seconds: float) -> str:

@@ -7,7 +7,7 @@ from app.charts.gauge import Gauge
 from app.models import readings, stragglers
 from app.models.readings import Line
 from app.models.stragglers import Step
-from app.widgets.card import Card, row
+from app.widgets.card import Card, column, row
 from app.widgets.labels import ElidedLabel, Label
 from core.telemetry.reading import Hardware, Reading
 
@@ -29,6 +29,9 @@ class MachineCard(Card):
         self.body.addLayout(row(self.name, 1, self.state))
         self.body.addWidget(self.hardware)
         self.body.addWidget(self.missing)
+        self._lines = column()
+        self.body.addLayout(self._lines)
+        self.body.addStretch(1)
 
     def show_laptop(self, name: str, state: str, kind: str, hardware: Hardware | None) -> None:
         self.name.say(name)
@@ -67,13 +70,13 @@ class MachineCard(Card):
             return
         for name in [name for name in self.gauges if name not in names]:
             gauge = self.gauges.pop(name)
-            self.body.removeWidget(gauge)
+            self._lines.removeWidget(gauge)
             gauge.hide()
             gauge.deleteLater()
         kept = {name: self.gauges[name] if name in self.gauges else Gauge(name) for name in names}
         for gauge in kept.values():
-            self.body.removeWidget(gauge)
-            self.body.addWidget(gauge)
+            self._lines.removeWidget(gauge)
+            self._lines.addWidget(gauge)
         self.gauges = kept
 
 

@@ -93,7 +93,7 @@ def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
     assert view.waiting.isVisible()
     assert view.waiting.text().startswith("here waits for Bob's laptop 40 % of each step.")
     core.happen(world.told(ME, world.reading()))
-    assert words(view, ME)["Step"] == "60 ms + 40 ms waits"
+    assert words(view, ME)["Step"] == "60 ms, 40 ms waiting"
     core.happen(*world.finished())
     assert not view.waiting.isVisible()
 
