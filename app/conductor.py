@@ -143,7 +143,7 @@ class Conductor(QObject):
         elif state.me is not None and not self._welcomed and not state.me.settings.first_run_done:
             self._show_welcome()
         self._welcomed = self._welcomed or state.me is not None
-        self.pairing.show_state(state)
+        self.pairing.show_state(state, events)
         self.consent.show_state(state)
         if self.pairing.is_open:
             self.pairing.raise_()

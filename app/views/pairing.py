@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QProgressBar, QWidget
 
@@ -14,6 +16,7 @@ from app.widgets.problem_box import ProblemBox
 from app.widgets.sheet import Sheet
 from core.answers import Answer
 from core.commands import AnswerPairing, CancelPairing, Pair
+from core.events import Event, PairingBegan
 from core.state import Pairing, State
 
 UNDER_WAY = ("connecting", "comparing", "waiting")
@@ -50,8 +53,11 @@ class PairingSheet(Sheet):
             self.body.addWidget(piece)
         self.body.addLayout(row(self.cancel, 1, self.same, self.different, self.again, self.done))
 
-    def show_state(self, state: State) -> None:
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
         pairing = state.pairing
+        # One that failed at once begins and ends in the same batch.
+        began = any(isinstance(event, PairingBegan) for event in events)
+        self._seen_under_way = self._seen_under_way or began
         if pairing is self._shown:
             return
         before, self._shown = self._shown, pairing
