@@ -83,7 +83,12 @@ def run(
 
 
 def _environment() -> dict[str, str]:
-    quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
+    quiet = {
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "PYTHONUNBUFFERED": "1",
+        "TF_NUM_INTRAOP_THREADS": "1",
+    }
     kept = {key: value for key, value in os.environ.items() if key != "TF_CONFIG"}
     return {**kept, **quiet, "PYTHONPATH": str(ROOT)}
 

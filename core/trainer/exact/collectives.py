@@ -58,6 +58,12 @@ class Collectives:
         """The chief's bytes, on every member."""
         return self.gather_bytes(data if self.rank == 0 else b"")[0]
 
+    def gather_words(self, words: Sequence[int]) -> list[list[int]]:
+        """Every member's list of as many 32-bit words, in rank order; one small all-reduce."""
+        own = np.zeros((self.members, len(words)), np.int64)
+        own[self.rank] = words
+        return self.sum(tf.constant(own)).numpy().tolist()
+
     def any(self, flags: Sequence[bool]) -> list[bool]:
         """For each flag: whether it is set on any member."""
         return [bool(x > 0) for x in self.sum(tf.constant([float(flag) for flag in flags])).numpy()]

@@ -125,8 +125,9 @@ class Engine:
 
     def on_train_began(self, model: Any) -> None:
         """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
-        epoch = self.collectives.from_chief(repr(model._initial_epoch).encode()).decode()
-        model._initial_epoch = None if epoch == "None" else int(epoch)
+        epoch = model._initial_epoch
+        chief = self.collectives.gather_words([-1 if epoch is None else int(epoch)])[0][0]
+        model._initial_epoch = None if chief < 0 else chief
         fit = self.fit
         self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
 

@@ -71,6 +71,8 @@ class Loop:
                 raise StopIteration from None
         logs, rows, done, stops, seconds = outputs
         portion.done = int(done)
+        if portion.done == 0:
+            raise StopIteration
         portion.pace.measured(float(seconds) / self._engine.members)
         new = len(self._traced) > count
         self.step_s = 0.0 if new else (time.perf_counter() - began) / portion.done
@@ -161,27 +163,24 @@ class Loop:
             return done + 1, *_flat(self._step(traced, iterator.get_next(), shares))
 
         before = traced.state.snapshot()
-        first = self._step(traced, iterator.get_next(), shares)
-        done, *last = self._loop(lambda done, *_: done < limit, body, [tf.constant(1), *_flat(first)])
-        return self._meet(traced, before, tf.nest.pack_sequence_as(first, last), done, shares, words)
+        done, *last = _loop(lambda done, *_: done < limit, body, [tf.constant(0)], traced.step)
+        return self._meet(traced, before, _packed(traced.step, last), done, shares, words)
 
     def _unsure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
         """As `_sure`, for data that may end: stops before the first step that has none."""
 
-        def another(done: Any, none: Any) -> Any:
-            # Never one more than the limit: what is taken from an iterator is gone.
-            return tf.cond(done < limit, iterator.get_next_as_optional, lambda: none)
-
         def body(done: Any, batch: Any, *_: Any) -> Any:
             outputs = self._step(traced, batch.get_value(), shares)
-            return done + 1, another(done + 1, batch), *_flat(outputs)
+            # Never one more than the limit: what is taken from an iterator is gone.
+            batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
+            return done + 1, batch, *_flat(outputs)
 
         before = traced.state.snapshot()
-        first = self._step(traced, iterator.get_next(), shares)
-        batch = another(tf.constant(1), tf.experimental.Optional.empty(iterator.element_spec))
-        start = [tf.constant(1), batch, *_flat(first)]
-        done, _, *last = self._loop(lambda done, batch, *_: (done < limit) & batch.has_value(), body, start)
-        return self._meet(traced, before, tf.nest.pack_sequence_as(first, last), done, shares, words)
+        start = [tf.constant(0), iterator.get_next_as_optional()]
+        done, _, *last = _loop(
+            lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
+        )
+        return self._meet(traced, before, _packed(traced.step, last), done, shares, words)
 
     def _eagerly(self, traced: Traced, portion: Portion) -> Any:
         before = dict(zip(map(id, traced.state.variables), traced.state.snapshot(), strict=True))
@@ -204,9 +203,6 @@ class Loop:
         last = self._step(traced, data, shares)
         return self._meet(traced, before, last, tf.constant(1), shares, words)
 
-    def _loop(self, condition: Callable[..., Any], body: Callable[..., Any], start: list[Any]) -> Any:
-        return tf.while_loop(condition, body, start, parallel_iterations=1)
-
     # --- meeting
 
     def _meet(self, traced: Traced, before: list[Any], last: Any, done: Any, shares: Any, words: Any) -> Any:
@@ -228,6 +224,29 @@ class Loop:
 
     def _metric_results(self) -> dict[str, Any]:
         return {name: tf.convert_to_tensor(value) for name, value in self.model.get_metrics_result().items()}
+
+
+def _loop(condition: Callable[..., Any], body: Callable[..., Any], start: list[Any], step: Any) -> Any:
+    """A while loop over `start` and the step's outputs, which are zeros before the first step."""
+    specs = tf.nest.flatten(step.structured_outputs)
+    shapes = [tf.TensorShape([size or 0 for size in spec.shape.as_list()]) for spec in specs]
+    zeros = [tf.zeros(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
+    invariants = [tf.nest.map_structure(_invariant, value) for value in start]
+    return tf.while_loop(
+        condition,
+        body,
+        [*start, *zeros],
+        shape_invariants=[*invariants, *(spec.shape for spec in specs)],
+        parallel_iterations=1,
+    )
+
+
+def _invariant(value: Any) -> Any:
+    return value.shape if isinstance(value, tf.Tensor) else tf.type_spec_from_value(value)
+
+
+def _packed(step: Any, outputs: list[Any]) -> Any:
+    return tf.nest.pack_sequence_as(step.structured_outputs, outputs)
 
 
 def _flat(outputs: Any) -> list[Any]:

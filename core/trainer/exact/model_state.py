@@ -41,8 +41,8 @@ def equalise(model: Any, collectives: Collectives) -> bool:
     """
     own = variables(model)
     shape = hashlib.sha256(repr([(tuple(v.shape), str(v.dtype)) for v in own]).encode()).digest()
-    states = collectives.gather_bytes(shape + _digest(own).digest())
-    if any(state[:32] != states[0][:32] for state in states):
+    states = collectives.gather_words(_words(shape) + _words(_digest(own).digest()))
+    if any(state[:8] != states[0][:8] for state in states):
         raise TandemError(
             code="models-differ",
             what=f"The members built different models (here: {model.name}, {len(own)} variables).",
@@ -52,6 +52,10 @@ def equalise(model: Any, collectives: Collectives) -> bool:
         return False
     _from_chief(own, collectives)
     return True
+
+
+def _words(digest: bytes) -> list[int]:
+    return np.frombuffer(digest, np.uint32).tolist()
 
 
 def _digest(values: list[Any]) -> Any:
