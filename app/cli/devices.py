@@ -54,7 +54,7 @@ def _table(state: State) -> Table:
 
     table = Table(box=None, pad_edge=False)
     for column in ("name", "id", "state", "address", "hardware", ""):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column in ("id", "address"))
     if state.me is not None:
         table.add_row(
             plain(state.me.name, 63), short(state.me.device), "this laptop", *_rest_of_me(state.me), ""

@@ -135,8 +135,7 @@ def summary_lines(summary: Summary, names: dict[DeviceId, str], folder: str) -> 
                 f"{names.get(device, short(device))} {short(digests[device])}" for device in digests
             )
             lines.append(f"The members' weights differ: {held}")
-    if summary.outputs:
-        lines.append(
-            f"{len(summary.outputs)} file(s) written by the script: {folder or 'run folder'}/outputs"
-        )
+    if summary.outputs and folder:
+        count = len(summary.outputs)
+        lines.append(f"{count} {'file' if count == 1 else 'files'} written by the script: {folder}/outputs")
     return lines

@@ -86,7 +86,9 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for column in ("run", "when", "took", "script", "devices", "", ""):
+    for column in ("run", "when", "took"):
+        table.add_column(column, no_wrap=True)
+    for column in ("script", "devices", "", ""):
         table.add_column(column, overflow="fold")
     for entry in entries:
         table.add_row(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 DETAIL_LINES = 12
+WIDE = 240
 
 
 class Screen:
@@ -35,9 +36,11 @@ class Screen:
         if self._console is None:
             from rich.console import Console
 
-            self._console = Console(
-                file=self._err if self.json else self._out, markup=False, highlight=False, emoji=False
-            )
+            file = self._err if self.json else self._out
+            self._console = Console(file=file, markup=False, highlight=False, emoji=False)
+            if not self._console.is_terminal and "COLUMNS" not in os.environ:
+                # A file or a pipe has no edge; rows that stay whole are easier to search.
+                self._console.width = WIDE
         return self._console
 
     @property

@@ -85,6 +85,6 @@ def test_the_end_says_what_came_out() -> None:
     assert run_words.summary_lines(summary, {DeviceId("x"): "x"}, "/runs/1") == [
         "loss 0.1000",
         "184 steps in 8 epochs, 101.2 steps/s, first step after 9.5 s, 1:05 in all",
-        "1 file(s) written by the script: /runs/1/outputs",
+        "1 file written by the script: /runs/1/outputs",
     ]
     assert run_words.summary_lines(Summary(), {}, "") == []

@@ -1,0 +1,88 @@
+"""``tandem run`` as a person uses it: against an agent that runs already, and with a node of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli.exit_codes import ExitCode
+from app.demo import meeting, training
+from app.demo.nodes import running
+from core import events as ev
+from core.answers import Done
+from core.commands import AnswerConsent
+
+pytestmark = pytest.mark.cluster
+ROOT = Path(__file__).parents[3]
+LIMIT_S = 240
+
+
+async def tandem(*argv: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "app", *argv),
+        cwd=ROOT,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONUNBUFFERED": "1"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def read_until(process: asyncio.subprocess.Process, words: str) -> None:
+    assert process.stdout is not None
+    seen = b""
+    while line := await process.stdout.readline():
+        seen += line
+        if words in line.decode():
+            return
+    raise AssertionError(f"{words!r} never came: {seen.decode()}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="interrupts as POSIX does")
+async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_path: Path) -> None:
+    script = training.copy_example(tmp_path / "digits")
+    async with asyncio.timeout(LIMIT_S), running(2, tmp_path) as (anna, ben):
+        await meeting.find_each_other((anna, ben), lambda line: None)
+        await meeting.pair(anna, ben, lambda line: None)
+        home = str(anna.agent.home.folder)
+        run = await tandem("run", str(script), "--home", home, "--with", "ben", "--", "--epochs", "1000")
+        try:
+            while not isinstance(asked := (await ben.following.next())[0], ev.ConsentAsked):
+                pass
+            await ben.following.submit(AnswerConsent(run=asked.run, decision="once"), Done)
+            await read_until(run, "epoch 1/1000: loss")
+            run.send_signal(signal.SIGINT)
+            await read_until(run, "Stopping at the end of this step")
+            out, err = await run.communicate()
+        finally:
+            if run.returncode is None:
+                run.kill()
+                await run.wait()
+        assert run.returncode == ExitCode.INTERRUPTED, err
+        assert "The run is stopped on anna." in out.decode()
+        assert b"Traceback" not in out + err
+
+
+async def test_a_run_alone_needs_no_agent_and_reports_in_json(tmp_path: Path) -> None:
+    script = training.copy_example(tmp_path / "digits")
+    async with asyncio.timeout(LIMIT_S):
+        run = await tandem(
+            *("run", str(script), "--solo", "--json", "--home", str(tmp_path / "home"), "--", "--epochs", "1")
+        )
+        try:
+            out, err = await run.communicate()
+        finally:
+            if run.returncode is None:
+                run.kill()
+                await run.wait()
+    assert run.returncode == ExitCode.OK, err
+    told = json.loads(out)
+    assert told["ok"] is True
+    assert told["summary"]["epochs"] == 1
+    assert (Path(told["folder"]) / "outputs" / "digits.keras").is_file()
