@@ -15,14 +15,18 @@ class WarmTrainer:
 
     def __init__(self) -> None:
         self._child: launch.Child | None = None
+        self._wanted = False
 
     async def keep(self) -> None:
         """Have one booting or ready. Raises ``TandemError`` where no process can be started."""
-        if self._child is not None and self._child.process.poll() is None:
-            return
-        await self.end()
+        self._wanted = True
+        if self._child is not None:
+            if self._child.process.poll() is None:
+                return
+            await self._drop()
         child = await asyncio.to_thread(launch.spawn)
-        if self._child is not None:  # Two calls at once: one child is enough.
+        # Meanwhile another call may have been quicker, or the setting was turned off.
+        if self._child is not None or not self._wanted:
             await asyncio.to_thread(child.end)
         else:
             self._child = child
@@ -38,7 +42,11 @@ class WarmTrainer:
         return child
 
     async def end(self) -> None:
-        """The setting was turned off, or the node closes."""
+        """The setting was turned off, or the node closes: also for a child that is being started."""
+        self._wanted = False
+        await self._drop()
+
+    async def _drop(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             await asyncio.to_thread(child.end)

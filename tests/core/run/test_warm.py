@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,25 @@ async def test_it_ends_when_it_is_not_wanted_any_more(warm: WarmTrainer) -> None
     await warm.end()
     await wait_gone(pid)
     await warm.end()
+
+
+async def test_one_that_was_being_started_when_it_was_turned_off_ends(
+    warm: WarmTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawn, asked, go_on = launch.spawn, threading.Event(), threading.Event()
+    started: list[launch.Child] = []
+
+    def slow() -> launch.Child:
+        asked.set()
+        assert go_on.wait(60)
+        started.append(spawn())
+        return started[0]
+
+    monkeypatch.setattr(launch, "spawn", slow)
+    keeping = asyncio.create_task(warm.keep())
+    assert await asyncio.to_thread(asked.wait, 60)
+    await warm.end()
+    go_on.set()
+    await keeping
+    assert warm.take() is None
+    await wait_gone(started[0].pid)
