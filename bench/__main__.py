@@ -1,0 +1,90 @@
+"""``python -m bench``: measures what Tandem promises, prints a table, or JSON with ``--json``.
+
+Exit code 1: a promise is not kept, or something could not be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from bench import machine, tables
+from bench.result import Result
+from core.errors import TandemError
+
+MEASUREMENTS = {
+    "idle-agent": ("An idle agent", "bench.idle_agent"),
+    "first-step": ("From pressing Train to the first step", "bench.first_step"),
+    "engine": ("The engine against a hand-written loop", "bench.engine_speed"),
+}
+"""By name: what it is called, and the module whose ``measure`` gives its rows."""
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(argv)
+    # All members live on one machine: they cannot share its GPU in a collective.
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    console = Console(stderr=options.json, width=options.width)
+    results = []
+    for name in options.only or MEASUREMENTS:
+        console.print(f"[dim]{MEASUREMENTS[name][0]} …[/]", highlight=False)
+        results.append(measured(name))
+        tables.say(results[-1], console)
+    if options.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+    if options.write_docs:
+        text = DOCUMENT.read_text(encoding="utf-8")
+        DOCUMENT.write_text(tables.rewritten(text, results), encoding="utf-8")
+        console.print(f"Written into {DOCUMENT}.", highlight=False)
+    return 0 if all(result.ok for result in results) else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=MEASUREMENTS,
+        metavar="NAME",
+        help="may be repeated; names: " + ", ".join(MEASUREMENTS),
+    )
+    parser.add_argument("--json", action="store_true", help="the results as JSON on stdout")
+    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/benchmarks.md")
+    parser.add_argument("--width", type=int, help="of the tables, in columns")
+    return parser
+
+
+def measured(name: str) -> Result:
+    """Does one measurement; what goes wrong is its result, too."""
+    title, module = MEASUREMENTS[name]
+    before, began_s = machine.load(), time.monotonic()
+    rows, failure = [], ""
+    try:
+        rows = import_module(module).measure()
+    except (TandemError, OSError, RuntimeError, TimeoutError) as error:
+        failure = f"{type(error).__name__}: {error}"
+    return Result(
+        name=name,
+        title=title,
+        rows=tuple(rows),
+        at=datetime.date.today().isoformat(),
+        machine=machine.words(),
+        seconds=time.monotonic() - began_s,
+        load=(before, machine.load()),
+        failure=failure,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""Two nodes on this machine, as the demo has them: own homes, paired over real links."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.demo import meeting
+from app.demo.nodes import Node, running
+from core.answers import Done
+from core.commands import SetCodePolicy
+
+
+@asynccontextmanager
+async def two_paired(folder: Path | None = None) -> AsyncIterator[Sequence[Node]]:
+    """Both may run each other's code without asking. All is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="tandem-bench-", dir=folder) as base:
+        async with running(2, Path(base).resolve()) as nodes:
+            first, second = nodes
+            await meeting.find_each_other(nodes, _silent)
+            await meeting.pair(first, second, _silent)
+            for node, other in ((first, second), (second, first)):
+                await node.following.submit(SetCodePolicy(device=other.device, policy="always"), Done)
+            yield nodes
+
+
+def _silent(line: str) -> None:
+    """The demo's own words are of no interest here."""

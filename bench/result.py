@@ -1,0 +1,60 @@
+"""What a measurement gives: numbers with their limits. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One number. ``limit`` None: it has no promise of its own, it explains another."""
+
+    what: str
+    value: float
+    unit: str = ""
+    limit: float | None = None
+    at: Literal["most", "least"] = "most"
+    note: str = ""
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the promise holds; None where there is none. NaN keeps nothing."""
+        if self.limit is None:
+            return None
+        return self.value <= self.limit if self.at == "most" else self.value >= self.limit
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement. ``at``: ISO date. ``load``: processes that wanted a core, before and after."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...] = ()
+    at: str = ""
+    machine: str = ""
+    seconds: float = 0.0
+    load: tuple[float, float] = (0.0, 0.0)
+    failure: str = ""
+    """Why there are no numbers."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.failure and all(row.kept is not False for row in self.rows)
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values) if values else math.nan
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """The words for a note: how many, from where to where."""
+    return f"{len(values)} rounds, {min(values):.{digits}f} to {max(values):.{digits}f}" if values else "none"
+
+
+def ratios(over: Sequence[float], under: Sequence[float]) -> list[float]:
+    """Round by round, so that what slows a whole round down slows both sides of its ratio."""
+    return [a / b for a, b in zip(over, under, strict=True)]

@@ -1,0 +1,63 @@
+"""Results as a table on a terminal and in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.result import Result, Row
+
+HEAD = ("what", "value", "limit", "kept", "")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    sign = "≤" if row.at == "most" else "≥"
+    limit = "" if row.limit is None else f"{sign} {row.limit:g}"
+    kept = {None: "", True: "yes", False: "NO"}[row.kept]
+    return row.what, f"{number(row.value)} {row.unit}".strip(), limit, kept, row.note
+
+
+def number(value: float) -> str:
+    """Three digits that count; whole numbers as they are."""
+    return f"{value:g}" if value == int(value) else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def say(result: Result, console: Console) -> None:
+    if result.failure:
+        console.print(f"[bold]{result.title}[/]: [red]not measured[/]: {result.failure}", highlight=False)
+        return
+    table = Table(*HEAD, title=result.title, title_justify="left", title_style="bold")
+    for row in result.rows:
+        table.add_row(*cells(row), style="red" if row.kept is False else "")
+    console.print(table)
+    console.print(footing(result), style="dim", highlight=False)
+
+
+def footing(result: Result) -> str:
+    before, after = result.load
+    return (
+        f"{result.at}, {result.machine}; it took {result.seconds:.0f} s; "
+        f"load {before:.1f} before, {after:.1f} after."
+    )
+
+
+def markdown(result: Result) -> str:
+    if result.failure:
+        return f"Not measured on {result.at}: {result.failure}"
+    lines = [HEAD, ("---",) * len(HEAD), *(cells(row) for row in result.rows)]
+    rows = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return f"{rows}\n\n{footing(result)}"
+
+
+def rewritten(document: str, results: Iterable[Result]) -> str:
+    """``document`` with each result between its two marks. Raises ValueError where marks are missing."""
+    for result in results:
+        begin, end = (f"<!-- {word} {result.name} -->" for word in ("begin", "end"))
+        places = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", document, re.DOTALL)
+        if len(places) != 1:
+            raise ValueError(f"the document has {len(places)} places for {result.name}, not one")
+        document = document.replace(places[0], f"{begin}\n{markdown(result)}\n{end}")
+    return document
