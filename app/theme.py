@@ -50,8 +50,8 @@ LIGHT = Colours(
     faint="#5c6575",
     accent="#2457d6",
     on_accent="#ffffff",
-    good="#1a7f4b",
-    warning="#9a6200",
+    good="#16703f",
+    warning="#8a5700",
     bad="#c02b2b",
     curves=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#4f7fb8"),
 )

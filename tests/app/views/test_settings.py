@@ -1,0 +1,264 @@
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.views.settings import SettingsView
+from core import events as ev
+from core.answers import Done, Finding, Findings, Refused, Saved
+from core.commands import (
+    ChangeSettings,
+    Command,
+    Forget,
+    Mend,
+    RunDoctor,
+    SaveDiagnostics,
+    SetCodePolicy,
+)
+from core.errors import TandemError
+from core.settings import SettingsChange, changed
+from tests.app.fake_core import FakeCore
+from tests.app.laptops import BEN, PROBLEM, linked, paired, read
+
+FINDINGS = Findings(
+    findings=(
+        Finding(code="python", topic="software", level="ok", what="Python fits."),
+        Finding(code="key-mode", topic="files", level="error", what="Open key.", fix="Close it.", mend=True),
+    )
+)
+
+
+class Login:
+    def __init__(self) -> None:
+        self.asked: list[bool] = []
+        self.error: TandemError | None = None
+
+    def __call__(self, wanted: bool) -> None:
+        self.asked.append(wanted)
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def login() -> Login:
+    return Login()
+
+
+@pytest.fixture
+def view(qtbot: QtBot, bridge: Bridge, core: FakeCore, login: Login) -> SettingsView:
+    view = SettingsView(bridge, login)
+    view.network._present = lambda: {"wlan0": "10.0.0.2", "eth0": ""}
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+
+    def change(command: Command) -> Done:
+        assert isinstance(command, ChangeSettings)
+        assert core.state.me is not None
+        now = changed(core.state.me.settings, command.change)
+        core.happen(ev.SettingsChanged(settings=now))
+        return Done()
+
+    core.answers[ChangeSettings] = change
+    view.show_state(bridge.state, ())
+    view.resize(900, 700)
+    view.show()
+    return view
+
+
+def change(**fields: object) -> ChangeSettings:
+    return ChangeSettings(change=SettingsChange(**fields))  # type: ignore[arg-type]
+
+
+def test_the_name_is_saved_by_enter_and_only_when_it_is_new(
+    qtbot: QtBot, view: SettingsView, core: FakeCore
+) -> None:
+    assert view.laptop.name.text() == "here"
+    assert not view.laptop.save.isEnabled()
+    qtbot.keyClick(view.laptop.name, Qt.Key.Key_Return)
+    assert core.commands == []
+    view.laptop.name.selectAll()
+    qtbot.keyClicks(view.laptop.name, "desk")
+    qtbot.keyClick(view.laptop.name, Qt.Key.Key_Return)
+    assert core.commands == [change(name="desk")]
+    assert not view.laptop.save.isEnabled()
+
+
+def test_a_refused_name_is_said(qtbot: QtBot, view: SettingsView, core: FakeCore) -> None:
+    core.answers[ChangeSettings] = Refused(problem=PROBLEM)
+    qtbot.keyClicks(view.laptop.name, "x")
+    view.laptop.save.click()
+    core.flush()
+    assert view.problem.problem == PROBLEM
+
+
+def test_the_theme_is_chosen(view: SettingsView, core: FakeCore) -> None:
+    view.laptop.theme.setCurrentIndex(2)
+    view.laptop.theme.activated.emit(2)
+    assert core.commands == [change(theme="dark")]
+    assert core.state.me is not None
+    assert core.state.me.settings.theme == "dark"
+    assert view.laptop.theme.currentText() == "Dark"
+
+
+@pytest.mark.parametrize(
+    ("box", "field", "value"),
+    [
+        (lambda view: view.network.discovery, "discovery", False),
+        (lambda view: view.background.tray, "tray", False),
+        (lambda view: view.background.warm, "warm_trainer", True),
+    ],
+)
+def test_a_box_changes_its_setting(
+    view: SettingsView, core: FakeCore, box: Callable[[SettingsView], QPushButton], field: str, value: bool
+) -> None:
+    box(view).click()
+    assert core.commands == [change(**{field: value})]
+    assert box(view).isChecked() is value
+
+
+def test_a_refused_box_shows_again_what_holds(view: SettingsView, core: FakeCore) -> None:
+    core.answers[ChangeSettings] = Refused(problem=PROBLEM)
+    view.background.warm.click()
+    view.network.discovery.click()
+    core.flush()
+    assert not view.background.warm.isChecked()
+    assert view.network.discovery.isChecked()
+    assert view.problem.problem == PROBLEM
+
+
+def test_interfaces_are_chosen_by_name(view: SettingsView, core: FakeCore) -> None:
+    assert list(view.network.boxes) == ["wlan0", "eth0"]
+    assert "10.0.0.2" in view.network.boxes["wlan0"].text()
+    assert "no address" in view.network.boxes["eth0"].text()
+    view.network.boxes["wlan0"].click()
+    assert core.commands == [change(interfaces=("wlan0",))]
+
+
+def test_a_chosen_interface_that_is_gone_can_still_be_unchosen(view: SettingsView, core: FakeCore) -> None:
+    assert core.state.me is not None
+    settings = replace(core.state.me.settings, interfaces=("usb0",))
+    core.happen(ev.SettingsChanged(settings=settings))
+    assert view.network.boxes["usb0"].isChecked()
+    view.network.boxes["usb0"].click()
+    assert core.commands == [change(interfaces=())]
+    assert "usb0" not in view.network.boxes
+
+
+def test_the_port_is_saved_by_its_button(view: SettingsView, core: FakeCore) -> None:
+    assert view.network.port.value() == 27_600
+    assert not view.network.save.isEnabled()
+    view.network.port.setValue(0)
+    assert view.network.port.text() == "any free one"
+    view.network.save.click()
+    assert core.commands == [change(port=0)]
+    assert not view.network.save.isEnabled()
+
+
+def test_a_port_being_typed_stays_while_readings_come(view: SettingsView, core: FakeCore) -> None:
+    view.network.port.setValue(28_000)
+    core.happen(paired(), linked(), read())
+    assert view.network.port.value() == 28_000
+
+
+def test_start_at_login_is_done_and_then_kept(view: SettingsView, core: FakeCore, login: Login) -> None:
+    view.background.login.click()
+    assert login.asked == [True]
+    assert core.commands == [change(start_at_login=True)]
+
+
+def test_start_at_login_that_is_not_to_be_had_is_said(
+    view: SettingsView, core: FakeCore, login: Login
+) -> None:
+    login.error = TandemError(code="autostart-not-here", what="Not here.", fix="By hand.")
+    view.background.login.click()
+    assert core.commands == []
+    assert not view.background.login.isChecked()
+    assert view.problem.problem == login.error.problem
+
+
+def test_paired_devices_are_listed_and_forgotten_after_a_question(view: SettingsView, core: FakeCore) -> None:
+    assert not view.paired.none.isHidden()
+    core.happen(paired(nickname="Benny"))
+    line = view.paired._lines[BEN]
+    assert line.name.text() == "Benny"
+    assert BEN in line.key.toolTip()
+    line.forget.click()
+    assert core.commands == []
+    assert line.really.isVisibleTo(line)
+    line.keep.click()
+    assert not line.really.isVisibleTo(line)
+    line.forget.click()
+    line.really.click()
+    assert core.commands == [Forget(device=BEN)]
+    core.happen(ev.DeviceForgotten(device=BEN))
+    assert view.paired._lines == {}
+
+
+def test_a_device_may_be_allowed_here_too(view: SettingsView, core: FakeCore) -> None:
+    core.happen(paired())
+    view.paired._lines[BEN].allow.click()
+    assert core.commands == [SetCodePolicy(device=BEN, policy="always")]
+
+
+def test_the_doctors_findings_come_worst_first_with_their_mends(view: SettingsView, core: FakeCore) -> None:
+    core.answers[RunDoctor] = FINDINGS
+    view.help.look.click()
+    assert not view.help.look.isEnabled()
+    core.flush()
+    assert view.help.look.isEnabled()
+    assert [line.objectName() for line in view.help.findings._lines] == ["finding-key-mode", "finding-python"]
+    mend = view.help.findings.findChild(QPushButton, "mend-key-mode")
+    assert isinstance(mend, QPushButton)
+    mend.click()
+    core.flush()
+    assert core.commands == [RunDoctor(), Mend(code="key-mode"), RunDoctor()]
+
+
+def test_the_doctor_can_look_deeper(view: SettingsView, core: FakeCore) -> None:
+    view.help.deep.click()
+    view.help.look.click()
+    assert core.commands == [RunDoctor(deep=True)]
+
+
+def test_a_mend_that_fails_says_why(view: SettingsView, core: FakeCore) -> None:
+    core.answers[RunDoctor] = FINDINGS
+    core.answers[Mend] = Refused(problem=PROBLEM)
+    view.help.look.click()
+    core.flush()
+    view.help.findings.mend_asked.emit("key-mode")
+    core.flush()
+    assert view.help.problem.problem == PROBLEM
+    assert view.help.look.isEnabled()
+
+
+def test_the_diagnostics_are_saved_where_the_user_says(view: SettingsView, core: FakeCore) -> None:
+    core.answers[SaveDiagnostics] = Saved(path="/tmp/x.zip")
+    view.help._ask = lambda parent, suggested: "/tmp/x.zip"
+    view.help.save.click()
+    core.flush()
+    assert core.commands == [SaveDiagnostics(path="/tmp/x.zip")]
+    assert view.help.saved.text() == "Saved as /tmp/x.zip"
+    core.answers[SaveDiagnostics] = Refused(problem=PROBLEM)
+    view.help.save.click()
+    core.flush()
+    assert view.help.problem.problem == PROBLEM
+
+
+def test_thinking_better_of_it_saves_nothing(view: SettingsView, core: FakeCore) -> None:
+    view.help._ask = lambda parent, suggested: ""
+    view.help.save.click()
+    assert core.commands == []
+
+
+def test_versions_and_home_are_shown(view: SettingsView) -> None:
+    assert "TensorFlow 2.21.0" in view.help.versions.text()
+    assert view.help.home.text() == "Tandem's files: /home"
+
+
+def test_the_first_steps_can_be_seen_again(qtbot: QtBot, view: SettingsView) -> None:
+    with qtbot.waitSignal(view.welcome_asked):
+        view.help.welcome.click()

@@ -1,0 +1,128 @@
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.views.welcome import WelcomeView
+from core import events as ev
+from core.answers import Finding, Findings, Refused
+from core.commands import ChangeSettings, Pair, RunDoctor
+from core.settings import SettingsChange
+from tests.app.fake_core import FakeCore
+from tests.app.laptops import BEN, PROBLEM, found, paired
+
+FINDINGS = Findings(
+    findings=(
+        Finding(code="firewall", topic="network", level="warning", what="A wall.", fix="Open it."),
+        Finding(code="gpu", topic="machine", level="note", what="No GPU."),
+    )
+)
+DONE = ChangeSettings(change=SettingsChange(first_run_done=True))
+
+
+@pytest.fixture
+def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> WelcomeView:
+    core.answers[RunDoctor] = FINDINGS
+    view = WelcomeView(bridge)
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.show_state(bridge.state, ())
+    core.flush()
+    view.resize(900, 700)
+    view.show()
+    return view
+
+
+def test_the_first_step_has_the_name_and_what_the_network_is_like(view: WelcomeView, core: FakeCore) -> None:
+    assert view.name.text() == "here"
+    assert view.where.text() == "192.168.1.2:27600"
+    assert core.commands == [RunDoctor()]
+    assert [line.accessibleName() for line in view.findings._lines] == ["Warning: A wall."]
+    assert not view.checking.isVisible()
+    assert view.step.text() == "Step 1 of 3"
+
+
+def test_a_new_name_is_kept_before_the_next_step(qtbot: QtBot, view: WelcomeView, core: FakeCore) -> None:
+    view.name.setText("desk")
+    qtbot.keyClick(view.name, Qt.Key.Key_Return)
+    core.flush()
+    assert core.commands[-1] == ChangeSettings(change=SettingsChange(name="desk"))
+    assert view.steps.currentIndex() == 1
+
+
+def test_a_name_that_cannot_be_is_said_and_the_step_stays(view: WelcomeView, core: FakeCore) -> None:
+    core.answers[ChangeSettings] = Refused(problem=PROBLEM)
+    view.name.setText("\tx")
+    view.next.click()
+    core.flush()
+    assert view.steps.currentIndex() == 0
+    assert view.problem.problem == PROBLEM
+
+
+def test_what_is_being_typed_stays_when_the_state_changes(view: WelcomeView, core: FakeCore) -> None:
+    view.name.setText("half a na")
+    core.happen(ev.AddressesChanged(addresses=("10.0.0.1:27600",)))
+    assert view.name.text() == "half a na"
+    assert view.where.text() == "10.0.0.1:27600"
+
+
+def test_pairing_is_the_second_step_and_may_be_left_out(view: WelcomeView, core: FakeCore) -> None:
+    view.next.click()
+    assert view.next.text() == "Go on alone"
+    core.happen(found())
+    view.nearby._lines[BEN].pair.click()
+    assert core.commands[-1] == Pair(device=BEN)
+    core.happen(paired())
+    assert view.next.text() == "Next"
+    assert not view.nearby._lines[BEN].paired.isHidden()
+    view.by_address.edit.setText("10.0.0.7")
+    view.by_address.pair.click()
+    assert core.commands[-1] == Pair(address="10.0.0.7:27600")
+    core.happen(ev.DeviceForgotten(device=BEN), ev.DeviceGone(device=BEN))
+    assert view.nearby._lines == {}
+
+
+def test_the_last_step_trains_the_sample(view: WelcomeView, core: FakeCore) -> None:
+    finished: list[str] = []
+    view.finished.connect(finished.append)
+    view.next.click()
+    view.next.click()
+    assert view.steps.currentIndex() == 2
+    view.train.click()
+    assert finished == ["digits"]
+    assert core.commands[-1] == DONE
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_every_step_can_be_skipped(view: WelcomeView, core: FakeCore, at: int) -> None:
+    finished: list[str] = []
+    view.finished.connect(finished.append)
+    for _ in range(at):
+        view.next.click()
+    view.skip.click()
+    assert finished == [""]
+    assert core.commands[-1] == DONE
+
+
+def test_one_can_go_back(view: WelcomeView) -> None:
+    assert view.back.isHidden()
+    view.next.click()
+    view.back.click()
+    assert view.steps.currentIndex() == 0
+
+
+def test_not_now_ends_the_steps(view: WelcomeView, core: FakeCore) -> None:
+    finished: list[str] = []
+    view.finished.connect(finished.append)
+    for _ in range(3):
+        view.next.click()
+    assert finished == [""]
+
+
+def test_a_doctor_that_cannot_look_says_why(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> None:
+    core.answers[RunDoctor] = Refused(problem=PROBLEM)
+    view = WelcomeView(bridge)
+    qtbot.addWidget(view)
+    view.show_state(bridge.state, ())
+    core.flush()
+    assert view.problem.problem == PROBLEM

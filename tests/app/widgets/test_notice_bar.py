@@ -1,0 +1,32 @@
+from pytestqt.qtbot import QtBot
+
+from app.widgets.notice_bar import NoticeBar
+from core.errors import Problem
+
+
+def notice(code: str, what: str = "It is so.") -> Problem:
+    return Problem(code=code, what=what)
+
+
+def shown(bar: NoticeBar) -> list[str]:
+    return [box.problem.code for box in bar._boxes if box.problem is not None]
+
+
+def test_the_newest_come_first_and_the_rest_are_counted(qtbot: QtBot) -> None:
+    bar = NoticeBar()
+    qtbot.addWidget(bar)
+    assert bar.isHidden()
+    bar.show_notices(notice(code) for code in "abcd")
+    assert shown(bar) == ["d", "c"]
+    assert bar._more.text() == "2 more below these"
+
+
+def test_a_dismissed_notice_stays_away_until_it_says_something_else(qtbot: QtBot) -> None:
+    bar = NoticeBar()
+    qtbot.addWidget(bar)
+    bar.show_notices([notice("a")])
+    bar.dismiss(bar._boxes[0].problem)
+    bar.show_notices([notice("a")])
+    assert bar.isHidden()
+    bar.show_notices([notice("a", "It is otherwise.")])
+    assert not bar.isHidden()
