@@ -21,7 +21,7 @@ from core.jsonl import Conversation
 
 MORE = """\
 With --jsonl each line on stdin is a command and each line on stdout an event, an answer or the first
-state; docs/headless.md has the vocabulary. The end of stdin ends the agent, unless --stay is given.
+state; docs/jsonl.md has the vocabulary. The end of stdin ends the agent, unless --stay is given.
 """
 
 

@@ -1,0 +1,32 @@
+"""docs/headless.md says what the command line does: every subcommand, exit code and field of a report."""
+
+from pathlib import Path
+
+import pytest
+
+from app.cli.exit_codes import ExitCode
+from app.cli.parsing import SUBCOMMANDS
+from app.demo.report import Report
+
+PAGE = (Path(__file__).parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_every_subcommand_is_explained(name: str) -> None:
+    assert f"| `tandem {name.replace('_', '-')}" in PAGE
+
+
+def test_the_exit_codes_are_the_ones_there_are() -> None:
+    _, table = PAGE.split("## Exit codes")
+    rows = [
+        row.split(" | ")
+        for row in table.split("##")[0].splitlines()
+        if row.startswith("| ") and "code" not in row
+    ]
+    told = {int(code.strip("| ")): meaning.split(":")[0].strip("| ") for code, meaning in rows}
+    assert told == {code.value: code.name.lower().replace("_", " ") for code in ExitCode}
+
+
+def test_every_field_of_the_demos_object_is_named() -> None:
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `demo` |"))
+    assert all(f"`{name}`" in row for name in Report.__struct_fields__)
