@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from core.errors import Problem, TandemError
 from core.ids import ProjectId, RunId
 from core.link.frames import BadFrame, Decoder, decode, encode, read_body
-from core.link.messages import CHUNK_BYTES, MAX_FRAME_BYTES, Bye, Chunk, Message, Ping, StopAsked
+from core.link.messages import MAX_FRAME_BYTES, Bye, Chunk, Message, Ping, StopAsked
+from core.project.receipt import PIECE_BYTES
 from tests.core.link.examples import hello
 
 _text = st.text(max_size=40)
@@ -97,7 +98,7 @@ def test_what_is_no_message_is_named_so(body: bytes) -> None:
 
 
 def test_a_chunk_of_full_size_fits_into_a_frame() -> None:
-    chunk = Chunk(run=RunId("r" * 24), project=ProjectId("p" * 64), file=1, offset=2, data=bytes(CHUNK_BYTES))
+    chunk = Chunk(run=RunId("r" * 24), project=ProjectId("p" * 64), file=1, offset=2, data=bytes(PIECE_BYTES))
     assert list(Decoder().feed(encode(chunk))) == [chunk]
 
 

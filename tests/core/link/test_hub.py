@@ -16,8 +16,9 @@ from core.link.calling import Pace
 from core.link.contest import contest
 from core.link.frames import decode, encode, read_body
 from core.link.machine import SILENT_S
-from core.link.messages import CHUNK_BYTES, Bye, Chunk, Ping, StopAsked, TelemetrySent
+from core.link.messages import Bye, Chunk, Ping, StopAsked, TelemetrySent
 from core.link.outbox import LIMIT_BYTES
+from core.project.receipt import PIECE_BYTES
 from core.tls import client_context, connect
 from tests.core.link.conftest import MakeNode
 from tests.core.link.examples import reading
@@ -203,7 +204,7 @@ async def test_a_peer_whose_heart_stops_is_noticed_after_ten_seconds(node: MakeN
 async def test_files_flow_no_faster_than_the_peer_takes_them(node: MakeNode) -> None:
     anna, bert = await node("anna"), await node("bert")
     await linked(anna, bert)
-    count = 4 * LIMIT_BYTES // CHUNK_BYTES
+    count = 4 * LIMIT_BYTES // PIECE_BYTES
     for number in range(count):
         assert await bert.links.send_flowing(
             anna.device,
@@ -212,7 +213,7 @@ async def test_files_flow_no_faster_than_the_peer_takes_them(node: MakeNode) -> 
                 project=ProjectId("p"),
                 file=number,
                 offset=0,
-                data=bytes(CHUNK_BYTES),
+                data=bytes(PIECE_BYTES),
             ),
         )
     await anna.diary.wait(Came, count)
@@ -244,12 +245,12 @@ async def test_a_peer_that_takes_nothing_loses_its_link_before_memory_grows(node
     await mute.call(anna)
     try:
         await anna.diary.wait(Up)
-        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(CHUNK_BYTES))
+        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(PIECE_BYTES))
         sent = 0
         while anna.links.send(bert.device, chunk):
             sent += 1
             await asyncio.sleep(0)
-        assert sent * CHUNK_BYTES >= LIMIT_BYTES - CHUNK_BYTES
+        assert sent * PIECE_BYTES >= LIMIT_BYTES - PIECE_BYTES
         assert (await anna.diary.wait(Down)).problem.code == "link-slow"
     finally:
         mute.close()
@@ -266,7 +267,7 @@ async def test_a_peer_that_stalls_lets_nobody_wait_for_ever(
     await mute.call(anna)
     try:
         await anna.diary.wait(Up)
-        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(CHUNK_BYTES))
+        chunk = Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=0, data=bytes(PIECE_BYTES))
         async with asyncio.timeout(LIMIT_S):
             while await anna.links.send_flowing(bert.device, chunk):
                 pass

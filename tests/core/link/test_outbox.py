@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from core.ids import ProjectId, RunId
 from core.link.frames import encode
-from core.link.messages import CHUNK_BYTES, Chunk, Message, Ping, StopAsked, TelemetrySent
+from core.link.messages import Chunk, Message, Ping, StopAsked, TelemetrySent
 from core.link.outbox import FLOW_BYTES, LIMIT_BYTES, Outbox
+from core.project.receipt import PIECE_BYTES
 from tests.core.link.examples import reading
 
 
 def chunk(offset: int = 0) -> Chunk:
-    return Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=offset, data=bytes(CHUNK_BYTES))
+    return Chunk(run=RunId("r"), project=ProjectId("p"), file=0, offset=offset, data=bytes(PIECE_BYTES))
 
 
 def taken(outbox: Outbox) -> list[bytes]:
@@ -47,7 +48,7 @@ def test_more_than_the_limit_is_not_taken() -> None:
     count = 0
     while outbox.put(chunk(count)):
         count += 1
-    assert LIMIT_BYTES - CHUNK_BYTES - 1000 < outbox.waiting_bytes <= LIMIT_BYTES
+    assert LIMIT_BYTES - PIECE_BYTES - 1000 < outbox.waiting_bytes <= LIMIT_BYTES
     assert len(taken(outbox)) == count
 
 
@@ -55,6 +56,6 @@ def test_there_is_room_for_what_can_wait_until_a_megabyte_waits() -> None:
     outbox = Outbox()
     while outbox.flows:
         outbox.put(chunk())
-    assert FLOW_BYTES <= outbox.waiting_bytes < FLOW_BYTES + CHUNK_BYTES + 1000
+    assert FLOW_BYTES <= outbox.waiting_bytes < FLOW_BYTES + PIECE_BYTES + 1000
     outbox.take()
     assert outbox.flows
