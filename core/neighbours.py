@@ -20,7 +20,7 @@ from core.discovery.record import Announcement
 from core.errors import Problem, TandemError
 from core.ids import DeviceId, short
 from core.link.hub import Links
-from core.link.messages import Hello, Message, TelemetrySent
+from core.link.messages import BusyTold, Hello, Message, TelemetrySent
 from core.listener import Listener
 from core.opened_home import OpenedHome
 from core.pairing import events as pairing_events
@@ -288,10 +288,11 @@ class Neighbours:
         self._on_lost(device, problem)
 
     def _on_link_message(self, device: DeviceId, message: Message) -> None:
-        if not isinstance(message, TelemetrySent):
+        if not isinstance(message, TelemetrySent | BusyTold):
             self._on_message(device, message)
             return
-        self._emit(ev.TelemetryReported(device=device, reading=message.reading))
+        if isinstance(message, TelemetrySent):
+            self._emit(ev.TelemetryReported(device=device, reading=message.reading))
         if self._busy.get(device) != message.busy:
             self._busy[device] = message.busy
             self._emit(ev.BusyChanged(device=device, busy=message.busy))

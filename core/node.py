@@ -22,7 +22,7 @@ from core.doctor.view import View
 from core.errors import Problem, TandemError
 from core.home import Home
 from core.ids import DeviceId
-from core.link.messages import Hello, Message, TelemetrySent
+from core.link.messages import BusyTold, Hello, Message, TelemetrySent
 from core.local_socket import LocalSocket
 from core.neighbours import Neighbours
 from core.node_face import Listener
@@ -74,6 +74,7 @@ class Node:
             links=self._neighbours.links,
             trust=self._neighbours.trust,
             emit=self._emit,
+            on_busy=lambda busy: self._neighbours.links.send_all(BusyTold(busy=busy)),
             make_trainer=make_trainer,
         )
         self._socket = LocalSocket(opened.home, self)

@@ -144,7 +144,8 @@ def apply(state: State, event: ev.Event) -> State:
             | ev.MemberEnded()
             | ev.RunSummarised()
         ):
-            return replace(state, run=_apply_to_run(state.run, event))
+            run = _apply_to_run(state.run, event)
+            return replace(state, run=run, devices=_idle_after(run, event, state.devices))
         case ev.PairingBegan() | ev.PairingCodeShown() | ev.PairingAnswered() | ev.PairingEnded():
             return replace(state, pairing=_apply_to_pairing(state.pairing, event))
         case (
@@ -295,6 +296,13 @@ def _apply_to_pairing(pairing: Pairing | None, event: ev.Event) -> Pairing | Non
             return replace(pairing, stage=stage, device=event.device or pairing.device, problem=event.problem)
         case _:
             raise IllegalTransition(f"{event} is not about a pairing")
+
+
+def _idle_after(run: Run | None, event: ev.Event, devices: dict[DeviceId, Device]) -> dict[DeviceId, Device]:
+    """A run that is over keeps nobody busy, even before its members say so: Train may be pressed at once."""
+    if run is None or not run.over or not isinstance(event, ev.RunPhaseChanged):
+        return devices
+    return {key: replace(each, busy=each.busy and key not in run.members) for key, each in devices.items()}
 
 
 def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:

@@ -42,6 +42,12 @@ class TelemetrySent(Tagged, frozen=True, kw_only=True):
     busy: bool
 
 
+class BusyTold(Tagged, frozen=True, kw_only=True):
+    """This laptop began or ended a run just now."""
+
+    busy: bool
+
+
 # --- a run: starter to member ------------------------------------------------------------------------------
 
 
@@ -138,6 +144,7 @@ Message = (
     | Ping
     | Bye
     | TelemetrySent
+    | BusyTold
     | Prepare
     | Chunk
     | Launch

@@ -44,7 +44,8 @@ PART_S = 5.0
 class Runs:
     """One run at a time. ``emit`` must fold the event into ``state()`` before it returns.
 
-    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``.
+    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is told
+    whenever ``busy`` changed.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Runs:
         links: RunLinks,
         trust: TrustKeeper,
         emit: Callable[[Event], None],
+        on_busy: Callable[[bool], None] = lambda busy: None,
         clock: Clock | None = None,
         make_trainer: MakeTrainer | None = None,
     ) -> None:
@@ -63,6 +65,7 @@ class Runs:
         self._links = links
         self._trust = trust
         self._emit_event = emit
+        self._on_busy = on_busy
         self._loop = asyncio.get_running_loop()
         self._warm = WarmTrainer()
         self._keep_warm = False
@@ -338,11 +341,13 @@ class Runs:
 
     def _begin_work(self) -> None:
         self._idle.clear()
+        self._on_busy(True)
 
     def _end_work_if_idle(self) -> None:
-        if self.busy:
+        if self.busy or self._idle.is_set():
             return
         self._idle.set()
+        self._on_busy(False)
         if self._keep_warm and not self._closing:
             self._place.background.start("keep a trainer warm", self._warm.keep())
 

@@ -204,6 +204,18 @@ def test_a_run_goes_through_its_phases() -> None:
     assert not state.busy
 
 
+def test_a_run_that_is_over_keeps_its_members_busy_no_longer() -> None:
+    third = DeviceId("e" * 64)
+    away = ev.LinkUp(
+        device=third, name="third", address="a:1", versions=VERSIONS, hardware=HARDWARE, busy=True
+    )
+    state = after(PAIRED, LINKED, away, ev.RunPlanned(plan=PLAN), phase(phases.Preparing()))
+    assert state.devices[OTHER].busy
+    state = apply(state, phase(phases.Stopped()))
+    assert not state.devices[OTHER].busy
+    assert state.devices[third].busy  # in a run of its own
+
+
 def test_a_plan_that_comes_again_keeps_what_its_members_did() -> None:
     moved = ev.MemberPhaseChanged(run=RUN, device=OTHER, phase="receiving", done=1, total=2)
     completed = ev.RunPlanned(plan=PLAN)
