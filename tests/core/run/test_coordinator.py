@@ -243,6 +243,17 @@ def test_a_consequence_alone_is_the_verdict_after_a_moment() -> None:
     assert verdict(world).what == "On Anna's: A peer was lost."
 
 
+def test_a_laptop_that_fell_silent_is_the_cause_although_tensorflow_missed_it_sooner() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    world.fire("cause")
+    world.settle()
+    world.cut_link(BEN)
+    world.settle()
+    assert verdict(world).code == "device-lost"
+
+
 def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> None:
     assert limits.CAUSE_S <= 1.5
 
