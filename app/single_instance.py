@@ -15,6 +15,8 @@ from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 ANSWER_LIMIT_MS = 5_000
+LONGEST_FOLDER = 68
+"""Bytes; a Unix socket's path is short (103 on macOS), and the name takes 31."""
 ASK = b"front\n"
 ANSWER = b"here\n"
 
@@ -79,7 +81,8 @@ class SingleInstance(QObject):
 def _folder() -> Path:
     """One that only this user can enter: nobody else may take the name first."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if runtime and os.access(runtime, os.W_OK):
+    short = len(os.fsencode(runtime)) <= LONGEST_FOLDER
+    if runtime and short and os.access(runtime, os.W_OK):
         return Path(runtime)
     if os.name != "posix":
         return Path(tempfile.gettempdir())

@@ -1,0 +1,96 @@
+import threading
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from core import events as ev
+from core.answers import Answer, Done, Refused
+from core.commands import Command, StopRun
+from core.events import Event
+from core.state import State, apply
+from tests.app.fake_core import FakeCore
+from tests.app.laptops import PROBLEM, found
+from tests.core.fake_node import started
+
+
+@pytest.fixture
+def batches(bridge: Bridge) -> list[tuple[tuple[Event, ...], State]]:
+    got: list[tuple[tuple[Event, ...], State]] = []
+    bridge.changed.connect(lambda events, state: got.append((events, state)))
+    return got
+
+
+def test_events_of_another_thread_come_in_order_on_this_one(
+    qtbot: QtBot, bridge: Bridge, batches: list[tuple[tuple[Event, ...], State]]
+) -> None:
+    threads: set[int] = set()
+    bridge.changed.connect(lambda: threads.add(threading.get_ident()))
+    events = [started(), *(ev.NoticeRaised(problem=PROBLEM) for _ in range(500))]
+
+    def work() -> None:
+        state = State()
+        for event in events:
+            state = apply(state, event)
+            bridge.deliver(event, state)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    qtbot.waitUntil(lambda: sum(len(batch) for batch, _ in batches) == len(events), timeout=60_000)
+    worker.join(60)
+    assert [event for batch, _ in batches for event in batch] == events
+    assert threads == {threading.get_ident()}
+    assert batches[-1][1] is bridge.state
+
+
+def test_what_piles_up_comes_as_one_batch(
+    bridge: Bridge, batches: list[tuple[tuple[Event, ...], State]]
+) -> None:
+    state = apply(State(), started())
+    for _ in range(3):
+        bridge.deliver(found(), state)
+    bridge._flush()
+    assert [len(batch) for batch, _ in batches] == [3]
+
+
+def test_a_node_that_is_there_comes_with_its_state_and_no_events(
+    bridge: Bridge, batches: list[tuple[tuple[Event, ...], State]]
+) -> None:
+    opened: list[bool] = []
+    bridge.opened.connect(opened.append)
+    state = apply(State(), started())
+    bridge.begin(state, own=False)
+    bridge._flush()
+    assert opened == [False]
+    assert batches == [((), state)]
+
+
+def test_commands_given_before_there_is_a_core_are_kept(bridge: Bridge) -> None:
+    answers: list[Answer] = []
+    bridge.submit(StopRun(), answers.append)
+    core = FakeCore(bridge)
+    assert core.commands == [StopRun()]
+    core.flush()
+    assert answers == [Done()]
+
+
+def test_an_answer_comes_on_this_thread(qtbot: QtBot, bridge: Bridge) -> None:
+    class Elsewhere:
+        def submit(self, command: Command, on_answer: object) -> None:
+            threading.Thread(target=on_answer, args=(Refused(problem=PROBLEM),)).start()  # type: ignore[arg-type]
+
+    got: list[tuple[Answer, int]] = []
+    bridge.attach(Elsewhere())  # type: ignore[arg-type]
+    bridge.submit(StopRun(), lambda answer: got.append((answer, threading.get_ident())))
+    qtbot.waitUntil(lambda: bool(got), timeout=60_000)
+    assert got == [(Refused(problem=PROBLEM), threading.get_ident())]
+
+
+def test_a_failure_and_the_end_are_told(qtbot: QtBot, bridge: Bridge) -> None:
+    told: list[object] = []
+    bridge.failed.connect(told.append)
+    bridge.ended.connect(lambda: told.append("ended"))
+    bridge.fail(PROBLEM)
+    bridge.end()
+    qtbot.waitUntil(lambda: len(told) == 2, timeout=60_000)
+    assert told == [PROBLEM, "ended"]

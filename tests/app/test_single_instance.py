@@ -1,0 +1,96 @@
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtNetwork import QLocalServer
+from pytestqt.qtbot import QtBot
+
+from app import single_instance
+from app.single_instance import SingleInstance
+
+
+@pytest.fixture(autouse=True)
+def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rt")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def first(qapp: object, tmp_path: Path) -> Iterator[SingleInstance]:
+    first = SingleInstance(tmp_path)
+    assert first.claim()
+    yield first
+    first.release()
+
+
+@pytest.mark.real
+def test_a_second_start_brings_the_first_to_the_front_and_ends(
+    qtbot: QtBot, first: SingleInstance, tmp_path: Path
+) -> None:
+    claimed: list[bool] = []
+    second = threading.Thread(target=lambda: claimed.append(SingleInstance(tmp_path).claim()))
+    with qtbot.waitSignal(first.asked_to_front, timeout=60_000):
+        second.start()
+    qtbot.waitUntil(lambda: bool(claimed), timeout=60_000)
+    second.join(60)
+    assert claimed == [False]
+
+
+def test_another_home_has_a_window_of_its_own(first: SingleInstance, tmp_path: Path) -> None:
+    other = SingleInstance(tmp_path / "other")
+    assert other.claim()
+    other.release()
+
+
+def test_after_the_first_ended_the_next_is_first(qapp: object, tmp_path: Path) -> None:
+    for _ in range(2):
+        one = SingleInstance(tmp_path)
+        assert one.claim()
+        one.release()
+
+
+@pytest.mark.real
+def test_what_a_crashed_window_left_is_no_hindrance(qapp: object, tmp_path: Path, runtime: Path) -> None:
+    one = SingleInstance(tmp_path)
+    Path(one._address).touch()
+    # The lock of a process that is gone, as QLockFile writes it: process, program, host.
+    (runtime / f"{Path(one._address).name}.lock").write_text("4194303\ntandem\n\n\n\n")
+    assert one.claim()
+    assert one._server is not None
+    one.release()
+
+
+@pytest.mark.real
+def test_a_first_window_that_does_not_answer_is_passed_over(
+    first: SingleInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first window's thread is this one: it waits here and cannot answer.
+    monkeypatch.setattr(single_instance, "ANSWER_LIMIT_MS", 200)
+    assert SingleInstance(tmp_path).claim()
+
+
+@pytest.mark.real
+def test_a_long_folder_does_not_matter(qapp: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    one = SingleInstance(tmp_path)
+    assert one.claim()
+    assert one._server is not None
+    one.release()
+
+
+def test_without_a_runtime_folder_one_of_our_own_is_used(
+    qapp: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    one = SingleInstance(tmp_path)
+    assert one.claim()
+    assert isinstance(one._server, QLocalServer)
+    folder = Path(one._address).parent
+    assert folder.parent == tmp_path
+    assert folder.stat().st_mode & 0o777 == 0o700
+    one.release()
