@@ -1,4 +1,5 @@
-import threading
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,16 @@ from pytestqt.qtbot import QtBot
 
 from app import single_instance
 from app.single_instance import SingleInstance
+
+NOT_FIRST = 7
+SECOND = f"""
+import sys
+from pathlib import Path
+from PySide6.QtCore import QCoreApplication
+from app.single_instance import SingleInstance
+app = QCoreApplication([])
+sys.exit(0 if SingleInstance(Path(sys.argv[1])).claim() else {NOT_FIRST})
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +40,10 @@ def first(qapp: object, tmp_path: Path) -> Iterator[SingleInstance]:
 def test_a_second_start_brings_the_first_to_the_front_and_ends(
     qtbot: QtBot, first: SingleInstance, tmp_path: Path
 ) -> None:
-    claimed: list[bool] = []
-    second = threading.Thread(target=lambda: claimed.append(SingleInstance(tmp_path).claim()))
+    second = subprocess.Popen([sys.executable, "-c", SECOND, str(tmp_path)], stdin=subprocess.DEVNULL)
     with qtbot.waitSignal(first.asked_to_front, timeout=60_000):
-        second.start()
-    qtbot.waitUntil(lambda: bool(claimed), timeout=60_000)
-    second.join(60)
-    assert claimed == [False]
+        pass
+    assert second.wait(60) == NOT_FIRST
 
 
 def test_another_home_has_a_window_of_its_own(first: SingleInstance, tmp_path: Path) -> None:
