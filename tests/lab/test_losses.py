@@ -1,0 +1,106 @@
+"""What is lost in training is told on every other laptop in time, and ends there; nothing is left running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core import events as ev
+from core.ids import RunId
+from core.run.phases import Failed, ended
+from tests.lab.agent import TRAINED_S, Agent, Told
+from tests.lab.lab import linked
+from tests.lab.laptops import Laptops, digits, reason, weights
+from tests.lab.promise import Stopwatch
+
+pytestmark = [pytest.mark.lab, pytest.mark.cluster]
+PROMISE_S = 3.0
+
+
+def training(laptops: Laptops, folder: Path, *others: Agent) -> RunId:
+    """A long run in which everybody makes steps."""
+    run = laptops.anna.train(digits(folder, "--epochs", "10000", others=others))
+    for agent in (laptops.anna, *others):
+        agent.trains(run)
+    return run
+
+
+def end_of(agent: Agent, run: RunId) -> Told:
+    return agent.hears(
+        ev.RunPhaseChanged, lambda event: event.run == run and ended(event.phase), limit_s=TRAINED_S
+    )
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return psutil.wait_procs(processes, timeout=60)[1] == []
+
+
+def test_a_killed_node_is_told_by_everyone_within_three_seconds(laptops: Laptops, tmp_path: Path) -> None:
+    anna, ben, cleo = laptops.anna, laptops.ben, laptops.cleo
+    run = training(laptops, tmp_path / "digits", ben, cleo)
+    trainers = {agent.name: agent.trainers() for agent in (anna, ben, cleo)}
+    assert all(trainers.values())
+
+    watch = Stopwatch()
+    cleo.kill()
+
+    for agent in (anna, ben):
+        told = end_of(agent, run)
+        assert watch.kept(told.at_s, PROMISE_S), told.at_s - watch.began_s
+        assert reason(agent.run().phase).startswith("device-lost: cleo was lost during the run")
+    assert cleo.waits_until_gone() < 0
+    # Its own trainer ended with it, although nobody was left to end it.
+    assert all(gone(processes) for processes in trainers.values())
+    cleo = laptops.restart(2)
+    linked(anna, cleo)
+
+
+def test_a_killed_starter_is_told_by_everyone_within_three_seconds(laptops: Laptops, tmp_path: Path) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    run = training(laptops, tmp_path / "digits", ben)
+    trainers = [*anna.trainers(), *ben.trainers()]
+
+    watch = Stopwatch()
+    anna.kill()
+
+    told = end_of(ben, run)
+    assert watch.kept(told.at_s, PROMISE_S), told.at_s - watch.began_s
+    assert reason(ben.run().phase).startswith("starter-lost: anna, which started the run, was lost")
+    assert gone(trainers)
+    laptops.restart(0)
+
+
+def test_a_killed_trainer_is_told_by_everyone_within_three_seconds(laptops: Laptops, tmp_path: Path) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    run = training(laptops, tmp_path / "digits", ben)
+    (trainer,) = ben.trainers()
+
+    watch = Stopwatch()
+    trainer.kill()
+
+    for agent in (anna, ben):
+        told = end_of(agent, run)
+        assert watch.kept(told.at_s, PROMISE_S), told.at_s - watch.began_s
+        assert reason(agent.run().phase).startswith("killed: On ben: The trainer was killed from outside")
+    assert gone([trainer]) and anna.trainers() == ben.trainers() == []
+    # The nodes stand: the same two train again.
+    again = anna.train(digits(tmp_path / "again", "--epochs", "1", others=(ben,)))
+    for agent in (anna, ben):
+        assert not isinstance(agent.ends(again), Failed)
+        assert len(set(weights(agent).values())) == 1
+
+
+def test_a_pulled_cable_ends_the_run_on_both_of_its_ends(laptops: Laptops, tmp_path: Path) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    run = training(laptops, tmp_path / "digits", ben)
+    trainers = [*anna.trainers(), *ben.trainers()]
+
+    laptops.lab.network.cable(1, plugged=False)
+
+    said = {agent.name: (agent.ends(run), reason(agent.run().phase))[1] for agent in (anna, ben)}
+    assert "ben" in said["anna"] and "anna" in said["ben"]
+    assert gone(trainers)
+    laptops.lab.network.cable(1, plugged=True)
+    linked(anna, ben)
