@@ -1,0 +1,31 @@
+"""A run under way, as events: for whatever shows that one is."""
+
+from __future__ import annotations
+
+from core import events as ev
+from core.cluster.plan import Member, Plan, Task
+from core.cluster.roles import Role
+from core.ids import ProjectId
+from core.run.phases import Phase, Preparing, Starting, Training
+from tests.app.laptops import RUN
+from tests.core.fake_node import ME
+
+
+def planned(script: str = "train.py") -> ev.RunPlanned:
+    plan = Plan(
+        run=RUN,
+        starter=ME,
+        project=ProjectId("d" * 64),
+        script=script,
+        members=(Member(device=ME, name="here"),),
+        tasks=(Task(device=ME, role=Role.CHIEF, index=0),),
+    )
+    return ev.RunPlanned(plan=plan)
+
+
+def phase(phase: Phase) -> ev.RunPhaseChanged:
+    return ev.RunPhaseChanged(run=RUN, phase=phase)
+
+
+def training() -> tuple[ev.Event, ...]:
+    return planned(), phase(Preparing()), phase(Starting()), phase(Training())
