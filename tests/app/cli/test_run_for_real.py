@@ -18,7 +18,7 @@ from core import events as ev
 from core.answers import Done
 from core.commands import AnswerConsent
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 240
 
