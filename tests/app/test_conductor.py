@@ -1,0 +1,281 @@
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app import conductor as conductor_module
+from app.bridge import Bridge
+from app.conductor import Conductor
+from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN, Screen
+from app.views.start_problem import StartProblemPage
+from app.views.view import View
+from app.window import Window
+from core import events as ev
+from core.commands import StopRun
+from core.events import Event
+from core.home import Home
+from core.settings import Settings
+from core.state import State, apply
+from tests.app.fake_opening import FakeOpening
+from tests.app.laptops import PROBLEM, code_shown, consent_asked, found, pairing_began
+from tests.app.running import training
+from tests.core.fake_node import FakeNode, started
+
+LIMIT_MS = 60_000
+Make = Callable[[FakeOpening], Conductor]
+
+
+class Plain(View):
+    """In the place of the screens that are tested elsewhere."""
+
+    title = "Plain"
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__(bridge)
+        self.chosen: list[str] = []
+
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
+        pass
+
+    def choose_example(self, name: str) -> None:
+        self.chosen.append(name)
+
+
+@pytest.fixture(autouse=True)
+def screens(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = (DEVICES, SETTINGS)
+    plain = [each if index in ours else Screen(each.entry, Plain) for index, each in enumerate(SCREENS)]
+    monkeypatch.setattr(conductor_module, "SCREENS", tuple(plain))
+
+
+@pytest.fixture
+def quits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The program's end, which would be the tests' own."""
+    quits: list[int] = []
+    monkeypatch.setattr(conductor_module.QApplication, "quit", staticmethod(lambda: quits.append(1)))
+    return quits
+
+
+@pytest.fixture
+def make(qtbot: QtBot, tmp_path: Path, quits: list[int]) -> Iterator[Make]:
+    made: list[Conductor] = []
+
+    def make(opening: FakeOpening) -> Conductor:
+        window = Window(tuple(screen.entry for screen in SCREENS))
+        qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
+        window.show()
+        conductor = Conductor(window, Home(tmp_path), opening)
+        made.append(conductor)
+        conductor.begin()
+        return conductor
+
+    yield make
+    for conductor in made:
+        if conductor.core is not None:
+            conductor.core.ask_to_end()
+            assert conductor.core.wait_ended(60)
+    gc.collect()
+
+
+def settled(first_run_done: bool = True) -> FakeOpening:
+    opening = FakeOpening()
+    event = ev.SettingsChanged(settings=Settings(first_run_done=first_run_done))
+    opening.node.state = apply(apply(State(), started()), event)
+    return opening
+
+
+@pytest.fixture
+def opening() -> FakeOpening:
+    return settled()
+
+
+@pytest.fixture
+def running(qtbot: QtBot, make: Make, opening: FakeOpening) -> Conductor:
+    """All screens are filled in and the node is there."""
+    conductor = make(opening)
+    qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
+    return conductor
+
+
+def happen(qtbot: QtBot, conductor: Conductor, opening: FakeOpening, *events: ev.Event) -> None:
+    wanted = apply_all(opening.node.state, events)
+    for event in events:
+        opening.happen(event)
+    qtbot.waitUntil(lambda: conductor.bridge.state == wanted, timeout=LIMIT_MS)
+
+
+def apply_all(state: State, events: tuple[ev.Event, ...]) -> State:
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def test_every_screen_is_filled_in(running: Conductor) -> None:
+    for index in range(len(SCREENS)):
+        assert running.window.view(index) is not None
+
+
+def test_an_incoming_pairing_brings_the_window_forward(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    running.window.hide()
+    happen(qtbot, running, opening, pairing_began(incoming=True), code_shown())
+    assert running.window.isVisible()
+    assert running.pairing.is_open
+
+
+def test_a_question_brings_the_window_forward(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
+    running.window.showMinimized()
+    happen(qtbot, running, opening, consent_asked())
+    assert running.consent.is_open
+    assert not running.window.isMinimized()
+
+
+def test_a_pairing_lies_over_a_question(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
+    happen(qtbot, running, opening, pairing_began(incoming=True), code_shown())
+    happen(qtbot, running, opening, consent_asked())
+    siblings = running.window.sheet_parent().children()
+    assert siblings.index(running.pairing) > siblings.index(running.consent)
+
+
+def test_closing_an_idle_window_ends_the_node_and_the_program(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
+) -> None:
+    running.window.close()
+    assert not running.window.isVisible()
+    qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert opening.closed == 1
+    assert opening.node.commands == []
+
+
+def test_closing_while_training_asks_first(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
+) -> None:
+    happen(qtbot, running, opening, *training())
+    running.window.close()
+    assert running.window.isVisible()
+    assert running.closing.is_open
+    running.closing.stay.click()
+    assert not running.window.isVisible()
+    assert opening.closed == 0
+    assert quits == []
+
+
+def test_stop_and_quit_stops_the_run_and_ends(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
+) -> None:
+    happen(qtbot, running, opening, *training())
+    running.window.close()
+    running.closing.quit.click()
+    qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert opening.node.commands == [StopRun()]
+    assert opening.closed == 1
+
+
+def test_a_run_of_another_process_goes_on_when_the_window_closes(
+    qtbot: QtBot, make: Make, quits: list[int]
+) -> None:
+    opening = settled()
+    opening.own = False
+    conductor = make(opening)
+    qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
+    happen(qtbot, conductor, opening, *training())
+    conductor.window.close()
+    qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert opening.node.commands == []
+
+
+def test_where_no_node_can_be_had_a_page_says_why_and_tries_again(
+    qtbot: QtBot, make: Make, opening: FakeOpening
+) -> None:
+    opening.problem = PROBLEM
+    conductor = make(opening)
+    qtbot.waitUntil(lambda: page(conductor) is not None, timeout=LIMIT_MS)
+    shown = page(conductor)
+    assert shown is not None
+    assert shown.problem.problem == PROBLEM
+    assert not conductor.window.navigation.isVisible()
+    opening.problem = None
+    shown.again.click()
+    qtbot.waitUntil(conductor.window.navigation.isVisible, timeout=LIMIT_MS)
+    assert opening.opened == 1
+
+
+def test_a_node_that_is_lost_is_said_in_the_screens_place(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    opening.lose(PROBLEM)
+    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
+    shown = page(running)
+    assert shown is not None
+    opening.node = FakeNode()
+    qtbot.waitUntil(lambda: not running._alive(), timeout=LIMIT_MS)
+    shown.again.click()
+    qtbot.waitUntil(running.window.navigation.isVisible, timeout=LIMIT_MS)
+
+
+def test_a_node_ended_from_elsewhere_is_said_too(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    happen(qtbot, running, opening, ev.NodeStopped())
+    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
+
+
+def test_the_first_run_begins_with_its_steps_and_ends_on_train(qtbot: QtBot, make: Make) -> None:
+    conductor = make(settled(first_run_done=False))
+    qtbot.waitUntil(lambda: conductor._welcome is not None, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
+    assert conductor._welcome is not None
+    conductor._welcome.finished.emit("digits")
+    assert conductor._welcome is None
+    assert conductor.window.current == TRAIN
+    train = conductor.window.view(TRAIN)
+    assert isinstance(train, Plain)
+    assert train.chosen == ["digits"]
+    assert conductor.window.navigation.isVisible()
+
+
+def test_later_starts_show_the_devices_at_once(running: Conductor) -> None:
+    assert running._welcome is None
+    assert running.window.current == DEVICES
+
+
+def test_looking_for_the_cause_leads_to_the_doctor(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    devices = running.window.view(DEVICES)
+    assert devices is not None
+    devices.doctor_asked.emit()  # type: ignore[attr-defined]
+    assert running.window.current == SETTINGS
+    qtbot.waitUntil(lambda: bool(opening.node.commands), timeout=LIMIT_MS)
+
+
+def test_a_theme_chosen_is_followed(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
+    from app import theme
+
+    happen(qtbot, running, opening, ev.SettingsChanged(settings=Settings(first_run_done=True, theme="dark")))
+    assert theme.is_dark()
+    happen(qtbot, running, opening, ev.SettingsChanged(settings=Settings(first_run_done=True)))
+
+
+def test_a_second_start_shows_the_hidden_window(running: Conductor) -> None:
+    running.window.hide()
+    running.window.come_forward()
+    assert running.window.isVisible()
+
+
+def test_events_reach_the_screens(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
+    happen(qtbot, running, opening, found(name="ben"))
+    devices = running.window.view(DEVICES)
+    assert devices is not None
+    assert devices.findChildren(QPushButton, "pair")
+    assert QApplication.instance() is not None
+
+
+def page(conductor: Conductor) -> StartProblemPage | None:
+    found = conductor.window.findChild(StartProblemPage)
+    return found if isinstance(found, StartProblemPage) and found.isVisible() else None
