@@ -17,17 +17,6 @@ from tests.lab.promise import Stopwatch
 pytestmark = pytest.mark.lab
 
 
-def by_the_switch(lab: Lab, switch: str) -> None:
-    """As a Wi-Fi that keeps its guests apart does."""
-    lab.network.carry_multicast(switch == "on")
-
-
-def by_the_interface(lab: Lab, switch: str) -> None:
-    """As a network card or driver that can do none."""
-    for host in (0, 1):
-        lab.network.do(host, "ip", "link", "set", "eth0", "multicast", switch)
-
-
 def not_seen(agent: Agent, other: Agent) -> Callable[[State], bool]:
     return lambda state: other.device not in state.devices or not state.devices[other.device].seen
 
@@ -43,11 +32,8 @@ def test_two_laptops_find_each_other_by_multicast_and_pair_over_json_lines(lab: 
     assert anna.state.devices[ben.device].paired and ben.state.devices[anna.device].paired
 
 
-@pytest.mark.parametrize("turned", [by_the_switch, by_the_interface])
-def test_where_multicast_is_off_they_pair_by_address_and_meet_again(
-    lab: Lab, turned: Callable[[Lab, str], None]
-) -> None:
-    turned(lab, "off")
+def test_where_multicast_is_off_they_pair_by_address_and_meet_again(lab: Lab) -> None:
+    lab.network.carry_multicast(False)
     anna, ben = lab.agent(0), lab.agent(1)
     assert anna.refused(Pair(device=ben.device)).code == "not-seen"
     assert ben.state.me is not None
@@ -65,7 +51,7 @@ def test_where_multicast_is_off_they_pair_by_address_and_meet_again(
 
     # Nothing but multicast was missing.
     ben.end()
-    turned(lab, "on")
+    lab.network.carry_multicast(True)
     ben = lab.agent(1)
     find(anna, ben)
 
