@@ -23,6 +23,7 @@ Kind = Literal["managed", "own", "neither"]
 _KERAS = frozenset(["tensorflow", "keras", "tf_keras"])
 _OTHERS = frozenset(["sklearn", "imblearn", "xgboost", "lightgbm", "catboost", "statsmodels", "torch"])
 """Libraries whose ``fit`` is not Keras'. A wrapper that is unknown here counts as Keras."""
+_MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"])
 
 
 class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,12 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: tuple[Mistake, ...] = ()
     modules: tuple[str, ...] = ()
     problem: Problem | None = None
+
+    @property
+    def fits_in_own_strategy(self) -> bool:
+        """It builds ``MultiWorkerMirroredStrategy`` for Keras' ``fit``, and no loop by hand in a strategy."""
+        what = {found.what for found in self.found}
+        return "fit" in what and "strategy.run" not in what and bool(what & _MULTI_WORKER)
 
 
 def analyse(script: Path) -> ScriptReport:
@@ -101,7 +108,7 @@ def _report(script: Path, read: Sources) -> ScriptReport:
         folder=str(script.parent),
         kind=kind,
         strategies=tuple(dict.fromkeys(found.what for found in strategies)),
-        found=(*strategies, *fits, *loops),
+        found=(*strategies, *fits, *loops, *_strategy_runs(sources)),
         mistakes=broken + (find_mistakes(sources, strategies) if kind == "own" else ()),
         modules=tuple(source.path for source in sources),
         problem=_why_neither(script, sources, loops) if kind == "neither" else None,
@@ -136,6 +143,15 @@ def _own_loops(sources: tuple[Source, ...]) -> Iterator[Found]:
         for call in source.calls:
             if called(call) in ("GradientTape", "train_on_batch"):
                 yield Found(path=source.path, line=call.lineno, what=called(call))
+
+
+def _strategy_runs(sources: tuple[Source, ...]) -> Iterator[Found]:
+    for source in sources:
+        for call in source.calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "run":
+                origins = source.origins(call.func.value)
+                if any("strategy" in last_part(origin).lower() for origin in origins):
+                    yield Found(path=source.path, line=call.lineno, what="strategy.run")
 
 
 def _why_neither(script: Path, sources: tuple[Source, ...], loops: tuple[Found, ...]) -> Problem:

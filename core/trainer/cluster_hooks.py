@@ -51,6 +51,8 @@ class StrategyWatch:
         self._reporter = reporter
         self.shared = False
         """A strategy that can share work between processes was made."""
+        self.on_built: Callable[[Any], None] = lambda strategy: None
+        """Told of each such strategy as soon as it is there."""
         self._inside = 0
 
     def install(self) -> None:
@@ -76,5 +78,6 @@ class StrategyWatch:
                 self.shared = True
                 give_back_sigterm()
                 told(self._reporter, strategy)
+                self.on_built(strategy)
 
         kind.__init__ = init

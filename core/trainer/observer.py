@@ -24,7 +24,7 @@ class ReportingObserver:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._reporter = reporter
-        self._shares = shares
+        self.shares = shares
         self._rank = rank
         self._stop_asked = stop_asked
         self._clock = clock
@@ -127,9 +127,9 @@ class ReportingObserver:
 
     def _share(self, rows: int) -> int | None:
         """This member's rows; None where they are not known or not ours to split."""
-        if not rows or not self._shares:
+        if not rows or not self.shares:
             return None
-        low, high = split(rows, self._shares)[self._rank]
+        low, high = split(rows, self.shares)[self._rank]
         return high - low
 
     def _step_in_fit(self, step: int, epoch: int, batch: int) -> int:

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.run.phases import Exit
-from core.trainer import cluster_hooks, exits, script
+from core.trainer import cluster_hooks, exits, own_fit, script
 from core.trainer.exact import solo
+from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster, StopRequested, install
 from core.trainer.observer import ReportingObserver
 from core.trainer.orders import Orders
@@ -42,14 +44,15 @@ class Session:
         self._orders = orders
         self._folder = Path(train.folder)
         self._cluster = json.loads(train.tf_config) if train.tf_config else {}
-        # In a cluster a script's own fit must not stop on one member alone: the others would wait for ever.
-        may_stop = train.strategy == "managed" or not self._cluster
         self._observer = ReportingObserver(
             reporter,
             shares=train.shares if train.strategy == "managed" else (),
             rank=train.rank,
-            stop_asked=orders.stop_asked.is_set if may_stop else lambda: False,
+            stop_asked=self._may_stop,
         )
+        self._own_fit: own_fit.OwnFit | None = None
+        if train.strategy == "own" and self._cluster and own_fit.wanted(self._folder / train.script):
+            self._own_fit = own_fit.OwnFit(train, self._observer)
 
     def run(self) -> Exit:
         try:
@@ -57,6 +60,16 @@ class Session:
         except BaseException as error:
             traceback.print_exc()
             return exits.of_house(error)
+
+    def _may_stop(self) -> bool:
+        # In a cluster a fit that is not the engine's must not stop on one member alone: the others would wait.
+        alike = self._train.strategy == "managed" or not self._cluster or self._engine is not None
+        return alike and self._orders.stop_asked.is_set()
+
+    @property
+    def _engine(self) -> Installation | None:
+        """In a script with its own strategy: there once that strategy is."""
+        return self._own_fit.installation if self._own_fit is not None else None
 
     def _run(self) -> Exit:
         if self._train.tf_config:
@@ -77,10 +90,14 @@ class Session:
         cluster = Cluster(strategy, train.rank, train.shares, train.seed, train.wire)
         installation = install(cluster, self._observer)
         exit = self._script(installation.scope, self._on_managed_stop)
-        if exit.reason in ("finished", "stopped"):
-            shared = not self._cluster or installation.trained
-            exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
-            self._close()
+        return self._ended(exit, installation)
+
+    def _ended(self, exit: Exit, installation: Installation) -> Exit:
+        if exit.reason not in ("finished", "stopped"):
+            return exit
+        shared = not self._cluster or installation.trained
+        exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
+        self._close()
         return exit
 
     def _strategy(self) -> Any:
@@ -107,10 +124,16 @@ class Session:
     def _own(self) -> Exit:
         watch = cluster_hooks.StrategyWatch(self._reporter)
         watch.install()
-        solo.install(self._observer)
+        if self._own_fit is not None:
+            keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
+            watch.on_built = self._own_fit.on_strategy
+        else:
+            solo.install(self._observer)
         if not self._cluster:
             cluster_hooks.told(self._reporter, tf.distribute.get_strategy())
         exit = self._script(contextlib.nullcontext, self._on_own_stop)
+        if self._engine is not None:
+            return self._ended(exit, self._engine)
         if exit.reason == "finished":
             if self._cluster and not watch.shared:
                 return Exit(reason="finished", shared=False)
@@ -120,7 +143,9 @@ class Session:
     def _on_own_stop(self) -> None:
         """Alone, a ``fit`` ends after its step. Otherwise as Ctrl-C in a terminal: members cannot agree on
         a step in a loop that is not ours; each gets the order, and whatever follows counts as stopped."""
-        if self._cluster or not self._observer.fitting:
+        if self._engine is not None:
+            self._on_managed_stop()
+        elif self._cluster or not self._observer.fitting:
             self._interrupt()
 
     def _serves(self) -> bool:
@@ -157,7 +182,7 @@ class Session:
         wanted = self._train.gpus
         if self._cluster.get("task", {}).get("type") == "ps":
             wanted = 0
-        elif self._train.strategy == "managed" and self._cluster:
+        elif self._cluster and (self._train.strategy == "managed" or self._own_fit is not None):
             wanted = 1 if wanted is None else min(wanted, 1)
         if wanted is not None and wanted < len(gpus):
             tf.config.set_visible_devices(gpus[:wanted], "GPU")

@@ -38,7 +38,8 @@ class Installation:
     @classmethod
     def install(cls, cluster: Cluster, observer: Observer) -> Installation:
         private.check_release()
-        keras.utils.set_random_seed(cluster.seed)
+        if cluster.seed is not None:
+            keras.utils.set_random_seed(cluster.seed)
         if cluster.members == 1:
             return cls(cluster, None, solo.install(observer))
         engine = Engine(cluster, observer)

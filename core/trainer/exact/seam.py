@@ -34,7 +34,8 @@ class Cluster:
     rank: int
     shares: tuple[int, ...]
     """One whole number a member; only their proportions matter."""
-    seed: int
+    seed: int | None
+    """None: whoever installs has set every seed, alike on all members."""
     wire: str = "f32"
 
     def __post_init__(self) -> None:

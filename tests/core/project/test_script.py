@@ -222,3 +222,33 @@ def test_what_is_no_script_is_said_plainly(tmp_path: Path) -> None:
     for name in ("loop.py", "a\0.py"):
         with pytest.raises(TandemError, match="cannot be read"):
             analyse(tmp_path / name)
+
+
+HAND = """
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+for batch in data:
+    strategy.run(step, args=(batch,))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        (OWN, True),
+        (OWN + "job.run()\n", True),
+        ("import tensorflow as tf\nclass M(tf.keras.Model):\n  def train_step(self, d):\n"
+         "    with tf.GradientTape() as t: pass\n" + OWN, True),
+        (OWN.replace("MultiWorkerMirrored", "Mirrored"), False),
+        (OWN.replace("model.fit(x)", "print(1)"), False),
+        (HAND, False),
+        (OWN + "strategy.run(step)\n", False),
+        (OWN + "def f(strategy):\n  strategy.run(step)\n", False),
+        (OWN + "class A:\n  def f(self):\n    self.strategy.run(self.step)\n", False),
+        (MANAGED, False),
+    ],
+)  # fmt: skip
+def test_fit_in_a_strategy_of_the_scripts_own_is_told_from_a_loop_by_hand(
+    tmp_path: Path, text: str, fits: bool
+) -> None:
+    assert read(tmp_path, text).fits_in_own_strategy is fits

@@ -95,3 +95,40 @@ async def test_a_script_that_shares_nothing_says_so(tmp_path: Path) -> None:
     )
     exit = await chief.exit()
     assert (exit.reason, exit.shared) == ("finished", False)
+
+
+async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_process_would(
+    tmp_path: Path,
+) -> None:
+    trainers = members(tmp_path, cluster(chief=1, worker=1), strategy="own", script="own_fit.py")
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
+    chief, worker = trainers.values()
+    assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, chief.text("stderr"))
+    assert all(exit.shared for exit in exits)
+    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+    assert chief.of(protocol.Met) == [protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)]
+    assert "replicas 2" in chief.text()
+    assert chief.text() == worker.text()
+    assert {progress.share for progress in chief.progress()} <= {4, 8, 12}, "half of each batch's rows"
+    said = " ".join(report.words for report in chief.of(protocol.Said))
+    assert "a batch counts all members' rows" in said
+    assert "is taken whole" in said
+
+    alone = Attended(tmp_path / "alone", strategy="own", script="own_fit.py", arguments=("--alone",))
+    assert (await alone.exit()).reason == "finished"
+    together = [epoch.logs for epoch in chief.epochs()]
+    assert together == [pytest.approx(epoch.logs, abs=1e-5) for epoch in alone.epochs()]
+    assert len(together) == 4
+
+
+async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(tmp_path: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    slowly = ("--epochs", "100000", "--slow", "0.01")
+    trainers = members(tmp_path, configs, strategy="own", script="own_fit.py", arguments=slowly)
+    chief = trainers["chief:0"]
+    await chief.wait(lambda: len(chief.progress()) > 2)
+    for trainer in trainers.values():
+        trainer.stop()
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
+    assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
+    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
