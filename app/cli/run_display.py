@@ -145,7 +145,9 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
             Text(run_words.tasks_words(run.plan, device), style="dim"),
             ProgressBar(total=1.0, completed=part or 0.0, width=20),
             Text(_what(run, device)),
-            Text(run_words.rate_words(progress) if progress is not None else "", style="dim"),
+            Text(
+                run_words.rate_words(progress) if progress and member.phase == "training" else "", style="dim"
+            ),
         )
     return Group(Text(head, style="bold"), table)
 

@@ -19,6 +19,7 @@ from core.text import plain
 LINK_S = 10.0
 """How long paired devices get to connect after the node started."""
 V = TypeVar("V")
+Say = Callable[[str], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def spec_of(arguments: argparse.Namespace, following: Following) -> RunSpec:
+async def spec_of(arguments: argparse.Namespace, following: Following, say: Say) -> RunSpec:
     """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
     strategy: StrategyKind | None = arguments.strategy
     wire: Wire = arguments.wire
@@ -72,7 +73,7 @@ async def spec_of(arguments: argparse.Namespace, following: Following) -> RunSpe
     roles = _pairs("--role", arguments.roles, _roles)
     shares = _pairs("--share", arguments.shares, _share)
     if not arguments.solo:
-        await _wait_linked(following, names)
+        await _wait_linked(following, names, say)
     state = following.state
     devices = tuple(
         dict.fromkeys(_paired(state, name).device for name in names if not naming.is_me(state, name))
@@ -90,7 +91,7 @@ async def spec_of(arguments: argparse.Namespace, following: Following) -> RunSpe
     )
 
 
-async def _wait_linked(following: Following, names: Sequence[str]) -> None:
+async def _wait_linked(following: Following, names: Sequence[str], say: Say) -> None:
     """Until every device that should take part is connected; a node that ran before us has had its time."""
 
     def linked(state: State) -> bool | None:
@@ -100,7 +101,9 @@ async def _wait_linked(following: Following, names: Sequence[str]) -> None:
             wanted = [device for device in state.devices.values() if device.paired]
         return True if all(device is not None and _can_wait_no_more(device) for device in wanted) else None
 
-    await following.until(linked, LINK_S if following.own else 0)
+    if following.own and linked(following.state) is None:
+        say(f"Looking for {', '.join(names) or 'the paired laptops'} …")
+        await following.until(linked, LINK_S)
 
 
 def _can_wait_no_more(device: Device) -> bool:

@@ -27,7 +27,7 @@ def add(parsers: Any) -> None:
 async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
         with Following(connection) as following:
-            wanted = await spec.spec_of(arguments, following)
+            wanted = await spec.spec_of(arguments, following, screen.say)
             made = await following.submit(PlanRun(spec=wanted), PlanMade)
             if screen.json:
                 screen.result({"ok": True, "plan": made.plan, "tf_configs": made.tf_configs})

@@ -23,7 +23,7 @@ from tests.app.cli.scripted_node import (
 
 async def read(node: ScriptedNode, *argv: str, own: bool = False) -> RunSpec:
     with following(node, own=own) as events:
-        return await spec.spec_of(parsing.read(["run", "train.py", *argv]), events)
+        return await spec.spec_of(parsing.read(["run", "train.py", *argv]), events, lambda line: None)
 
 
 def with_other() -> ScriptedNode:
