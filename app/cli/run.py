@@ -15,12 +15,11 @@ from app.cli.parsing import add_subcommand, home_of
 from app.cli.run_display import Display, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
-from core.answers import RunAccepted, RunDetails, ScriptRead
-from core.commands import AnalyseScript, GetRun, StartRun, StopRun
+from core.answers import RunAccepted, RunDetails
+from core.commands import GetRun, StartRun, StopRun
 from core.events import RunPhaseChanged
 from core.ids import RunId
 from core.run.phases import Failed, Finished, Phase, Stopped, ended
-from core.text import plain
 
 DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired"})
 """Failures that are another laptop's no."""
@@ -42,19 +41,10 @@ async def run(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
         with Following(connection) as following:
             wanted = await spec.spec_of(arguments, following, screen.say)
-            await warn(following, screen, wanted.script)
             with Interrupts() as interrupts:
                 accepted = await following.submit(StartRun(spec=wanted), RunAccepted)
                 phase = await follow(following, screen, accepted.run, interrupts)
                 return await report(following, screen, accepted.run, phase, interrupted=interrupts.count > 0)
-
-
-async def warn(following: Following, screen: Screen, script: str) -> None:
-    """Names what reading the script found wrong with it; it may run all the same."""
-    read = await following.node.submit(AnalyseScript(path=script))
-    if isinstance(read, ScriptRead):
-        for mistake in read.mistakes:
-            screen.say(plain(str(mistake), 600), "yellow")
 
 
 async def follow(following: Following, screen: Screen, run: RunId, interrupts: Interrupts) -> Phase:

@@ -6,8 +6,8 @@ from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from core import events as ev
-from core.answers import Refused, RunDetails, RunEntry, ScriptRead
-from core.commands import AnalyseScript, GetRun, StopRun
+from core.answers import Refused, RunDetails, RunEntry
+from core.commands import GetRun, StopRun
 from core.errors import Problem, TandemError
 from core.run import phases
 from core.run.phases import Failed, Finished, Phase, Stopped, Stopping
@@ -70,17 +70,6 @@ async def test_a_run_without_a_folder_still_reports() -> None:
     node.answers[GetRun] = Refused(problem=PROBLEM)
     assert await followed(node, screen, phase(Failed(problem=PROBLEM))) == ExitCode.FAILED
     assert screen.said.endswith("It did not work.\nDo this.\n")
-
-
-async def test_what_reading_the_script_found_is_said_before_it_runs() -> None:
-    node, screen = ScriptedNode(), Words()
-    node.answers[AnalyseScript] = ScriptRead(script="x.py", folder="/x", kind="neither", mistakes=(PROBLEM,))
-    with following(node) as follow:
-        await run_command.warn(follow, screen, "/x/x.py")
-        node.refuses(AnalyseScript)
-        await run_command.warn(follow, screen, "/x/x.py")
-    assert node.commands == [AnalyseScript(path="/x/x.py")] * 2
-    assert screen.said == "It did not work. Do this.\n"
 
 
 async def test_ctrl_c_stops_then_terminates_then_leaves() -> None:
