@@ -6,7 +6,7 @@ import pytest
 
 from tests.lab.lab import Lab
 from tests.lab.laptops import Laptops
-from tests.lab.network import why_none
+from tests.lab.network import Network, why_none
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +23,23 @@ def lab(_allowed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[La
 
 
 @pytest.fixture(scope="package")
-def _standing(_allowed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptops]:
+def _standing(_allowed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network, Laptops]]:
     with Lab(tmp_path_factory.mktemp("laptops"), hosts=3) as lab:
-        yield Laptops(lab)
+        yield lab.network, Laptops(lab.agent, 3)
 
 
 @pytest.fixture
-def laptops(_standing: Laptops) -> Laptops:
+def network(_standing: tuple[Network, Laptops]) -> Network:
+    """What joins the ``laptops``, every cable plugged."""
+    network, _ = _standing
+    for host in range(3):
+        network.cable(host, plugged=True)
+    return network
+
+
+@pytest.fixture
+def laptops(network: Network, _standing: tuple[Network, Laptops]) -> Laptops:
     """Three of them, paired and idle; they stay on from test to test."""
-    _standing.mend()
-    return _standing
+    _, laptops = _standing
+    laptops.mend()
+    return laptops

@@ -1,8 +1,9 @@
-"""Three laptops that stay on: paired with the first, allowed to run its code, mended before each test."""
+"""Laptops that stay on: paired with the first, allowed to run its code, mended before each test."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import resources
@@ -11,20 +12,20 @@ from core.commands import SetCodePolicy
 from core.run.phases import Phase
 from core.state import State
 from tests.lab.agent import Agent
-from tests.lab.lab import Lab, find, linked, pair
+from tests.lab.lab import linked, pair
 
 EXAMPLE = Path(resources.__file__).parent / "examples" / "digits"
 
 
 class Laptops:
-    """``anna`` starts the runs; ``ben`` and ``cleo`` allow whatever she sends."""
+    """``anna`` starts the runs; the others allow whatever she sends. ``start``: switches one of them on."""
 
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
-        self._agents = [lab.agent(host) for host in range(3)]
-        for other in (self.ben, self.cleo):
-            find(self.anna, other)
-            pair(self.anna, other)
+    def __init__(self, start: Callable[[int], Agent], count: int) -> None:
+        self._start = start
+        self._agents = [start(number) for number in range(count)]
+        for other in self._agents[1:]:
+            assert other.state.me is not None
+            pair(self.anna, other, other.state.me.addresses[0])
             other.do(SetCodePolicy(device=self.anna.device, policy="always"))
 
     @property
@@ -39,19 +40,18 @@ class Laptops:
     def cleo(self) -> Agent:
         return self._agents[2]
 
-    def restart(self, host: int) -> Agent:
+    def restart(self, number: int) -> Agent:
         """Switch a laptop off, if it is on, and on again."""
-        self._agents[host].end()
-        self._agents[host] = self.lab.agent(host)
-        return self._agents[host]
+        self._agents[number].end()
+        self._agents[number] = self._start(number)
+        return self._agents[number]
 
     def mend(self) -> None:
         """After a test, whatever it left: every agent is on, idle and connected."""
-        for host, agent in enumerate(self._agents):
-            self.lab.network.cable(host, plugged=True)
+        for number, agent in enumerate(self._agents):
             if not agent.process_lives or (agent.state.run is not None and not agent.run().over):
-                self.restart(host)
-        for other in (self.ben, self.cleo):
+                self.restart(number)
+        for other in self._agents[1:]:
             linked(self.anna, other)
         for agent in self._agents:
             agent.until(_all_idle, "see everybody idle")

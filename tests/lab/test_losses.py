@@ -13,6 +13,7 @@ from core.run.phases import Failed, ended
 from tests.lab.agent import TRAINED_S, Agent, Told
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, digits, reason, weights
+from tests.lab.network import Network
 from tests.lab.promise import Stopwatch
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster]
@@ -92,15 +93,17 @@ def test_a_killed_trainer_is_told_by_everyone_within_three_seconds(laptops: Lapt
         assert len(set(weights(agent).values())) == 1
 
 
-def test_a_pulled_cable_ends_the_run_on_both_of_its_ends(laptops: Laptops, tmp_path: Path) -> None:
+def test_a_pulled_cable_ends_the_run_on_both_of_its_ends(
+    laptops: Laptops, network: Network, tmp_path: Path
+) -> None:
     anna, ben = laptops.anna, laptops.ben
     run = training(laptops, tmp_path / "digits", ben)
     trainers = [*anna.trainers(), *ben.trainers()]
 
-    laptops.lab.network.cable(1, plugged=False)
+    network.cable(1, plugged=False)
 
     said = {agent.name: (agent.ends(run), reason(agent.run().phase))[1] for agent in (anna, ben)}
     assert "ben" in said["anna"] and "anna" in said["ben"]
     assert gone(trainers)
-    laptops.lab.network.cable(1, plugged=True)
+    network.cable(1, plugged=True)
     linked(anna, ben)

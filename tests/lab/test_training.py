@@ -14,20 +14,21 @@ from core.commands import AnswerConsent, GetRun, SetCodePolicy, StopRun
 from core.run.phases import Finished, Stopped
 from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, digits, weights
+from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster]
 
 
-def received_bytes(laptops: Laptops, host: int) -> int:
-    rows = laptops.lab.network.do(host, "cat", "/proc/net/dev").splitlines()
+def received_bytes(network: Network, host: int) -> int:
+    rows = network.do(host, "cat", "/proc/net/dev").splitlines()
     (eth0,) = [row.split() for row in rows if row.strip().startswith("eth0:")]
     return int(eth0[1])
 
 
-def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, tmp_path: Path) -> None:
+def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, network: Network, tmp_path: Path) -> None:
     anna, ben = laptops.anna, laptops.ben
     ben.do(SetCodePolicy(device=anna.device, policy="ask"))
-    before = received_bytes(laptops, 1)
+    before = received_bytes(network, 1)
     spec = digits(tmp_path / "digits", "--epochs", "3", others=(ben,))
 
     run = anna.train(spec)
@@ -44,7 +45,7 @@ def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, tmp_path: Pa
         assert (summary.epochs, summary.last_logs["val_accuracy"] > 0.5) == (3, True)
     assert {task.host for task in anna.run().plan.tasks} == {"10.77.0.1", "10.77.0.2"}
     # 38,000 weights in each of 69 steps: the gradients went over the cable.
-    assert received_bytes(laptops, 1) - before > 5_000_000
+    assert received_bytes(network, 1) - before > 5_000_000
     assert (tmp_path / "digits" / "digits.keras").stat().st_size > 10_000
 
 
