@@ -90,6 +90,8 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     epochs: dict[DeviceId, tuple[EpochEnd, ...]] = {}
     log: str = ""
     """The end of the run's log, at most 64 KiB."""
+    report: str = ""
+    """Path of the run's one-page report (HTML) on the node's laptop; ``""`` where there is none."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

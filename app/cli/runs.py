@@ -77,6 +77,8 @@ async def _one(following: Following, screen: Screen, run: RunId) -> int:
             screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
     for line in run_words.summary_lines(entry.summary, names, entry.folder):
         screen.say(line)
+    if found.report:
+        screen.say(f"Report: {plain(found.report, 400)}")
     for line in plain_lines(found.log)[-LOG_LINES:]:
         screen.say(f"  {line}", "dim")
     return ExitCode.OK

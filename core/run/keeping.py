@@ -18,6 +18,7 @@ from core.run.lane import Lane
 from core.run.phases import Planning, ended
 from core.run.reading import read_run
 from core.run.record import RunRecord
+from core.run.report import write_report
 
 
 class Keeping:
@@ -29,6 +30,7 @@ class Keeping:
         self._on_trouble = on_trouble
         self._loop = asyncio.get_running_loop()
         self._disk = Lane("history")
+        self._reports = Lane("reports")
         self._history = History(runs)
         self._record: RunRecord | None = None
 
@@ -43,6 +45,7 @@ class Keeping:
             self._disk.post(self._record.close)
         self._disk.post(self._history.close)
         await self._disk.close()
+        await self._reports.close()
 
     @property
     def recording(self) -> bool:
@@ -69,8 +72,13 @@ class Keeping:
             return
         self._disk.post(self._record.add, event)
         if isinstance(event, RunPhaseChanged) and ended(event.phase):
-            self._disk.post(self._record.close)
+            self._disk.post(self._close, self._record)
             self._record = None
+
+    def _close(self, record: RunRecord) -> None:
+        # Its own thread: the history answers while a plot is drawn.
+        record.close()
+        self._reports.post(write_report, record)
 
     async def newest(self, limit: int) -> RunsKept:
         entries = await self._disk.do(self._history.newest, limit)

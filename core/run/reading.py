@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -13,28 +15,39 @@ from core import wire
 from core.answers import RunDetails, RunEntry
 from core.cluster.plan import Plan
 from core.ids import DeviceId
-from core.run.record import LOGS, METRICS, PLAN
+from core.run.record import EVENTS, LOGS, METRICS, PLAN
 from core.run.reports import EpochEnd, Progress
 from core.run.thinning import Thinned
 
+REPORT = "report.html"
 MOST_POINTS = 4_000
 LOG_BYTES = 64 * 1024
 
 _METRIC: msgspec.json.Decoder[ev.MemberProgressed | ev.MemberEndedEpoch] = msgspec.json.Decoder(
     ev.MemberProgressed | ev.MemberEndedEpoch
 )
+_ENDED = msgspec.json.Decoder(ev.MemberEnded)
+
+T = TypeVar("T")
 
 
-def read_run(entry: RunEntry, folder: Path) -> RunDetails:
+def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> RunDetails:
     """Whatever of the run can still be read; a folder that is gone gives the entry alone."""
-    steps, epochs = _metrics(folder / METRICS)
+    steps, epochs = _metrics(folder / METRICS, most_epochs)
+    report = folder / REPORT
     return RunDetails(
         entry=entry,
         plan=_plan(folder / PLAN),
         steps={device: thinned.items for device, thinned in steps.items()},
         epochs={device: thinned.items for device, thinned in epochs.items()},
         log=_log(folder / LOGS),
+        report=str(report) if report.is_file() else "",
     )
+
+
+def read_exits(folder: Path) -> list[ev.MemberEnded]:
+    """How each trainer of a run ended, as far as its record says."""
+    return list(_lines(folder / EVENTS, _ENDED))
 
 
 def _plan(path: Path) -> Plan | None:
@@ -44,23 +57,35 @@ def _plan(path: Path) -> Plan | None:
         return None
 
 
-def _metrics(path: Path) -> tuple[dict[DeviceId, Thinned[Progress]], dict[DeviceId, Thinned[EpochEnd]]]:
+def read_metrics(folder: Path) -> Iterator[ev.MemberProgressed | ev.MemberEndedEpoch]:
+    """Every step and epoch that was reported, in order."""
+    return _lines(folder / METRICS, _METRIC)
+
+
+def _metrics(
+    path: Path, most_epochs: int
+) -> tuple[dict[DeviceId, Thinned[Progress]], dict[DeviceId, Thinned[EpochEnd]]]:
     steps: dict[DeviceId, Thinned[Progress]] = defaultdict(lambda: Thinned(MOST_POINTS))
-    epochs: dict[DeviceId, Thinned[EpochEnd]] = defaultdict(lambda: Thinned(MOST_POINTS))
+    epochs: dict[DeviceId, Thinned[EpochEnd]] = defaultdict(lambda: Thinned(most_epochs))
+    for event in _lines(path, _METRIC):
+        if isinstance(event, ev.MemberProgressed):
+            steps[event.device].add(event.progress)
+        else:
+            epochs[event.device].add(event.epoch)
+    return steps, epochs
+
+
+def _lines(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+    """Those lines of a file that are what is looked for; half a line from a crash is none."""
     try:
         with path.open("rb") as lines:
             for line in lines:
                 try:
-                    event = _METRIC.decode(line)
+                    yield decoder.decode(line)
                 except msgspec.DecodeError:
-                    continue  # half a line from a crash
-                if isinstance(event, ev.MemberProgressed):
-                    steps[event.device].add(event.progress)
-                else:
-                    epochs[event.device].add(event.epoch)
+                    continue
     except OSError:
-        pass
-    return steps, epochs
+        return
 
 
 def _log(folder: Path) -> str:

@@ -112,15 +112,16 @@ class RunRecord:
             log.write(f"[{lines.dropped} lines left out]\n".encode())
         log.write(lines.text.rstrip("\n").encode() + b"\n")
         if words := log.trouble():
-            self._trouble(words)
+            self.trouble(words)
 
     def _try(self, write: Callable[[], None]) -> None:
         try:
             write()
         except OSError as error:
-            self._trouble(f"{shown(str(self.folder))} cannot be written ({error.strerror or error}).")
+            self.trouble(f"{shown(str(self.folder))} cannot be written ({error.strerror or error}).")
 
-    def _trouble(self, words: str) -> None:
+    def trouble(self, words: str) -> None:
+        """Something of the run could not be kept. Said once a run."""
         if not self._told:
             self._told = True
             self._on_trouble(unwritten(self.entry.run, words))

@@ -1,8 +1,8 @@
-"""Scripts that build MultiWorkerMirroredStrategy themselves and train by ``fit``: the engine, in their strategy.
+"""Scripts that build MultiWorkerMirroredStrategy themselves and train by ``fit``: the engine, in theirs.
 
 Keras 3's own ``fit`` fails under that strategy. Here the members meet through the script's strategy, with
 equal shares, and the rest of the script stays what it would be on one machine: what it makes in ``scope()``
-are plain variables that the engine keeps equal (docs/exactness.md says why), and a dataset that it distributes
+are plain variables that the engine keeps equal (docs/exactness.md says why), and a dataset it distributes
 comes back whole, as each step's rows are shared between the members anyway. Main thread of the trainer.
 """
 
@@ -24,8 +24,8 @@ from core.trainer.observer import ReportingObserver
 from core.trainer.protocol import Train
 
 _WORDS = (
-    "The script's fit trains on {members} members, through its own MultiWorkerMirroredStrategy: a batch counts "
-    "all members' rows, as on one machine, and is shared equally."
+    "The script's fit trains on {members} members, through its own MultiWorkerMirroredStrategy: a batch "
+    "counts all members' rows, as on one machine, and is shared equally."
 )
 _WHOLE = "The dataset that the script distributes is taken whole: each step's rows are shared by Tandem."
 

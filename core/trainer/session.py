@@ -62,7 +62,7 @@ class Session:
             return exits.of_house(error)
 
     def _may_stop(self) -> bool:
-        # In a cluster a fit that is not the engine's must not stop on one member alone: the others would wait.
+        # In a cluster a fit that is not the engine's must not stop on one member: the others would wait.
         alike = self._train.strategy == "managed" or not self._cluster or self._engine is not None
         return alike and self._orders.stop_asked.is_set()
 

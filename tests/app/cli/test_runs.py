@@ -46,7 +46,11 @@ async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
     node, screen = ScriptedNode(), Words()
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=2, step=9, logs={"loss": 0.5}, seconds=1.5)
     node.answers[GetRun] = answers.RunDetails(
-        entry=ENTRY, plan=plan(OTHER), epochs={ME: (epoch,)}, log="first\n\x1b[2Jlast\n"
+        entry=ENTRY,
+        plan=plan(OTHER),
+        epochs={ME: (epoch,)},
+        log="first\n\x1b[2Jlast\n",
+        report="/runs/1/report.html",
     )
     with following(node) as events:
         assert await runs._one(events, screen, RUN) == ExitCode.OK
@@ -54,6 +58,7 @@ async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
     assert said[0] == f"{RUN} digits.py --epochs 2"
     assert "finished, on here, other" in said[1]
     assert "member: epoch 1/2: loss 0.5000 (1.5 s)" in said
+    assert "Report: /runs/1/report.html" in said
     assert said[-1] == "  last"
 
 

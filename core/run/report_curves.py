@@ -1,0 +1,110 @@
+"""What a run's plot shows: its metrics over steps, each with its validation, one panel a metric. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from core.answers import RunDetails
+from core.ids import DeviceId, short
+from core.run.reports import EpochEnd, Progress
+
+MOST_PANELS = 4
+MOST_CURVES = 8
+NOT_CURVES = ("lr", "learning_rate")
+
+Points = list[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """``faint``: steps behind the epochs' line. Points are (step, value), both finite."""
+
+    name: str
+    points: Points
+    faint: bool = False
+
+
+@dataclass(slots=True)
+class Panel:
+    title: str
+    curves: list[Curve] = field(default_factory=list)
+
+
+def panels(details: RunDetails) -> list[Panel]:
+    """The loss first; at most ``MOST_PANELS``. Empty where nothing was reported."""
+    found: dict[str, Panel] = {}
+    devices = shown_devices(details)
+    names = member_names(details)
+    for device in devices:
+        of = f" ({names.get(device, short(device))})" if len(devices) > 1 else ""
+        steps, epochs = details.steps.get(device, ()), details.epochs.get(device, ())
+        starts = fit_starts(steps, epochs)
+        by_epoch, by_step = _of_epochs(epochs, starts), _of_steps(steps, starts)
+        for name in sorted({*by_epoch, *by_step}, key=loss_first):
+            title = name.removeprefix("val_")
+            panel = found.setdefault(title, Panel(title))
+            line = by_epoch.get(name, [])
+            if len(line) > 1 or name not in by_step:
+                panel.curves.append(Curve(name + of, line))
+            if name in by_step:
+                panel.curves.append(Curve(name + of, by_step[name], faint=len(line) > 1))
+    kept = sorted(found.values(), key=lambda panel: loss_first(panel.title))[:MOST_PANELS]
+    for panel in kept:
+        del panel.curves[MOST_CURVES:]
+    return [panel for panel in kept if any(curve.points for curve in panel.curves)]
+
+
+def shown_devices(details: RunDetails) -> list[DeviceId]:
+    """Members of a managed run have the same numbers: the chief's are enough."""
+    reported = [DeviceId(device) for device in dict.fromkeys((*details.epochs, *details.steps))]
+    if details.plan is None:
+        return reported
+    if details.plan.strategy == "managed" and details.plan.chief.device in reported:
+        return [details.plan.chief.device]
+    order = [member.device for member in details.plan.members]
+    return [device for device in order if device in reported]
+
+
+def member_names(details: RunDetails) -> dict[DeviceId, str]:
+    return {member.device: member.name for member in (details.plan.members if details.plan else ())}
+
+
+def loss_first(name: str) -> tuple[bool, str, bool]:
+    """The order in which metrics are shown: the loss, then by name, validation after training."""
+    base = name.removeprefix("val_")
+    return base != "loss", base, name.startswith("val_")
+
+
+def fit_starts(steps: Sequence[Progress], epochs: Sequence[EpochEnd]) -> dict[int, int]:
+    """The steps done before each ``fit`` of a script began."""
+    last: dict[int, int] = {}
+    ends = [(step.fit, step.step) for step in steps] + [(epoch.fit, epoch.step) for epoch in epochs]
+    for fit, step in ends:
+        last[fit] = max(last.get(fit, 0), step + 1)
+    starts, before = {}, 0
+    for fit in sorted(last):
+        starts[fit] = before
+        before += last[fit]
+    return starts
+
+
+def _of_steps(steps: Sequence[Progress], starts: Mapping[int, int]) -> dict[str, Points]:
+    found: dict[str, Points] = {}
+    for progress in steps:
+        _add(found, starts[progress.fit] + progress.step + 1, progress.logs)
+    return found
+
+
+def _of_epochs(epochs: Sequence[EpochEnd], starts: Mapping[int, int]) -> dict[str, Points]:
+    found: dict[str, Points] = {}
+    for epoch in epochs:
+        _add(found, starts[epoch.fit] + epoch.step + 1, epoch.logs)
+    return found
+
+
+def _add(found: dict[str, Points], step: int, logs: Mapping[str, float]) -> None:
+    for name, value in logs.items():
+        if math.isfinite(value) and name not in NOT_CURVES:
+            found.setdefault(name, []).append((float(step), value))

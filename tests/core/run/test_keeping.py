@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from core import events as ev
+from core.errors import Problem
+from core.run import keeping
+from core.run.keeping import Keeping
+from core.run.phases import Finished
+from core.run.record import RunRecord
+from tests.core.cluster.laptops import ANNA, plan_of
+from tests.core.run.told import epochs_of
+
+PLAN = plan_of()
+RUN = PLAN.run
+
+
+async def opened(folder: Path, troubles: list[Problem]) -> Keeping:
+    kept = Keeping(folder, ANNA, troubles.append)
+    await kept.open()
+    return kept
+
+
+def keep_a_run(kept: Keeping) -> None:
+    kept.begin(PLAN, "/home/anna/train.py")
+    kept.keep(ev.RunPlanned(plan=PLAN))
+    kept.keep(ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epochs_of(1)[0]))
+    kept.keep(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+
+
+async def test_a_run_that_ends_leaves_its_report_before_the_node_has_closed(tmp_path: Path) -> None:
+    troubles: list[Problem] = []
+    kept = await opened(tmp_path, troubles)
+    keep_a_run(kept)
+    assert not kept.recording
+    await kept.close()
+    assert troubles == []
+    again = await opened(tmp_path, troubles)
+    details = await again.find(RUN)
+    assert details.report == str(tmp_path / RUN / "report.html")
+    assert Path(details.report).is_file()
+    await again.close()
+
+
+async def test_the_history_answers_and_the_next_run_is_kept_while_a_report_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(record: RunRecord) -> None:
+        loop.call_soon_threadsafe(made.set)
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(keeping, "write_report", slow)
+    kept = await opened(tmp_path, [])
+    keep_a_run(kept)
+    await asyncio.wait_for(made.wait(), 60)
+    (entry,) = (await kept.newest(5)).runs
+    assert entry.phase == Finished()
+    assert (await kept.find(RUN)).report == ""
+    go_on.set()
+    await kept.close()
+
+
+async def test_a_report_that_cannot_be_made_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(record: RunRecord) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(keeping, "write_report", broken)
+    kept = await opened(tmp_path, [])
+    keep_a_run(kept)
+    await kept.close()
+    assert "a mistake of ours" in caplog.text
