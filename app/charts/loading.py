@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 
+import shiboken6
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 BITE_S = 0.012
@@ -28,17 +29,17 @@ class Loader(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[tuple[QObject, Callable[[], None]]] = []
         self._loading = False
         self._touched: Iterator[None] = iter(())
         self._beside_done.connect(self._warm)
 
-    def load(self, then: Callable[[], None]) -> None:
-        """``then`` is called on the GUI thread: at once where everything is loaded."""
+    def load(self, owner: QObject, then: Callable[[], None]) -> None:
+        """``then`` is called on the GUI thread if ``owner`` lives: at once where everything is loaded."""
         if _TOPIC in sys.modules and not self._loading:
             then()
             return
-        self._waiting.append(then)
+        self._waiting.append((owner, then))
         if not self._loading:
             self._loading = True
             threading.Thread(target=self._import_beside, name="charts-loading", daemon=True).start()
@@ -69,8 +70,9 @@ class Loader(QObject):
             sys.meta_path.remove(breath)
             self._loading = False
         waiting, self._waiting = self._waiting, []
-        for then in waiting:
-            then()
+        for owner, then in waiting:
+            if shiboken6.isValid(owner):
+                then()
 
 
 class _Breath:
@@ -98,9 +100,9 @@ def _touch_classes() -> Iterator[None]:
 _loader: Loader | None = None
 
 
-def load(then: Callable[[], None]) -> None:
+def load(owner: QObject, then: Callable[[], None]) -> None:
     """See ``Loader.load``; one loader for the whole process."""
     global _loader
     if _loader is None:
         _loader = Loader()
-    _loader.load(then)
+    _loader.load(owner, then)

@@ -130,7 +130,7 @@ class ChartPanel(QWidget):
         if not keys:
             return
         if not self._ready:
-            loading.load(self._on_loaded)
+            loading.load(self, self._on_loaded)
             return
         began_s = time.thread_time()
         if keys != self._keys:

@@ -32,6 +32,7 @@ class FindingsList(QWidget):
         """Replaces what was shown; worst first."""
         for line in self._lines:
             self._layout.removeWidget(line)
+            line.hide()
             line.deleteLater()
         order = ["error", "warning", "note", "ok"]
         self._lines = [self._line(each) for each in sorted(findings, key=lambda f: order.index(f.level))]

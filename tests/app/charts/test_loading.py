@@ -4,6 +4,11 @@ import subprocess
 import sys
 
 import pytest
+import shiboken6
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from app.charts import loading
 
 _SCRIPT = """
 import sys, time
@@ -21,8 +26,8 @@ def then():
     told.append("pyqtgraph" in sys.modules)
     if len(told) == 2:
         QTimer.singleShot(0, QApplication.instance().quit)
-loading.load(then)
-loading.load(then)
+loading.load(app, then)
+loading.load(app, then)
 QApplication.instance().exec()
 assert told == [True, True], told
 assert turns.count(True) > 2, "the window lived while pyqtgraph was imported"
@@ -37,8 +42,19 @@ def test_the_window_lives_while_pyqtgraph_is_imported() -> None:
 def test_once_loaded_it_is_told_at_once(qapp: object) -> None:
     import pyqtgraph  # noqa: F401
 
-    from app.charts import loading
-
     told: list[int] = []
-    loading.load(lambda: told.append(1))
+    owner = QObject()
+    loading.load(owner, lambda: told.append(1))
     assert told == [1]
+
+
+def test_whoever_is_gone_meanwhile_is_not_told(qtbot: QtBot) -> None:
+    loader = loading.Loader()
+    told: list[str] = []
+    gone, stays = QObject(), QObject()
+    loader._loading = True
+    loader.load(gone, lambda: told.append("gone"))
+    loader.load(stays, lambda: told.append("stays"))
+    shiboken6.delete(gone)
+    loader._import()
+    assert told == ["stays"]

@@ -1,0 +1,92 @@
+"""The run that a user is putting together on the Train screen, and the spec that follows from it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+
+from core.cluster.plan import RunSpec, StrategyKind, Wire
+from core.cluster.roles import Role
+from core.errors import Problem
+from core.ids import DeviceId
+from core.state import Device, State
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """``left_out``: connected devices that the user takes out of the run. ``seed`` None: a new one."""
+
+    script: str = ""
+    arguments: str = ""
+    left_out: frozenset[DeviceId] = frozenset()
+    roles: dict[DeviceId, tuple[Role, ...]] = field(default_factory=dict)
+    shares: dict[DeviceId, int] = field(default_factory=dict)
+    strategy: StrategyKind | None = None
+    seed: int | None = None
+    wire: Wire = "f32"
+
+
+def candidates(state: State) -> list[Device]:
+    """Paired devices, those that could take part first."""
+    paired = [device for device in state.devices.values() if device.paired]
+    return sorted(paired, key=lambda device: why_not(device) != "")
+
+
+def why_not(device: Device) -> str:
+    """Why a paired device cannot take part just now, in a few words; ``""`` where it can."""
+    if not device.linked:
+        return "not connected"
+    if device.problem is not None:
+        return "no run possible"
+    return "has another run" if device.busy else ""
+
+
+def taking_part(draft: Draft, state: State) -> tuple[DeviceId, ...]:
+    """This laptop first, unless it is left out."""
+    me = (state.me.device,) if state.me is not None and state.me.device not in draft.left_out else ()
+    others = [device.device for device in candidates(state) if not why_not(device)]
+    return (*me, *(device for device in others if device not in draft.left_out))
+
+
+def split(arguments: str) -> tuple[str, ...] | Problem:
+    """Words as a shell takes them."""
+    try:
+        return tuple(shlex.split(arguments))
+    except ValueError:
+        return Problem(
+            code="arguments",
+            what="The arguments have a quotation mark without its partner.",
+            fix='Close it: --name "two words".',
+        )
+
+
+def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
+    """What to give to ``PlanRun`` and ``StartRun``, or why that cannot be."""
+    words = split(draft.arguments)
+    if isinstance(words, Problem):
+        return words
+    here = taking_part(draft, state)
+    if not here:
+        return Problem(
+            code="no-devices",
+            what="No laptop takes part in the run.",
+            fix="Give at least one of them a role.",
+        )
+    me = state.me.device if state.me is not None else None
+    others = tuple(device for device in here if device != me)
+    roles = {device: roles for device, roles in draft.roles.items() if device in here}
+    if me is not None and me not in here:
+        roles[me] = (Role.NONE,)
+    # Shares go for all or for none: one that left takes its share with it.
+    shares = {device: share for device, share in draft.shares.items() if device in here}
+    return RunSpec(
+        script=draft.script,
+        arguments=words,
+        devices=others,
+        solo=not others,
+        roles=roles,
+        shares=shares if len(shares) == len(here) else {},
+        strategy=draft.strategy,
+        seed=draft.seed,
+        wire=draft.wire,
+    )

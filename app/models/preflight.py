@@ -1,0 +1,158 @@
+"""What is looked at before a run: each line says what is found, and a failing one how to mend it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from app.cli.run_words import duration
+from app.device_words import size_words
+from app.models.draft import Draft, candidates, taking_part, why_not
+from core.answers import Finding, PlanMade, RunEntry, ScriptRead
+from core.errors import Problem
+from core.run.verdicts import listed
+from core.state import Device, State
+from core.text import plain
+
+_FROM_DOCTOR = ("disk", "disk-low", "disk-full")
+_OPEN_PORT = Finding(
+    code="not-sealed",
+    topic="sealing",
+    level="note",
+    what="Not sealed: while the run lasts, TensorFlow's own port is open to the local network.",
+    fix="It has no password and no encryption: train in networks whose members you trust.",
+)
+
+
+def lines(
+    draft: Draft,
+    state: State,
+    read: ScriptRead,
+    plan: PlanMade | Problem | None,
+    findings: Sequence[Finding],
+    history: Sequence[RunEntry],
+) -> list[Finding]:
+    """``plan`` None: it is being made."""
+    together = len(taking_part(draft, state)) > 1
+    found = [
+        *_script(read, draft, together),
+        *_devices(draft, state),
+        *_project(read, state, together, draft),
+    ]
+    found += [finding for finding in findings if _matters(finding)]
+    if together:
+        found.append(_OPEN_PORT)
+    if isinstance(plan, Problem):
+        found.append(_line("error", plan.code, plan.what, plan.fix))
+    else:
+        found.append(_speed(read, plan, history))
+    if state.busy:
+        found.append(_line("error", "busy", "A run is under way.", "Wait until it has ended, or stop it."))
+    return found
+
+
+def ready(found: Sequence[Finding], plan: PlanMade | Problem | None) -> bool:
+    """Whether Train may be pressed."""
+    return isinstance(plan, PlanMade) and all(finding.level != "error" for finding in found)
+
+
+def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
+    name = plain(read.script, 60)
+    kind = draft.strategy or read.kind
+    if kind == "own":
+        brought = plain(", ".join(read.strategies), 80) or "its own strategy"
+        head = _line("ok", "script", f"{name} brings {brought}; Tandem gives it the cluster.")
+    elif kind == "managed":
+        how = " across the laptops, with the result of one" if together else ""
+        head = _line("ok", "script", f"{name} trains with Keras' fit{how}.")
+    else:
+        head = _line("ok", "script", f"{name} is a script; it runs as it is.")
+    # A script that shares nothing may still be run on one laptop: there it is what it should be.
+    shown = [each for each in read.mistakes if together or each.code != "script-shares-nothing"]
+    return [head, *(_line("warning", each.code, each.what, each.fix) for each in shown)]
+
+
+def _devices(draft: Draft, state: State) -> list[Finding]:
+    paired = candidates(state)
+    here = taking_part(draft, state)
+    found = []
+    ready_ones = [plain(device.shown_name, 40) for device in paired if device.device in here]
+    if ready_ones:
+        are = "is" if len(ready_ones) == 1 else "are"
+        found.append(
+            _line("ok", "paired", f"{listed(ready_ones)} {are} paired and connected, with the same versions.")
+        )
+    found += [_absent(device) for device in paired if why_not(device)]
+    if not paired:
+        found.append(
+            _line(
+                "note",
+                "alone",
+                "This laptop trains alone.",
+                "Pair another one on the Devices screen to train together.",
+            )
+        )
+    return found
+
+
+def _absent(device: Device) -> Finding:
+    name = plain(device.shown_name, 40)
+    if device.linked and device.problem is not None:
+        return _line(
+            "warning", "no-run", f"{name} cannot take part: {device.problem.what}", device.problem.fix
+        )
+    if device.busy:
+        return _line("warning", "busy-there", f"{name} has another run.", "Wait for it, or stop it there.")
+    fix = device.problem.fix if device.problem is not None else ""
+    return _line(
+        "warning",
+        "not-connected",
+        f"{name} is not connected, so this run goes without it.",
+        fix or "See that it is on, awake and in this network, with Tandem open.",
+    )
+
+
+def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> list[Finding]:
+    count = "1 file" if len(read.files) == 1 else f"{len(read.files):,} files"
+    size = size_words(read.total_bytes)
+    where = plain(read.folder, 80)
+    if together:
+        words = f"{count}, {size}, go from {where} to the others; what they have already is not sent again."
+    else:
+        words = f"{count}, {size}, in {where}."
+    found = [_line("ok", "project", words)]
+    if read.skipped:
+        some = ", ".join(plain(path, 40) for path in read.skipped[:4])
+        more = f" and {len(read.skipped) - 4} more" if len(read.skipped) > 4 else ""
+        found.append(_line("note", "skipped", f"Left out: {some}{more}."))
+    return found
+
+
+def _speed(read: ScriptRead, plan: PlanMade | None, history: Sequence[RunEntry]) -> Finding:
+    if plan is not None and plan.expectation:
+        return _line("ok", "speed", plan.expectation)
+    before = [
+        entry
+        for entry in history
+        if entry.source and entry.source == f"{read.folder}/{read.script}" and entry.summary.samples_s
+    ]
+    if not before:
+        return _line("note", "speed", "How fast it will be is not known before the first run of this script.")
+    alone = [entry for entry in before if len(entry.devices) == 1]
+    with_others = [entry for entry in before if len(entry.devices) > 1]
+    said = []
+    for group in (with_others, alone):
+        if group:
+            entry = group[0]
+            names = listed([plain(name, 30) for name in entry.devices])
+            took = f", {duration(entry.summary.total_s)} in all" if entry.summary.total_s else ""
+            said.append(f"{names}: {entry.summary.samples_s:,.0f} samples/s{took}")
+    return _line("ok", "speed", f"Last time with {'; with '.join(said)}.")
+
+
+def _matters(finding: Finding) -> bool:
+    return finding.code in _FROM_DOCTOR or finding.level == "error"
+
+
+def _line(level: Literal["ok", "note", "warning", "error"], code: str, what: str, fix: str = "") -> Finding:
+    return Finding(code=code, topic="run", level=level, what=what, fix=fix)

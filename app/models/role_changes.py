@@ -1,0 +1,71 @@
+"""What a user's choice of a role makes of the draft of a run. Pure.
+
+There is one chief: who is made chief takes the place of the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.models.draft import Draft
+from core.cluster.plan import Plan
+from core.cluster.roles import Role
+from core.ids import DeviceId
+
+Roles = tuple[Role, ...]
+
+
+def roles_of(draft: Draft, plan: Plan | None, device: DeviceId) -> Roles:
+    """As planned; as the user fixed them where there is no plan yet; ``()`` where nothing is known."""
+    if device in draft.left_out:
+        return (Role.NONE,)
+    if device in draft.roles:
+        return draft.roles[device]
+    return tuple(task.role for task in plan.tasks_of(device)) if plan is not None else ()
+
+
+def with_roles(draft: Draft, plan: Plan | None, device: DeviceId, roles: Roles) -> Draft:
+    """``device`` gets ``roles``; ``(Role.NONE,)`` takes it out of the run."""
+    before = roles_of(draft, plan, device)
+    if Role.NONE in roles:
+        return _left_out(draft, device)
+    draft = replace(draft, left_out=draft.left_out - {device}, roles={**draft.roles, device: roles})
+    members = [member.device for member in plan.members] if plan is not None else []
+    others = [other for other in members if other != device and other not in draft.left_out]
+    if Role.CHIEF in roles:
+        for other in others:
+            if Role.CHIEF in roles_of(draft, plan, other):
+                took = before if before and Role.NONE not in before else (Role.WORKER,)
+                draft = replace(draft, roles={**draft.roles, other: took})
+    elif Role.CHIEF in before and others:
+        # Somebody has to be it.
+        draft = replace(draft, roles={**draft.roles, others[0]: (Role.CHIEF,)})
+    return _without_lone_shares(draft, device)
+
+
+def swapped(draft: Draft, plan: Plan | None, one: DeviceId, other: DeviceId) -> Draft:
+    """Both take what the other had, taking no part included."""
+    ones, others = roles_of(draft, plan, one), roles_of(draft, plan, other)
+    if not ones or not others or one == other:
+        return draft
+    left_out = set(draft.left_out) - {one, other}
+    roles = dict(draft.roles)
+    for device, given in ((one, others), (other, ones)):
+        roles.pop(device, None)
+        if Role.NONE in given:
+            left_out.add(device)
+        else:
+            roles[device] = given
+    draft = replace(draft, left_out=frozenset(left_out), roles=roles)
+    return replace(draft, shares={}) if Role.NONE in (*ones, *others) else draft
+
+
+def _left_out(draft: Draft, device: DeviceId) -> Draft:
+    roles = {other: given for other, given in draft.roles.items() if other != device}
+    shares = {other: share for other, share in draft.shares.items() if other != device}
+    return replace(draft, left_out=draft.left_out | {device}, roles=roles, shares=shares)
+
+
+def _without_lone_shares(draft: Draft, device: DeviceId) -> Draft:
+    # Shares are for all or for none: one who joins has none yet.
+    return replace(draft, shares={}) if draft.shares and device not in draft.shares else draft

@@ -1,0 +1,150 @@
+"""Roles: who does what in the run to be, as the node proposes it or as the user wants it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QVBoxLayout
+
+from app.device_words import hardware_words
+from app.models.draft import Draft, candidates, why_not
+from app.models.role_changes import roles_of, swapped, with_roles
+from app.theme import GAP
+from app.widgets.buttons import button
+from app.widgets.card import Card, row
+from app.widgets.labels import Label, set_tooltip
+from app.widgets.role_row import RoleRow
+from app.widgets.tf_config_fold import TfConfigFold
+from core.answers import PlanMade
+from core.cluster.plan import Plan
+from core.cluster.roles import Role
+from core.ids import DeviceId
+from core.state import State
+
+_LEAD = "Proposed by speed. Change a role, or drag one laptop onto another to swap them."
+_COMPUTES = {Role.CHIEF, Role.WORKER}
+
+
+class RolesBox(Card):
+    """``changed(draft)``: what the user made of it."""
+
+    changed = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("Roles")
+        self._draft = Draft()
+        self._plan: Plan | None = None
+        self._own = False
+        self.rows: dict[DeviceId, RoleRow] = {}
+        self.swap = button("Swap chief and worker", self._swap, name="swap-roles")
+        self.reset = button("As proposed", self._reset, "quiet", name="reset-roles")
+        self.by_hand = QCheckBox("Set shares by hand")
+        self.by_hand.setObjectName("shares-by-hand")
+        self.by_hand.clicked.connect(self._on_by_hand)
+        set_tooltip(self.by_hand, "How many rows of each batch a laptop computes, compared to the others.")
+        self.tf_config = TfConfigFold()
+        self._rows = QVBoxLayout()
+        self._rows.setSpacing(GAP // 2)
+        self.body.addLayout(row(Label("Roles", "heading"), 1, self.reset, self.swap))
+        self.body.addWidget(Label(_LEAD, "faint", wraps=True))
+        self.body.addLayout(self._rows)
+        self.body.addLayout(row(self.by_hand, 1))
+        self.body.addWidget(self.tf_config)
+
+    def show_roles(self, draft: Draft, state: State, made: PlanMade | None, *, own: bool) -> None:
+        """``made``: the newest plan, also while the next one is on its way."""
+        self._draft, self._own = draft, own
+        self._plan = made.plan if made is not None else None
+        self._keep_rows(state)
+        total = self._computing_total()
+        by_hand = bool(draft.shares)
+        for device, line in self.rows.items():
+            other = state.devices.get(device)
+            reason = why_not(other) if other is not None else ""
+            if other is not None:
+                line.show_device(other.shown_name, reason or hardware_words(other.hardware))
+            elif state.me is not None:
+                line.show_device(f"{state.me.name} (this laptop)", hardware_words(state.me.hardware))
+            roles = (Role.NONE,) if reason else roles_of(draft, self._plan, device)
+            line.show_roles(roles, own=own, able=not reason)
+            computes = bool(_COMPUTES.intersection(roles))
+            share = self._share(device) if computes else None
+            part = share / total if share is not None and total and not own else None
+            line.show_share(share, part, by_hand)
+        self.by_hand.setChecked(by_hand)
+        self.by_hand.setVisible(not own and self._plan is not None and not self._plan.solo)
+        workers = self._plan is not None and len(self._plan.members) > 1
+        self.swap.setVisible(workers)
+        self.reset.setVisible(bool(draft.roles or draft.shares or draft.left_out))
+        self.tf_config.show_plan(made, state)
+
+    def _keep_rows(self, state: State) -> None:
+        me = [state.me.device] if state.me is not None else []
+        wanted = [*me, *(device.device for device in candidates(state))]
+        if wanted == list(self.rows):
+            return
+        for device in [device for device in self.rows if device not in wanted]:
+            line = self.rows.pop(device)
+            self._rows.removeWidget(line)
+            line.hide()
+            line.deleteLater()
+        self.rows = {
+            device: self.rows[device] if device in self.rows else self._new(device) for device in wanted
+        }
+        for place, line in enumerate(self.rows.values()):
+            self._rows.insertWidget(place, line)
+
+    def _new(self, device: DeviceId) -> RoleRow:
+        line = RoleRow(device)
+        line.roles_chosen.connect(partial(self._choose, device))
+        line.share_chosen.connect(partial(self._choose_share, device))
+        line.dropped.connect(lambda other: self._drop(DeviceId(other), device))
+        return line
+
+    def _share(self, device: DeviceId) -> int | None:
+        if device in self._draft.shares:
+            return self._draft.shares[device]
+        if self._plan is None:
+            return None
+        return next((member.share for member in self._plan.members if member.device == device), None)
+
+    def _computing_total(self) -> int:
+        if self._plan is None:
+            return 0
+        return sum(
+            self._share(member.device) or 0
+            for member in self._plan.members
+            if member.device not in self._draft.left_out
+            and _COMPUTES.intersection(roles_of(self._draft, self._plan, member.device))
+        )
+
+    # --- the user ------------------------------------------------------------------------------------------
+
+    def _choose(self, device: DeviceId, roles: tuple[Role, ...]) -> None:
+        self.changed.emit(with_roles(self._draft, self._plan, device, roles))
+
+    def _choose_share(self, device: DeviceId, share: int) -> None:
+        self.changed.emit(replace(self._draft, shares={**self._draft.shares, device: share}))
+
+    def _drop(self, one: DeviceId, other: DeviceId) -> None:
+        if one in self.rows and self.rows[one].role.isEnabled() and self.rows[other].role.isEnabled():
+            self.changed.emit(swapped(self._draft, self._plan, one, other))
+
+    def _swap(self) -> None:
+        if self._plan is not None and len(self._plan.members) > 1:
+            chief = self._plan.chief.device
+            other = next(member.device for member in self._plan.members if member.device != chief)
+            self.changed.emit(swapped(self._draft, self._plan, chief, other))
+
+    def _on_by_hand(self, by_hand: bool) -> None:
+        shares: dict[DeviceId, int] = {}
+        if by_hand and self._plan is not None:
+            total = sum(member.share for member in self._plan.members) or 1
+            shares = {member.device: round(100 * member.share / total) for member in self._plan.members}
+        self.changed.emit(replace(self._draft, shares=shares))
+
+    def _reset(self) -> None:
+        self.changed.emit(replace(self._draft, roles={}, shares={}, left_out=frozenset()))

@@ -1,0 +1,89 @@
+"""Train: put a run together, watch it, see what came out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
+
+from app.bridge import Bridge
+from app.models.draft import Draft
+from app.views.train_live import TrainLive
+from app.views.train_setup import TrainSetup
+from app.views.view import View
+from app.widgets.script_drop import example_path
+from core.answers import RunEntry
+from core.events import Event, RunPlanned
+from core.ids import RunId
+from core.state import State
+
+
+class TrainView(View):
+    """Shows a run as soon as there is one; ``choose``, ``choose_example``, ``run_again`` prepare the next."""
+
+    title = "Train"
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__(bridge)
+        self._shown: RunId | None = None
+        self.setup = TrainSetup(bridge)
+        self.live = TrainLive(bridge)
+        self.live.new_asked.connect(self.show_setup)
+        self.live.again_asked.connect(self._again)
+        self.setup.live_asked.connect(self.show_live)
+        self.setup.refused.connect(self.show_setup)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.setup)
+        self.pages.addWidget(self.live)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.pages)
+        self.setFocusProxy(self.setup)
+
+    def choose(self, path: str) -> None:
+        """A script or folder for the next run."""
+        self.show_setup()
+        self.setup.choose(path)
+
+    def choose_example(self, name: str) -> None:
+        """``digits``, ``images``, ``table`` or ``text``."""
+        self.choose(str(example_path(name)))
+
+    def run_again(self, entry: RunEntry) -> None:
+        """As that run of the history was, as far as it tells."""
+        self.show_setup()
+        self.setup.prepare(Draft(script=entry.source, arguments=shlex.join(entry.arguments)))
+
+    def show_setup(self) -> None:
+        self.pages.setCurrentWidget(self.setup)
+
+    def show_live(self) -> None:
+        self.pages.setCurrentWidget(self.live)
+        self.live.refresh(self.bridge.state)
+
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
+        self.live.show_run(state, events)
+        self.setup.show_state(state)
+        run = state.run
+        if run is None or run.plan.run == self._shown:
+            return
+        self._shown = run.plan.run
+        # A run that was over before this window opened belongs to the history.
+        if not run.over or any(isinstance(event, RunPlanned) for event in events):
+            self.show_live()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.live.refresh(self.bridge.state)
+
+    def _again(self) -> None:
+        """At once where the screen still has what the run was made of."""
+        entry = self.live.entry
+        if entry is not None and entry.source and entry.source != self.setup.draft.script:
+            self.run_again(entry)
+        elif self.setup.draft.script:
+            self.setup.start()
+        else:
+            self.show_setup()

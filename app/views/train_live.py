@@ -1,0 +1,189 @@
+"""A run on this laptop, while it goes on and after it: progress, plots, log, result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+
+from app.bridge import Bridge
+from app.charts import loading
+from app.charts.panel import ChartPanel, Source
+from app.charts.points import RunPoints
+from app.cli.naming import names_of
+from app.models import stragglers
+from app.theme import GAP
+from app.widgets.buttons import button
+from app.widgets.card import Card
+from app.widgets.labels import ElidedLabel, set_kind, set_tooltip
+from app.widgets.log_drawer import LogDrawer
+from app.widgets.outcome_card import OutcomeCard
+from app.widgets.page import Page
+from app.widgets.run_progress import RunProgress
+from core.answers import Answer, RunDetails, RunEntry
+from core.commands import GetRun, StopRun
+from core.events import Event, MemberLogged, RunPlanned
+from core.ids import DeviceId, RunId
+from core.run.phases import Planning, Preparing, Stopping
+from core.state import Run, State
+
+STOP = "Stop"
+END = "End now"
+_STOP_HINT = "Ends at the end of a step; what the script saves by then is kept."
+_END_HINT = "Does not wait for the script any longer."
+
+
+class TrainLive(QWidget):
+    """``show_run`` with every batch of events, seen or not: points are kept, nothing is drawn unseen."""
+
+    again_asked = Signal()
+    new_asked = Signal()
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self.run: RunId | None = None
+        self.points = RunPoints()
+        self._late: list[Event] | None = None
+        """Events that came while the points before them were asked for."""
+        self.entry: RunEntry | None = None
+        """Of the history, once the run is over."""
+        self._over = False
+        self._pressed = 0
+        self.page = Page("Run", characters=200)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.page)
+        self.script = ElidedLabel("", "faint")
+        self.stop = button(STOP, self._stop, "danger", name="stop")
+        self.page.head.addWidget(self.stop)
+        self.progress = RunProgress()
+        self.outcome = OutcomeCard()
+        self.outcome.again_asked.connect(self.again_asked)
+        self.outcome.new_asked.connect(self.new_asked)
+        self.charts = ChartPanel()
+        self.plots = plots = Card()
+        plots.body.addWidget(self.charts, 1)
+        plots.setMinimumHeight(self.fontMetrics().height() * 20)
+        plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.log = LogDrawer()
+        for piece in (self.script, self.progress, self.outcome):
+            self.page.body.addWidget(piece)
+        self.page.body.addWidget(plots, 1)
+        self.page.body.addWidget(self.log)
+        self.page.body.setSpacing(GAP)
+
+    def show_run(self, state: State, events: Sequence[Event]) -> None:
+        run = state.run
+        if run is None:
+            return
+        names = names_of(state, run.members)
+        begins = run.plan.run != self.run
+        if begins:
+            self._begin(run, names, events)
+        # Of a run that was met on its way, this batch's lines are in the state already.
+        lines = not begins or self._late is None
+        # The first event of a run may stand in the middle of a batch.
+        for event in events:
+            if getattr(event, "run", None) == self.run:
+                self._hear(event, lines)
+        if self.isVisible():
+            self._show(state, run, names)
+        if run.over and not self._over:
+            self._over = True
+            self._bridge.submit(GetRun(run=run.plan.run), self._on_details)
+
+    def refresh(self, state: State) -> None:
+        """It comes to the front."""
+        if state.run is not None:
+            self._show(state, state.run, names_of(state, state.run.members))
+            self.charts.take_in()
+
+    # --- what comes ----------------------------------------------------------------------------------------
+
+    def _begin(self, run: Run, names: dict[DeviceId, str], events: Sequence[Event]) -> None:
+        self.run = run.plan.run
+        self.points = RunPoints(run.plan)
+        self.entry, self._over, self._pressed = None, False, 0
+        seen_whole = any(isinstance(event, RunPlanned) and event.plan.run == self.run for event in events)
+        self._late = None if seen_whole else []
+        if seen_whole:
+            # Its lines come as events of this batch.
+            members = {device: type(member)() for device, member in run.members.items()}
+            self.log.begin(Run(plan=run.plan, phase=run.phase, members=members), names)
+        else:
+            self.log.begin(run, names)
+            self._bridge.submit(GetRun(run=self.run), self._on_points)
+        self.charts.show_sources([self._source(run, names)])
+
+    def _source(self, run: Run, names: dict[DeviceId, str]) -> Source:
+        return Source(run.plan.script, self.points, names)
+
+    def _hear(self, event: Event, lines: bool) -> None:
+        if isinstance(event, MemberLogged):
+            if lines:
+                self.log.hear(event)
+        elif self._late is not None:
+            self._late.append(event)
+        elif self.points.hear(event):
+            self.charts.take_in()
+
+    def _on_points(self, answer: Answer) -> None:
+        """The window was opened in the middle of the run: what was before comes from its record."""
+        late, self._late = self._late or [], None
+        if isinstance(answer, RunDetails) and answer.entry.run == self.run:
+            self.points = RunPoints.of(answer)
+            self.charts.show_sources([Source(answer.entry.script, self.points, self._names())])
+        for event in late:
+            self.points.hear(event)
+        self.charts.take_in()
+
+    def _on_details(self, answer: Answer) -> None:
+        if isinstance(answer, RunDetails) and answer.entry.run == self.run:
+            self.entry = answer.entry
+            self.refresh(self._bridge.state)
+
+    def _names(self) -> dict[DeviceId, str]:
+        state = self._bridge.state
+        return names_of(state, state.run.members) if state.run is not None else {}
+
+    # --- what is seen --------------------------------------------------------------------------------------
+
+    def _show(self, state: State, run: Run, names: dict[DeviceId, str]) -> None:
+        if not isinstance(run.phase, Planning | Preparing) and not run.over:
+            # Trainers take seconds to start: time to load what the plots need.
+            loading.load(self, lambda: None)
+        self.page.title.say(run.plan.script)
+        arguments = " ".join(run.plan.arguments)
+        who = names.get(run.plan.starter, "another laptop")
+        mine = state.me is not None and run.plan.starter == state.me.device
+        self.script.say(arguments if mine else f"Started on {who}. {arguments}")
+        self.script.setVisible(bool(self.script.text()))
+        self._show_stop(run)
+        self.progress.setVisible(not run.over)
+        self.outcome.setVisible(run.over)
+        self.plots.setVisible(not run.over or bool(self.points.curves))
+        if run.over:
+            folder = self.entry.folder if self.entry is not None else ""
+            self.outcome.show_outcome(run.phase, run.summary, names, folder, own=mine)
+        else:
+            waiting = stragglers.waiting_words(stragglers.steps_of(run), names)
+            self.progress.show_run(run, names, waiting)
+
+    def _show_stop(self, run: Run) -> None:
+        self.stop.setVisible(not run.over)
+        ending = isinstance(run.phase, Stopping) or self._pressed > 0
+        words = END if ending else STOP
+        if self.stop.text() != words:
+            self.stop.setText(words)
+            self.stop.setAccessibleName(words)
+            set_kind(self.stop, "danger")
+        set_tooltip(self.stop, _END_HINT if ending else _STOP_HINT)
+
+    def _stop(self) -> None:
+        self._pressed += 1
+        self._bridge.submit(StopRun())
+        state = self._bridge.state
+        if state.run is not None:
+            self._show_stop(state.run)

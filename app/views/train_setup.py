@@ -1,0 +1,277 @@
+"""Before a run: script, arguments, roles, options, what was looked at, and Train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
+
+from app.bridge import Bridge
+from app.models import preflight
+from app.models.draft import Draft, candidates, spec_of, taking_part, why_not
+from app.theme import GAP
+from app.views.roles import RolesBox
+from app.widgets.buttons import button
+from app.widgets.card import Card, row
+from app.widgets.findings import FindingsList
+from app.widgets.labels import Label, name_for_readers
+from app.widgets.page import Page
+from app.widgets.problem_box import ProblemBox
+from app.widgets.run_options import RunOptions
+from app.widgets.script_drop import ScriptDrop
+from core.answers import Answer, Finding, Findings, PlanMade, Refused, RunEntry, Runs, ScriptRead
+from core.commands import AnalyseScript, Command, ListRuns, Mend, PlanRun, RunDoctor, StartRun
+from core.errors import Problem
+from core.state import State
+
+SETTLE_MS = 250
+"""After a change: whoever types or turns a wheel is not done with the first one."""
+A = TypeVar("A")
+
+
+class TrainSetup(QWidget):
+    """``live_asked``: the user wants to see the run under way. ``refused``: Train was not accepted."""
+
+    live_asked = Signal()
+    refused = Signal()
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self.draft = Draft()
+        self.read: ScriptRead | None = None
+        self.made: PlanMade | None = None
+        """The newest plan; it stays to be seen while the next one is made."""
+        self.refusal: Problem | None = None
+        self._state = State()
+        self._asked = 0
+        self._planning = False
+        self._stale = False
+        self._starting = False
+        self._findings: tuple[Finding, ...] = ()
+        self._history: tuple[RunEntry, ...] = ()
+        self._shown: list[Finding] = []
+        self._signature: object = None
+        self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
+        self._settle.timeout.connect(self._plan)
+        self._build()
+        self._show()
+
+    def _build(self) -> None:
+        page = Page("Train")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(page)
+        self.drop = ScriptDrop()
+        self.drop.chosen.connect(self.choose)
+        self.drop.refused.connect(self._refuse)
+        self.problem = ProblemBox()
+        self.reading = Label("Reading the script…", "faint")
+        self.arguments = QLineEdit()
+        self.arguments.setObjectName("arguments")
+        self.arguments.setPlaceholderText("as on a command line, e.g. --epochs 20")
+        self.arguments.textEdited.connect(lambda text: self._change(replace(self.draft, arguments=text)))
+        name_for_readers(self.arguments, "Arguments of the script")
+        self.roles = RolesBox()
+        self.roles.changed.connect(self._change)
+        self.options = RunOptions()
+        self.options.changed.connect(self._take_options)
+        self.checks = FindingsList()
+        self.checks.mend_asked.connect(self._mend)
+        self.train = button("Train", self.start, "primary", name="train")
+        self.why = Label("", "faint", wraps=True)
+        self.ahead = QWidget()
+        ahead = QVBoxLayout(self.ahead)
+        ahead.setContentsMargins(0, 0, 0, 0)
+        ahead.setSpacing(GAP)
+        script = Card()
+        label = Label("Arguments", "faint")
+        label.setBuddy(self.arguments)
+        script.body.addLayout(row(label, self.arguments))
+        script.body.addWidget(self.options)
+        looked = Card()
+        looked.body.addWidget(Label("Before the start", "heading"))
+        looked.body.addWidget(self.checks)
+        looked.body.addSpacing(GAP // 2)
+        looked.body.addLayout(row(self.train, self.why, 1))
+        for card in (script, self.roles, looked):
+            ahead.addWidget(card)
+        self.under_way = button("Show the run under way", self.live_asked.emit, name="show-live")
+        page.head.addWidget(self.under_way)
+        for piece in (self.drop, self.problem, self.reading, self.ahead):
+            page.body.addWidget(piece)
+        page.body.addStretch(1)
+
+    # --- what is to be run ---------------------------------------------------------------------------------
+
+    def choose(self, path: str) -> None:
+        """Reads what lies at ``path``: a script, or a folder with one."""
+        self.draft = replace(self.draft, script=path, strategy=None)
+        self.options.show_options(self.draft.seed, None, self.draft.wire)
+        self.read = self.made = self.refusal = None
+        self.problem.show_problem(None)
+        self._asked += 1
+        asked = self._asked
+        self._ask(AnalyseScript(path=path), ScriptRead, lambda read: self._on_read(asked, read), asked)
+        self._ask(RunDoctor(), Findings, self._on_findings)
+        self._ask(ListRuns(), Runs, self._on_runs)
+        self._show()
+
+    def prepare(self, draft: Draft) -> None:
+        """As in an earlier run."""
+        self.draft = draft
+        self.arguments.setText(draft.arguments)
+        strategy = draft.strategy
+        self.choose(draft.script)
+        self.draft = replace(self.draft, strategy=strategy)
+        self.options.show_options(draft.seed, strategy, draft.wire)
+
+    def show_state(self, state: State) -> None:
+        self._state = state
+        # Planned anew only when who could take part has changed, not with every reading.
+        me = state.me.device if state.me is not None else None
+        signature = (me, state.busy, [(d.device, d.shown_name, why_not(d)) for d in candidates(state)])
+        if signature != self._signature:
+            self._signature = signature
+            if self.read is not None:
+                self._stale = True
+                self._settle.start()
+            self._show()
+
+    # --- drawing -------------------------------------------------------------------------------------------
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale:
+            self._settle.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._settle.stop()
+
+    def _show(self) -> None:
+        read = self.read
+        self.under_way.setVisible(self._state.busy)
+        self.drop.show_script(read.script if read else "", self.draft.script)
+        waiting = read is None and bool(self.draft.script) and self.problem.problem is None
+        self.reading.setVisible(waiting)
+        self.ahead.setVisible(read is not None)
+        if read is None:
+            return
+        plan = self.refusal or (None if self._stale else self.made)
+        own = (self.draft.strategy or read.kind) == "own"
+        self.roles.show_roles(self.draft, self._state, self.made, own=own)
+        found = preflight.lines(self.draft, self._state, read, plan, self._findings, self._history)
+        if found != self._shown:
+            self._shown = found
+            self.checks.show_findings(found)
+        self.train.setEnabled(preflight.ready(found, plan) and not self._starting)
+        self.train.setText(self._train_words())
+        self.why.say(self._why(found, plan))
+
+    def _train_words(self) -> str:
+        count = len(taking_part(self.draft, self._state))
+        return "Train" if count < 2 else f"Train on {count} laptops"
+
+    def _why(self, found: list[Finding], plan: PlanMade | Problem | None) -> str:
+        if self._starting:
+            return "Starting…"
+        if any(finding.level == "error" for finding in found):
+            return "Something has to be mended first: see above."
+        return "Making the plan…" if plan is None else ""
+
+    # --- the user ------------------------------------------------------------------------------------------
+
+    def _change(self, draft: Draft) -> None:
+        self.draft = draft
+        self._stale = True
+        self.refusal = None
+        self._settle.start()
+        self._show()
+
+    def _take_options(self) -> None:
+        options = self.options
+        self._change(replace(self.draft, seed=options.seed, strategy=options.strategy, wire=options.wire))
+
+    def _refuse(self, problem: Problem) -> None:
+        self.problem.show_problem(problem)
+        self._show()
+
+    def _mend(self, code: str) -> None:
+        self._bridge.submit(Mend(code=code), lambda _: self._ask(RunDoctor(), Findings, self._on_findings))
+
+    def start(self) -> None:
+        """Press Train."""
+        spec = spec_of(self.draft, self._state)
+        if isinstance(spec, Problem):
+            self._refuse(spec)
+            self.refused.emit()
+            return
+        self._starting = True
+        self.problem.show_problem(None)
+        self._show()
+        self._bridge.submit(StartRun(spec=spec), self._on_started)
+
+    # --- the node's answers --------------------------------------------------------------------------------
+
+    def _ask(
+        self, command: Command, kind: type[A], then: Callable[[A], None], asked: int | None = None
+    ) -> None:
+        def on_answer(answer: Answer) -> None:
+            if asked is not None and asked != self._asked:
+                return  # something else was chosen meanwhile
+            if isinstance(answer, kind):
+                then(answer)
+            elif isinstance(answer, Refused) and asked is not None:
+                self._refuse(answer.problem)
+
+        self._bridge.submit(command, on_answer)
+
+    def _on_read(self, asked: int, read: ScriptRead) -> None:
+        self.read = read
+        self.draft = replace(self.draft, script=f"{read.folder}/{read.script}")
+        self._stale = True
+        self._plan()
+        self._show()
+
+    def _plan(self) -> None:
+        if self.read is None or self._planning or not self._stale:
+            return
+        self._stale = False
+        spec = spec_of(self.draft, self._state)
+        if isinstance(spec, Problem):
+            self.refusal = spec
+            self._show()
+            return
+        self._planning = True
+        # Only the newest question counts, and there is only one on its way.
+        self._bridge.submit(PlanRun(spec=spec), self._on_planned)
+
+    def _on_planned(self, answer: Answer) -> None:
+        self._planning = False
+        if isinstance(answer, PlanMade):
+            self.made, self.refusal = answer, None
+        elif isinstance(answer, Refused):
+            self.refusal = answer.problem
+        if self._stale:
+            self._settle.start()
+        self._show()
+
+    def _on_findings(self, findings: Findings) -> None:
+        self._findings = findings.findings
+        self._show()
+
+    def _on_runs(self, runs: Runs) -> None:
+        self._history = runs.runs
+        self._show()
+
+    def _on_started(self, answer: Answer) -> None:
+        self._starting = False
+        if isinstance(answer, Refused):
+            self.problem.show_problem(answer.problem)
+            self.refused.emit()
+        self._show()

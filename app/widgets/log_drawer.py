@@ -1,0 +1,123 @@
+"""What the members' scripts print, as plain text, one page a task. Folded away until wanted."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit
+
+from app.widgets.buttons import button
+from app.widgets.card import row
+from app.widgets.fold import Fold
+from app.widgets.labels import name_for_readers
+from core.events import MemberLogged
+from core.ids import DeviceId
+from core.state import Run
+from core.text import plain_lines
+
+MOST_LINES = 5_000
+FLUSH_MS = 200
+Page = tuple[DeviceId, str]
+"""A member and one of its tasks."""
+
+
+class LogDrawer(Fold):
+    """``hear`` takes what comes; text is made only while the drawer is open."""
+
+    def __init__(self) -> None:
+        super().__init__("Log", name="log")
+        self._lines: dict[Page, deque[str]] = {}
+        self._new: dict[Page, int] = {}
+        self.pages = QComboBox()
+        name_for_readers(self.pages, "Whose log")
+        self.pages.currentIndexChanged.connect(lambda _: self._show_page())
+        self.copy = button("Copy", self._copy, name="copy-log")
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setUndoRedoEnabled(False)
+        self.text.setMaximumBlockCount(MOST_LINES)
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setMinimumHeight(self.fontMetrics().height() * 12)
+        self.text.setTabChangesFocus(True)
+        name_for_readers(self.text, "Log")
+        self.body.addLayout(row(self.pages, 1, self.copy))
+        self.body.addWidget(self.text)
+        self._timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
+        self._timer.timeout.connect(self._flush)
+        self.unfolded.connect(lambda unfolded: self._show_page() if unfolded else None)
+
+    def begin(self, run: Run, names: dict[DeviceId, str]) -> None:
+        """A new run, or one that was under way before: its newest lines are in the state."""
+        self._lines, self._new = {}, {}
+        self.pages.blockSignals(True)
+        self.pages.clear()
+        for task in run.plan.tasks:
+            page = (task.device, task.name)
+            name = names.get(task.device, task.device[:8])
+            self.pages.addItem(name if run.plan.solo else f"{name}: {task.name}", page)
+            self._lines[page] = deque(maxlen=MOST_LINES)
+            for line in run.members[task.device].log.get(task.name, ()):
+                self._lines[page].extend(plain_lines(line))
+        self.pages.blockSignals(False)
+        self._show_page()
+
+    def hear(self, event: MemberLogged) -> None:
+        page = (event.device, event.lines.task)
+        kept = self._lines.get(page)
+        if kept is None:
+            return
+        lines = plain_lines(event.lines.text)
+        if event.lines.dropped:
+            lines.insert(0, f"… {event.lines.dropped:,} lines left out here; all of them are in the log file")
+        kept.extend(lines)
+        self._new[page] = self._new.get(page, 0) + len(lines)
+        if self._seen() and not self._timer.isActive():
+            self._timer.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self.is_open:
+            self._show_page()
+
+    def _seen(self) -> bool:
+        return self.is_open and self.isVisible()
+
+    def _page(self) -> Page | None:
+        data = self.pages.currentData()
+        return (data[0], data[1]) if data else None
+
+    def _show_page(self) -> None:
+        page = self._page()
+        if not self.is_open or page is None:
+            return
+        self.text.setPlainText("\n".join(self._lines[page]))
+        self._new[page] = 0
+        self._to_end()
+
+    def _flush(self) -> None:
+        page = self._page()
+        if page is None or not self._seen():
+            return
+        count = min(self._new.get(page, 0), len(self._lines[page]))
+        self._new[page] = 0
+        if not count:
+            return
+        bar = self.text.verticalScrollBar()
+        # Whoever scrolled up to read stays there.
+        at_end = bar.value() >= bar.maximum() - 2
+        lines = list(self._lines[page])[-count:]
+        self.text.appendPlainText("\n".join(lines))
+        if at_end:
+            self._to_end()
+
+    def _to_end(self) -> None:
+        bar = self.text.verticalScrollBar()
+        bar.setValue(bar.maximum())
+
+    def _copy(self) -> None:
+        page = self._page()
+        if page is not None:
+            QGuiApplication.clipboard().setText("\n".join(self._lines[page]))

@@ -1,0 +1,108 @@
+"""How a run ended and what came out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QFontDatabase
+from PySide6.QtWidgets import QPlainTextEdit
+
+from app.cli.run_words import phase_words, summary_lines
+from app.widgets.buttons import button
+from app.widgets.card import Card, column, row
+from app.widgets.fold import Fold
+from app.widgets.labels import Label, name_for_readers
+from app.widgets.problem_box import ProblemBox
+from core.errors import Problem
+from core.ids import DeviceId
+from core.run.phases import Failed, Finished, Phase
+from core.run.reports import Summary
+
+LISTED = 6
+
+
+class OutcomeCard(Card):
+    """``again_asked``: train it once more. Says failures with the script's line; the traceback is folded."""
+
+    again_asked = Signal()
+    new_asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("Result")
+        self._folder = ""
+        self.head = Label("", "heading")
+        self.problem = ProblemBox()
+        self.traceback = Fold("What Python said", name="traceback")
+        self.detail = QPlainTextEdit()
+        self.detail.setReadOnly(True)
+        self.detail.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.detail.setMinimumHeight(self.fontMetrics().height() * 10)
+        name_for_readers(self.detail, "Traceback")
+        self.traceback.body.addWidget(self.detail)
+        self.lines: list[Label] = []
+        self._lines = column()
+        self.open = button("Open folder", self._open, name="open-folder")
+        self.again = button("Train again", self.again_asked.emit, "primary", name="again")
+        self.new = button("Another run", self.new_asked.emit, name="new-run")
+        for piece in (self.head, self.problem, self.traceback):
+            self.body.addWidget(piece)
+        self.body.addLayout(self._lines)
+        self.body.addLayout(row(self.again, self.new, self.open, 1))
+
+    def show_outcome(
+        self, phase: Phase, summary: Summary | None, names: dict[DeviceId, str], folder: str, *, own: bool
+    ) -> None:
+        """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop."""
+        words = phase_words(phase)
+        self.head.say(words[:1].upper() + words[1:])
+        self.head.make("good" if isinstance(phase, Finished) else "heading")
+        problem = phase.problem if isinstance(phase, Failed) else None
+        self.head.setVisible(problem is None)
+        self.problem.show_problem(problem)
+        detail = problem.detail if problem is not None else ""
+        self.traceback.setVisible(bool(detail))
+        if detail != self.detail.toPlainText():
+            self.detail.setPlainText(detail)
+        self._show_lines(_lines(summary, names))
+        self._folder = folder
+        self.open.setVisible(bool(folder))
+        self.again.setVisible(own)
+
+    def say_not_opened(self) -> None:
+        self.problem.show_problem(
+            Problem(
+                code="folder-not-opened",
+                what="The folder could not be opened.",
+                fix=f"It is at {self._folder}.",
+            ),
+            "warning",
+        )
+
+    def _show_lines(self, words: list[str]) -> None:
+        while len(self.lines) < len(words):
+            label = Label(wraps=True)
+            self.lines.append(label)
+            self._lines.addWidget(label)
+        for label, text in zip(self.lines, words, strict=False):
+            label.say(text)
+        for number, label in enumerate(self.lines):
+            label.setVisible(number < len(words))
+
+    def _open(self) -> None:
+        outputs = Path(self._folder) / "outputs"
+        folder = outputs if outputs.is_dir() else Path(self._folder)
+        if not folder.is_dir() or not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
+            self.say_not_opened()
+
+
+def _lines(summary: Summary | None, names: dict[DeviceId, str]) -> list[str]:
+    if summary is None:
+        return []
+    words = [line for line in summary_lines(summary, names, "") if "written by the script" not in line]
+    if summary.outputs:
+        some = ", ".join(summary.outputs[:LISTED])
+        more = f" and {len(summary.outputs) - LISTED} more" if len(summary.outputs) > LISTED else ""
+        words.append(f"The script wrote {some}{more}.")
+    return words

@@ -1,0 +1,87 @@
+"""How far a run has come: state in words, bar, step, speed, time left, and what each member does."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QProgressBar, QVBoxLayout
+
+from app.cli import run_words
+from app.widgets.card import Card, row
+from app.widgets.labels import ElidedLabel, Label, name_for_readers
+from core.ids import DeviceId
+from core.run.phases import Stopping, Training
+from core.state import Run
+
+PARTS = 1000
+
+
+class RunProgress(Card):
+    """``show_run`` for each change; cheap where the words stay the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("Progress")
+        self.state = Label("", "heading")
+        self.left = Label("", "faint")
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setRange(0, PARTS)
+        self.bar.setFixedHeight(max(8, self.fontMetrics().height() // 2))
+        name_for_readers(self.bar, "Progress")
+        self.step = ElidedLabel("")
+        self.logs = ElidedLabel("", "faint")
+        self.members: dict[DeviceId, ElidedLabel] = {}
+        self._members = QVBoxLayout()
+        self._members.setSpacing(2)
+        self.body.addLayout(row(self.state, 1, self.left))
+        self.body.addWidget(self.bar)
+        self.body.addWidget(self.step)
+        self.body.addWidget(self.logs)
+        self.body.addLayout(self._members)
+        self.waiting = Label("", "warning", wraps=True)
+        self.body.addWidget(self.waiting)
+
+    def show_run(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
+        """``waiting``: who waits for whom, if anybody does."""
+        words = run_words.phase_words(run.phase)
+        self.state.say(f"{words[:1].upper()}{words[1:]}" + ("" if isinstance(run.phase, Training) else "…"))
+        progress = run.members[run.plan.chief.device].progress
+        moving = progress is not None and isinstance(run.phase, Training | Stopping)
+        part = run_words.fraction(progress) if moving and progress is not None else _received(run)
+        # Without an end known there is no bar: one that moves for its own sake takes time from the training.
+        self.bar.setVisible(part is not None)
+        self.bar.setValue(round(PARTS * (part or 0.0)))
+        if progress is not None:
+            step = run_words.step_words(progress)
+            self.step.say(step[:1].upper() + step[1:])
+            self.left.say(run_words.rate_words(progress))
+            self.logs.say(run_words.logs_words(progress.logs))
+        self.step.setVisible(progress is not None)
+        self.logs.setVisible(progress is not None and bool(progress.logs))
+        self.left.setVisible(moving)
+        self._show_members(run, names, waiting)
+
+    def _show_members(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
+        if list(self.members) != list(run.members):
+            for label in self.members.values():
+                self._members.removeWidget(label)
+                label.hide()
+                label.deleteLater()
+            self.members = {device: ElidedLabel("", "faint") for device in run.members}
+            for label in self.members.values():
+                self._members.addWidget(label)
+        total = sum(member.share for member in run.plan.members)
+        for device, label in self.members.items():
+            task = run_words.tasks_words(run.plan, device)
+            shares = run.plan.strategy == "managed" and len(run.plan.members) > 1 and total > 0
+            share = f", {100 * run.plan.member(device).share / total:.0f} % of each batch" if shares else ""
+            about = f" ({task}{share})" if task else ""
+            label.say(f"{names[device]}{about} {run_words.member_words(run.members[device])}")
+        self.waiting.say(waiting)
+        self.waiting.setVisible(bool(waiting))
+
+
+def _received(run: Run) -> float | None:
+    """How much of the project's files the members have, while they receive them."""
+    coming = [member for member in run.members.values() if member.phase == "receiving" and member.total]
+    total = sum(member.total for member in coming)
+    return sum(member.done for member in coming) / total if total else None

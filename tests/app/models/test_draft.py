@@ -1,0 +1,108 @@
+"""From what a user clicked together to the spec of a run."""
+
+from dataclasses import replace
+
+from app.models.draft import Draft, spec_of, taking_part, why_not
+from app.models.role_changes import roles_of, swapped, with_roles
+from core import events as ev
+from core.cluster.plan import RunSpec
+from core.cluster.roles import Role
+from core.errors import Problem
+from core.state import State, apply
+from tests.app import world
+from tests.core.fake_node import ME, OTHER, started
+
+CHIEF, WORKER, NONE = (Role.CHIEF,), (Role.WORKER,), (Role.NONE,)
+
+
+def state_of(*events: ev.Event) -> State:
+    state = State()
+    for event in (started(), *events):
+        state = apply(state, event)
+    return state
+
+
+TWO = state_of(*world.linked())
+DRAFT = Draft(script="/a/b.py")
+
+
+def spec(draft: Draft, state: State = TWO) -> RunSpec:
+    made = spec_of(draft, state)
+    assert isinstance(made, RunSpec)
+    return made
+
+
+def test_everybody_who_is_here_takes_part() -> None:
+    assert taking_part(DRAFT, TWO) == (ME, OTHER)
+    assert spec(DRAFT).devices == (OTHER,)
+    assert not spec(DRAFT).solo
+
+
+def test_who_is_not_connected_does_not() -> None:
+    state = state_of(*world.linked(), world.lost())
+    assert why_not(state.devices[OTHER]) == "not connected"
+    assert spec(DRAFT, state).solo
+
+
+def test_who_has_other_versions_or_a_run_does_not() -> None:
+    problem = Problem(code="versions-differ", what="Keras differs.")
+    assert why_not(state_of(*world.linked(problem=problem)).devices[OTHER]) == "no run possible"
+    busy = state_of(*world.linked(), ev.BusyChanged(device=OTHER, busy=True))
+    assert why_not(busy.devices[OTHER]) == "has another run"
+
+
+def test_arguments_are_words_as_a_shell_takes_them() -> None:
+    assert spec(replace(DRAFT, arguments='--name "two words" -x')).arguments == ("--name", "two words", "-x")
+    refused = spec_of(replace(DRAFT, arguments='--name "two'), TWO)
+    assert isinstance(refused, Problem)
+    assert refused.fix
+
+
+def test_without_this_laptop_the_other_works_alone() -> None:
+    made = spec(with_roles(DRAFT, world.plan(), ME, NONE))
+    assert made.devices == (OTHER,)
+    assert made.roles == {ME: NONE}
+
+
+def test_without_anybody_there_is_no_run() -> None:
+    draft = replace(DRAFT, left_out=frozenset({ME, OTHER}))
+    assert isinstance(spec_of(draft, TWO), Problem)
+
+
+def test_a_new_chief_takes_the_place_of_the_old_one() -> None:
+    draft = with_roles(DRAFT, world.plan(), OTHER, CHIEF)
+    assert spec(draft).roles == {OTHER: CHIEF, ME: WORKER}
+
+
+def test_a_chief_that_becomes_worker_hands_over() -> None:
+    draft = with_roles(DRAFT, world.plan(), ME, WORKER)
+    assert spec(draft).roles == {ME: WORKER, OTHER: CHIEF}
+
+
+def test_swapping_twice_is_nothing() -> None:
+    once = swapped(DRAFT, world.plan(), ME, OTHER)
+    assert once.roles == {ME: WORKER, OTHER: CHIEF}
+    assert swapped(once, world.plan(), OTHER, ME).roles == {ME: CHIEF, OTHER: WORKER}
+
+
+def test_swapping_with_one_left_out_brings_it_in() -> None:
+    alone = replace(DRAFT, left_out=frozenset({OTHER}))
+    draft = swapped(alone, world.plan(members=((ME, "here", 1),)), ME, OTHER)
+    assert draft.left_out == {ME}
+    assert draft.roles == {OTHER: CHIEF}
+
+
+def test_somebody_who_joins_without_a_share_makes_all_shares_proposed_again() -> None:
+    draft = replace(DRAFT, shares={ME: 1}, left_out=frozenset({OTHER}))
+    assert with_roles(draft, None, OTHER, WORKER).shares == {}
+
+
+def test_shares_of_some_but_not_all_are_not_asked_for() -> None:
+    assert spec(replace(DRAFT, shares={ME: 3, OTHER: 1})).shares == {ME: 3, OTHER: 1}
+    assert spec(replace(DRAFT, shares={ME: 3})).shares == {}
+
+
+def test_roles_are_those_of_the_plan_until_fixed() -> None:
+    assert roles_of(DRAFT, world.plan(), OTHER) == WORKER
+    assert roles_of(DRAFT, None, OTHER) == ()
+    assert roles_of(replace(DRAFT, left_out=frozenset({OTHER})), world.plan(), OTHER) == NONE

@@ -1,0 +1,115 @@
+"""What is looked at before a run."""
+
+from dataclasses import replace
+
+from app.models import preflight
+from app.models.draft import Draft
+from core import events as ev
+from core.answers import Finding, PlanMade, RunEntry
+from core.errors import Problem
+from core.state import State
+from tests.app import world
+from tests.app.models.test_draft import TWO, state_of
+
+DRAFT = Draft(script="/home/ada/digits/digits.py")
+PLAN = PlanMade(plan=world.plan())
+
+
+def found(
+    state: State = TWO,
+    *,
+    draft: Draft = DRAFT,
+    plan: PlanMade | Problem | None = PLAN,
+    findings: tuple[Finding, ...] = (),
+    history: tuple[RunEntry, ...] = (),
+    **read: object,
+) -> dict[str, Finding]:
+    lines = preflight.lines(draft, state, world.script_read(**read), plan, findings, history)  # type: ignore[arg-type]
+    assert all(line.fix for line in lines if line.level in ("error", "warning"))
+    return {line.code: line for line in lines}
+
+
+def test_all_is_well() -> None:
+    lines = found()
+    assert preflight.ready(list(lines.values()), PLAN)
+    assert lines["paired"].what == "Bob's laptop is paired and connected, with the same versions."
+    assert lines["project"].what.startswith("2 files, 178 KB, go from /home/ada/digits")
+    assert lines["not-sealed"].level == "note"
+
+
+def test_alone_nothing_is_said_of_the_network() -> None:
+    lines = found(state_of())
+    assert "not-sealed" not in lines
+    assert lines["alone"].what == "This laptop trains alone."
+
+
+def test_who_is_missing_is_said_with_the_mend() -> None:
+    lines = found(state_of(*world.linked(), world.lost()))
+    assert lines["not-connected"].what.startswith("Bob's laptop is not connected")
+    assert lines["not-connected"].fix == "Look whether it sleeps."
+
+
+def test_differing_versions_are_named() -> None:
+    problem = Problem(code="versions-differ", what="Keras 3.14 there, 3.15 here.", fix="Update Tandem there.")
+    line = found(state_of(*world.linked(problem=problem)))["no-run"]
+    assert "Keras 3.14 there" in line.what
+    assert line.fix == "Update Tandem there."
+
+
+def test_a_plan_that_cannot_be_forbids_to_train() -> None:
+    refused = Problem(code="no-chief", what="No device is the chief.", fix="Make one the chief.")
+    lines = found(plan=refused)
+    assert lines["no-chief"].level == "error"
+    assert not preflight.ready(list(lines.values()), refused)
+
+
+def test_while_the_plan_is_made_nobody_may_train() -> None:
+    assert not preflight.ready(list(found(plan=None).values()), None)
+
+
+def test_a_full_disk_forbids_to_train_and_other_notes_do_not_disturb() -> None:
+    full = Finding(
+        code="disk-full", topic="files", level="error", what="Only 1 MB is free.", fix="Delete something."
+    )
+    clock = Finding(code="clock", topic="machine", level="warning", what="The clock is late.", fix="Set it.")
+    lines = found(findings=(full, clock))
+    assert "clock" not in lines
+    assert not preflight.ready(list(lines.values()), PLAN)
+
+
+def test_a_run_under_way_forbids_to_train() -> None:
+    state = state_of(*world.linked(), ev.RunPlanned(plan=world.plan()))
+    assert found(state)["busy"].level == "error"
+
+
+def test_scripts_are_told_apart() -> None:
+    own = found(kind="own", strategies=("ParameterServerStrategy",))["script"]
+    assert "brings ParameterServerStrategy" in own.what
+    assert "it runs as it is" in found(kind="neither")["script"].what
+    assert "fit" in found(draft=replace(DRAFT, strategy="managed"), kind="own")["script"].what
+
+
+def test_mistakes_are_named_and_sharing_nothing_only_matters_together() -> None:
+    nothing = Problem(code="script-shares-nothing", what="It shares nothing.", fix="Train with fit.")
+    assert found(kind="neither", mistakes=(nothing,))["script-shares-nothing"].level == "warning"
+    assert "script-shares-nothing" not in found(state_of(), kind="neither", mistakes=(nothing,))
+
+
+def test_what_is_left_out_of_the_project_is_named() -> None:
+    line = found(skipped=(".git", "big.zip: too large", "a", "b", "c"))["skipped"]
+    assert line.what == "Left out: .git, big.zip: too large, a, b and 1 more."
+
+
+def test_the_speed_is_known_from_earlier_runs_of_this_script_only() -> None:
+    other = world.entry(1, source="/elsewhere/digits.py")
+    assert "not known before the first run" in found(history=(other,))["speed"].what
+    line = found(history=(world.entry(), world.entry(2, devices=("here",))))["speed"]
+    assert line.what == (
+        "Last time with here and Bob's laptop: 590 samples/s, 0:31 in all; "
+        "with here: 590 samples/s, 0:31 in all."
+    )
+
+
+def test_an_expectation_of_the_node_goes_before() -> None:
+    plan = PlanMade(plan=world.plan(), expectation="About 1.6 times as fast as this laptop alone.")
+    assert found(plan=plan)["speed"].what == "About 1.6 times as fast as this laptop alone."

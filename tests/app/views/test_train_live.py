@@ -1,0 +1,297 @@
+"""A run while it goes on, and after it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.charts.points import CurveKey
+from app.views.train import TrainView
+from app.views.train_live import TrainLive
+from core import events as ev
+from core.answers import RunDetails, RunEntry
+from core.commands import AnalyseScript, GetRun, StartRun, StopRun
+from core.errors import Problem
+from core.ids import DeviceId
+from core.run.phases import Failed, Finished, Stopped, Stopping
+from core.run.reports import LogLines
+from tests.app import world
+from tests.app.fake_core import FakeCore
+from tests.core.fake_node import ME, OTHER, started
+
+LIMIT_MS = 60_000
+LOSS = CurveKey(DeviceId(""), "loss", False)
+
+
+def made_view(qtbot: QtBot, bridge: Bridge) -> TrainView:
+    view = TrainView(bridge)
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.resize(1000, 900)
+    return view
+
+
+@pytest.fixture
+def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[TrainView]:
+    view = made_view(qtbot, bridge)
+    view.show_state(core.state, ())
+    view.show()
+    yield view
+    view.hide()
+
+
+@pytest.fixture
+def live(view: TrainView) -> TrainLive:
+    return view.live
+
+
+def test_a_run_comes_to_the_front_by_itself(core: FakeCore, view: TrainView, live: TrainLive) -> None:
+    assert view.pages.currentWidget() is view.setup
+    core.happen(*world.linked(), *world.begun()[:1])
+    assert view.pages.currentWidget() is live
+    assert live.page.title.text() == "digits.py"
+    assert live.progress.state.text() == "Planning…"
+
+
+def test_progress_is_said_in_words_and_by_a_bar(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun())
+    core.happen(world.progressed(ME, world.progress(45)))
+    progress = live.progress
+    assert progress.state.text() == "Training"
+    assert progress.step.text() == "Epoch 2/8, step 23/23"
+    assert progress.left.text() == "640 samples/s, 0:14 left"
+    assert progress.bar.value() == 250
+    assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch) trains"
+
+
+def test_without_a_known_end_there_is_no_bar(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(3, steps=None)))
+    assert not live.progress.bar.isVisible()
+
+
+def test_files_on_their_way_move_the_bar(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun()[:2])
+    core.happen(ev.MemberPhaseChanged(run=world.RUN, device=OTHER, phase="receiving", done=30, total=40))
+    assert live.progress.bar.value() == 750
+    assert "receives the files, 75 %" in live.progress.members[OTHER].text()
+
+
+def test_points_are_kept_seen_or_not(core: FakeCore, view: TrainView, live: TrainLive) -> None:
+    view.hide()
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
+    core.happen(world.progressed(ME, world.progress(1)), world.epoch_ended(ME, 0, 0.4))
+    assert list(live.points.curves[LOSS].steps) == [0, 1]
+    assert live.charts.redraws == 0
+
+
+def test_the_plots_follow_the_run(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
+    qtbot.waitUntil(lambda: bool(live.charts.plots), timeout=LIMIT_MS)
+    core.happen(world.progressed(ME, world.progress(1)))
+    curve = live.charts.plots[0].curves[0]
+    qtbot.waitUntil(lambda: len(curve.raw) == 2, timeout=LIMIT_MS)
+
+
+def test_stop_is_graceful_and_then_ends_now(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun())
+    assert live.stop.text() == "Stop"
+    live.stop.click()
+    assert core.asked(StopRun) == [StopRun()]
+    core.happen(world.phase(Stopping()))
+    assert live.stop.text() == "End now"
+    live.stop.click()
+    assert len(core.asked(StopRun)) == 2
+    core.happen(*world.finished(last=Stopped(by="here")))
+    assert not live.stop.isVisible()
+    assert live.outcome.head.text() == "Stopped on here"
+
+
+def test_what_came_out_is_shown_with_its_folder(
+    core: FakeCore, live: TrainLive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    monkeypatch.setattr(
+        "app.widgets.outcome_card.QDesktopServices.openUrl",
+        lambda url: opened.append(url.toLocalFile()) or True,
+    )
+    (tmp_path / "outputs").mkdir()
+    entry = RunEntry(
+        run=world.RUN,
+        started_s=0.0,
+        script="digits.py",
+        phase=Finished(),
+        folder=str(tmp_path),
+        source="/a.py",
+    )
+    core.answers[GetRun] = RunDetails(entry=entry, plan=world.plan())
+    core.happen(*world.linked(), *world.begun(), *world.finished())
+    core.flush()
+    words = [label.text() for label in live.outcome.lines if label.isVisible()]
+    assert (
+        words[0] == "loss 0.0812, val_loss 0.1023, accuracy 0.9791, val_accuracy 0.9722" or "loss" in words[0]
+    )
+    assert "The same weights on all members: dddddddd" in words
+    assert "The script wrote digits.keras." in words
+    live.outcome.open.click()
+    assert opened == [str(tmp_path / "outputs")]
+
+
+def test_a_folder_that_is_gone_is_said(core: FakeCore, live: TrainLive, tmp_path: Path) -> None:
+    entry = RunEntry(
+        run=world.RUN, started_s=0.0, script="digits.py", phase=Finished(), folder=str(tmp_path / "gone")
+    )
+    core.answers[GetRun] = RunDetails(entry=entry)
+    core.happen(*world.linked(), *world.begun(), *world.finished())
+    core.flush()
+    live.outcome.open.click()
+    assert live.outcome.problem.isVisible()
+    assert live.outcome.problem.problem is not None
+    assert str(tmp_path / "gone") in live.outcome.problem.problem.fix
+
+
+def test_a_crash_shows_the_scripts_line_and_its_traceback(core: FakeCore, live: TrainLive) -> None:
+    trace = (
+        'Traceback (most recent call last):\n  File "digits.py", line 12, in <module>\nValueError: <b>x</b>'
+    )
+    problem = Problem(
+        code="script-error",
+        what="ValueError: x (digits.py, line 12).",
+        fix="Correct the script.",
+        detail=trace,
+    )
+    core.happen(*world.linked(), *world.begun(), *world.finished(last=Failed(problem=problem)))
+    assert live.outcome.problem.problem == problem
+    assert live.outcome.traceback.isVisible()
+    live.outcome.traceback.head.click()
+    assert live.outcome.detail.toPlainText() == trace
+    assert not live.plots.isVisible()
+
+
+def test_the_log_has_a_page_for_each_member_as_plain_text(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    core.happen(*world.linked(), *world.begun())
+    core.happen(world.logged(ME, "one\n\x1b[31mtwo\x1b[0m <b>bold</b>\n"))
+    core.happen(world.logged(OTHER, "there\n", task="worker:0"))
+    live.log.head.click()
+    assert live.log.text.toPlainText() == "one\ntwo <b>bold</b>"
+    core.happen(world.logged(ME, "three\n"))
+    qtbot.waitUntil(lambda: live.log.text.toPlainText().endswith("three"), timeout=LIMIT_MS)
+    live.log.pages.setCurrentIndex(1)
+    assert live.log.pages.currentText() == "Bob's laptop: worker:0"
+    assert live.log.text.toPlainText() == "there"
+
+
+def test_lines_that_were_left_out_are_counted(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun())
+    lines = LogLines(task="chief:0", stream="stdout", text="last\n", dropped=1200)
+    core.happen(ev.MemberLogged(run=world.RUN, device=ME, lines=lines))
+    live.log.head.click()
+    assert live.log.text.toPlainText().startswith("… 1,200 lines left out here")
+
+
+def test_a_window_opened_in_the_middle_gets_what_was_before(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore
+) -> None:
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(30)))
+    core.happen(world.logged(ME, "before\n"))
+    past = world.details(
+        RunEntry(run=world.RUN, started_s=0.0, script="digits.py", phase=Finished()), steps=31
+    )
+    core.answers[GetRun] = past
+    core.held = True
+    view = made_view(qtbot, bridge)
+    view.show_state(core.state, ())
+    view.show()
+    core.happen(world.progressed(ME, world.progress(31)), world.logged(ME, "after\n"))
+    core.release()
+    core.flush()
+    assert list(view.live.points.curves[LOSS].steps) == list(range(32))
+    view.live.log.head.click()
+    assert view.live.log.text.toPlainText() == "before\nafter"
+    view.hide()
+
+
+def test_a_run_that_was_over_before_stays_in_the_history(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore
+) -> None:
+    core.happen(*world.linked(), *world.begun(), *world.finished())
+    view = made_view(qtbot, bridge)
+    view.show_state(core.state, ())
+    assert view.pages.currentWidget() is view.setup
+
+
+def test_on_a_member_it_says_who_started_it(core: FakeCore, live: TrainLive) -> None:
+    theirs = world.plan(members=((OTHER, "Bob's laptop", 1), (ME, "here", 1)))
+    theirs = type(theirs)(
+        **{**{name: getattr(theirs, name) for name in theirs.__struct_fields__}, "starter": OTHER}
+    )
+    core.happen(*world.linked(), *world.begun(theirs))
+    assert live.script.text() == "Started on Bob's laptop."
+    core.happen(*world.finished())
+    assert not live.outcome.again.isVisible()
+
+
+def test_a_member_lost_in_the_middle_is_said(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.lost())
+    problem = Problem(code="link-lost", what="The link to Bob's laptop was lost.", fix="Check the network.")
+    core.happen(*world.finished(last=Failed(problem=problem)))
+    assert live.outcome.problem.isVisible()
+    assert live.outcome.problem.problem == problem
+
+
+def test_train_again_starts_at_once(core: FakeCore, view: TrainView, live: TrainLive) -> None:
+    core.answers[AnalyseScript] = world.script_read()
+    view.choose("/home/ada/digits/digits.py")
+    core.flush()
+    core.happen(*world.linked(), *world.begun(), *world.finished())
+    core.flush()
+    live.outcome.again.click()
+    assert len(core.asked(StartRun)) == 1
+
+
+def test_another_run_leads_back_and_the_run_under_way_can_be_found_again(
+    core: FakeCore, view: TrainView
+) -> None:
+    core.happen(*world.linked(), *world.begun())
+    view.choose_example("digits")
+    assert view.pages.currentWidget() is view.setup
+    assert view.setup.under_way.isVisible()
+    view.setup.under_way.click()
+    assert view.pages.currentWidget() is view.live
+
+
+def test_the_next_run_begins_afresh(core: FakeCore, view: TrainView, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)), *world.finished())
+    again = world.plan()
+    again = type(again)(
+        **{**{name: getattr(again, name) for name in again.__struct_fields__}, "run": "second"}
+    )
+    view.show_setup()
+    core.happen(ev.RunPlanned(plan=again))
+    assert view.pages.currentWidget() is live
+    assert live.points.curves == {}
+    assert live.progress.isVisible()
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True))
+def test_hostile_names_logs_and_numbers_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
+    bridge = Bridge()
+    core = FakeCore(bridge)
+    view = made_view(qtbot, bridge)
+    core.happen(started(), *world.linked(text))
+    view.show()
+    core.happen(*world.begun(world.plan(script=text, arguments=(text,))))
+    odd = world.progress(0, loss=number)
+    odd = type(odd)(**{**{n: getattr(odd, n) for n in odd.__struct_fields__}, "logs": {text: number}})
+    core.happen(world.progressed(ME, odd), world.logged(ME, text))
+    view.live.log.head.click()
+    problem = Problem(code="x", what=text, fix=text, detail=text)
+    core.happen(*world.finished(last=Failed(problem=problem)))
+    view.grab()
+    view.hide()

@@ -1,0 +1,436 @@
+"""Putting a run together: script, roles, options, checks, Train."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.views.train import TrainView
+from app.views.train_setup import TrainSetup
+from app.widgets.role_row import MIME
+from core.answers import Findings, PlanMade, Refused, RunAccepted, Runs, ScriptRead
+from core.cluster.making import make_plan
+from core.cluster.proposal import propose_roles
+from core.cluster.roles import Role
+from core.cluster.tf_config import tf_config
+from core.commands import AnalyseScript, Command, PlanRun, StartRun
+from core.errors import Problem, TandemError
+from core.ids import ProjectId
+from tests.app import world
+from tests.app.fake_core import FakeCore
+from tests.core.fake_node import ME, OTHER, started
+
+LIMIT_MS = 60_000
+
+
+def planned(command: Command) -> PlanMade | Refused:
+    """By the node's own rules, with this laptop and the other."""
+    assert isinstance(command, PlanRun)
+    spec = command.spec
+    try:
+        devices = (ME,) if spec.solo else (ME, *spec.devices)
+        roles = propose_roles(devices, fixed=spec.roles, hardware={}, strategy=spec.strategy or "managed")
+        names = {ME: "here", OTHER: "Bob's laptop"}
+        plan = make_plan(
+            spec,
+            starter=ME,
+            project=ProjectId("p"),
+            script="digits.py",
+            strategy=spec.strategy or "managed",
+            roles=roles,
+            names=names,
+            hosts={ME: "192.168.1.2", OTHER: "192.168.1.3"},
+        )
+    except TandemError as error:
+        return Refused(problem=error.problem)
+    texts = {f"{t.device}/{t.name}": tf_config(plan, t) for t in plan.tasks if not plan.solo}
+    return PlanMade(plan=plan, tf_configs=texts)
+
+
+@pytest.fixture
+def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[TrainView]:
+    core.answers = {
+        AnalyseScript: world.script_read(),
+        PlanRun: planned,
+        StartRun: RunAccepted(run=world.RUN),
+    }
+    view = TrainView(bridge)
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.show_state(core.state, ())
+    view.resize(1000, 800)
+    view.show()
+    yield view
+    view.hide()
+
+
+@pytest.fixture
+def setup(view: TrainView) -> TrainSetup:
+    return view.setup
+
+
+Settle = Callable[[], None]
+
+
+@pytest.fixture
+def settle(qtbot: QtBot, core: FakeCore, setup: TrainSetup) -> Settle:
+    """Until the newest plan is on the screen."""
+
+    def until_planned() -> None:
+        def done() -> bool:
+            core.flush()
+            return not (setup._stale or setup._planning or setup._settle.isActive())
+
+        qtbot.waitUntil(done, timeout=LIMIT_MS)
+
+    return until_planned
+
+
+def click(widget: QWidget, name: str) -> None:
+    found = widget.findChild(QPushButton, name)
+    assert found is not None, name
+    assert found.isEnabled(), name
+    found.click()
+
+
+def words(setup: TrainSetup) -> str:
+    return " | ".join(finding.what for finding in setup._shown)
+
+
+def drop(widget: QWidget, data: QMimeData) -> None:
+    widget.dropEvent(  # type: ignore[attr-defined]
+        QDropEvent(
+            QPointF(5, 5),
+            Qt.DropAction.CopyAction,
+            data,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+    )
+
+
+def files(*paths: str) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(path) if "://" not in path else QUrl(path) for path in paths])
+    return data
+
+
+# --- the script --------------------------------------------------------------------------------------------
+
+
+def test_at_first_there_is_only_the_place_for_a_script(setup: TrainSetup) -> None:
+    assert setup.drop.hint.isVisible()
+    assert not setup.ahead.isVisible()
+
+
+def test_a_dropped_script_is_read_and_can_be_trained(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    drop(setup.drop, files("/home/ada/digits/digits.py"))
+    settle()
+    assert core.asked(AnalyseScript) == [AnalyseScript(path="/home/ada/digits/digits.py")]
+    assert setup.drop.name.text() == "digits.py"
+    assert setup.train.isEnabled()
+    assert setup.train.text() == "Train on 2 laptops"
+    click(setup, "train")
+    core.flush()
+    started_runs = core.asked(StartRun)
+    assert len(started_runs) == 1
+    assert isinstance(started_runs[0], StartRun)
+    assert started_runs[0].spec.script == "/home/ada/digits/digits.py"
+    assert started_runs[0].spec.devices == (OTHER,)
+
+
+@pytest.mark.parametrize("name", ["digits", "images", "table", "text"])
+def test_an_example_is_one_click(core: FakeCore, setup: TrainSetup, settle: Settle, name: str) -> None:
+    click(setup, f"example-{name}")
+    settle()
+    asked = core.asked(AnalyseScript)[0]
+    assert isinstance(asked, AnalyseScript)
+    assert Path(asked.path).is_dir()
+    assert (Path(asked.path) / f"{name}.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("paths", "code"),
+    [(("/a.py", "/b.py"), "several-dropped"), (("https://example.org/a.py",), "not-a-file")],
+)
+def test_a_drop_that_is_no_script_says_what_to_drop(
+    core: FakeCore, setup: TrainSetup, paths: tuple[str, ...], code: str
+) -> None:
+    drop(setup.drop, files(*paths))
+    assert setup.problem.problem is not None
+    assert setup.problem.problem.code == code
+    assert setup.problem.isVisible()
+    assert not core.asked(AnalyseScript)
+
+
+def test_a_file_that_is_no_script_is_refused_in_the_nodes_words(core: FakeCore, setup: TrainSetup) -> None:
+    why = Problem(code="script-ambiguous", what="It holds 2 scripts: a.py, b.py.", fix="Choose one of them.")
+    core.answers[AnalyseScript] = Refused(problem=why)
+    setup.choose("/home/ada/stuff")
+    core.flush()
+    assert setup.problem.problem == why
+    assert not setup.ahead.isVisible()
+    assert not setup.reading.isVisible()
+    core.answers[AnalyseScript] = world.script_read()
+    setup.choose("/home/ada/stuff/a.py")
+    core.flush()
+    assert not setup.problem.isVisible()
+    assert setup.ahead.isVisible()
+
+
+def test_the_answer_for_a_script_chosen_before_is_not_taken(core: FakeCore, setup: TrainSetup) -> None:
+    core.held = True
+    setup.choose("/slow.py")
+    core.answers[AnalyseScript] = world.script_read("fast.py", folder="/")
+    setup.choose("/fast.py")
+    core.release()
+    core.flush()
+    assert setup.read is not None
+    assert setup.read.script == "fast.py"
+
+
+# --- arguments and options ---------------------------------------------------------------------------------
+
+
+def test_arguments_and_options_reach_the_run(
+    qtbot: QtBot, core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    setup.choose("/a.py")
+    settle()
+    qtbot.keyClicks(setup.arguments, '--epochs 3 --name "two words"')
+    setup.options.head.click()
+    qtbot.keyClicks(setup.options._seed, "7")
+    settle()
+    click(setup, "train")
+    core.flush()
+    asked = core.asked(StartRun)[0]
+    assert isinstance(asked, StartRun)
+    assert asked.spec.arguments == ("--epochs", "3", "--name", "two words")
+    assert asked.spec.seed == 7
+    assert asked.spec.solo
+
+
+def test_an_open_quotation_mark_forbids_to_train(qtbot: QtBot, setup: TrainSetup, settle: Settle) -> None:
+    setup.choose("/a.py")
+    settle()
+    qtbot.keyClicks(setup.arguments, '--name "two')
+    settle()
+    assert not setup.train.isEnabled()
+    assert "quotation mark" in words(setup)
+
+
+# --- roles -------------------------------------------------------------------------------------------------
+
+
+def test_roles_are_proposed_and_swapped_by_one_click(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    assert [line.role.currentText() for line in setup.roles.rows.values()] == ["chief", "worker"]
+    click(setup, "swap-roles")
+    settle()
+    assert [line.role.currentText() for line in setup.roles.rows.values()] == ["worker", "chief"]
+    assert setup.made is not None
+    assert setup.made.plan.chief.device == OTHER
+    click(setup, "reset-roles")
+    settle()
+    assert setup.made.plan.chief.device == ME
+
+
+def test_dragging_one_laptop_onto_another_swaps_them(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    data = QMimeData()
+    data.setData(MIME, OTHER.encode())
+    drop(setup.roles.rows[ME], data)
+    settle()
+    assert setup.made is not None
+    assert setup.made.plan.chief.device == OTHER
+
+
+def test_a_laptop_can_be_left_out(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    setup.roles.rows[OTHER].roles_chosen.emit((Role.NONE,))
+    settle()
+    assert setup.made is not None
+    assert setup.made.plan.solo
+    assert setup.train.text() == "Train"
+    assert setup.roles.rows[OTHER].role.currentText() == "not in this run"
+
+
+def test_shares_are_set_by_hand(qtbot: QtBot, core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    setup.roles.by_hand.click()
+    settle()
+    share = setup.roles.rows[ME].share
+    assert share.isVisible()
+    share.selectAll()
+    qtbot.keyClicks(share, "150")
+    qtbot.keyClick(share, Qt.Key.Key_Return)
+    settle()
+    assert setup.draft.shares == {ME: 150, OTHER: 50}
+    assert setup.roles.rows[ME].part.text() == "75 % of each batch"
+
+
+def test_tf_config_is_shown_and_copied_exactly(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    fold = setup.roles.tf_config
+    fold.head.click()
+    fold.task.setCurrentIndex(1)
+    click(setup, "copy-tf-config")
+    assert setup.made is not None
+    task = setup.made.plan.tasks[1]
+    assert fold.text.toPlainText() == tf_config(setup.made.plan, task)
+    assert QGuiApplication.clipboard().text() == tf_config(setup.made.plan, task)
+
+
+def test_a_script_with_its_own_strategy_may_have_every_role(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    core.answers[AnalyseScript] = world.script_read(kind="own", strategies=("ParameterServerStrategy",))
+    setup.choose("/a.py")
+    settle()
+    box = setup.roles.rows[OTHER].role
+    assert "parameter server" in [box.itemText(index) for index in range(box.count())]
+
+
+# --- what changes around it --------------------------------------------------------------------------------
+
+
+def test_a_laptop_that_goes_away_is_left_out_and_said(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    core.happen(world.lost())
+    settle()
+    assert setup.made is not None
+    assert setup.made.plan.solo
+    assert "Bob's laptop is not connected" in words(setup)
+    assert not setup.roles.rows[OTHER].role.isEnabled()
+
+
+def test_readings_do_not_make_it_plan_anew(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    before = len(core.asked(PlanRun))
+    core.happen(world.told(OTHER, world.reading()), world.told(ME, world.reading()))
+    assert not setup._settle.isActive()
+    assert len(core.asked(PlanRun)) == before
+
+
+def test_a_refused_start_says_why_and_may_be_tried_again(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    why = Problem(code="device-busy", what="It has another run.", fix="Wait.")
+    core.answers[StartRun] = Refused(problem=why)
+    setup.choose("/a.py")
+    settle()
+    click(setup, "train")
+    core.flush()
+    assert setup.problem.problem == why
+    assert setup.train.isEnabled()
+
+
+def test_train_cannot_be_pressed_twice(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    setup.choose("/a.py")
+    settle()
+    core.held = True
+    click(setup, "train")
+    assert not setup.train.isEnabled()
+    core.release()
+    core.flush()
+    assert len(core.asked(StartRun)) == 1
+
+
+def test_a_run_of_the_history_is_prepared_again(
+    core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
+) -> None:
+    entry = world.entry()
+    view.run_again(entry.__class__(**{**_fields(entry), "arguments": ("--name", "two words")}))
+    settle()
+    assert setup.arguments.text() == "--name 'two words'"
+    assert core.asked(AnalyseScript) == [AnalyseScript(path="/home/ada/digits/digits.py")]
+
+
+def test_a_project_that_is_gone_since_says_so(core: FakeCore, view: TrainView) -> None:
+    why = Problem(code="script-missing", what="There is no script at /home/ada.", fix="Check the path.")
+    core.answers[AnalyseScript] = Refused(problem=why)
+    view.run_again(world.entry())
+    core.flush()
+    assert view.setup.problem.problem == why
+
+
+def _fields(entry: object) -> dict[str, object]:
+    return {name: getattr(entry, name) for name in type(entry).__struct_fields__}  # type: ignore[attr-defined]
+
+
+# --- hostile words -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(max_size=400), other=st.text(max_size=60))
+def test_hostile_texts_are_only_shown(qtbot: QtBot, text: str, other: str) -> None:
+    bridge = Bridge()
+    core = FakeCore(bridge)
+    problem = Problem(code="x", what=text, fix=other, detail=text)
+    core.answers = {
+        AnalyseScript: ScriptRead(
+            script=text, folder=other, kind="own", strategies=(text,), mistakes=(problem,), skipped=(text,)
+        ),
+        PlanRun: PlanMade(plan=world.plan(), expectation=text, tf_configs={f"{ME}/{other}": text}),
+        Findings: Findings(findings=()),
+        Runs: Runs(runs=()),
+    }
+    core.happen(started(), *world.linked(text, problem=problem))
+    view = TrainView(bridge)
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.show()
+    view.setup.choose(text)
+    core.flush()
+    view.setup._settle.stop()
+    view.setup._plan()
+    core.flush()
+    view.grab()
+    view.hide()
+
+
+def test_a_drag_of_a_file_marks_the_place(qtbot: QtBot, setup: TrainSetup) -> None:
+    from PySide6.QtGui import QDragEnterEvent
+
+    data = files("/a.py")
+    event = QDragEnterEvent(
+        QPoint(5, 5),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    setup.drop.dragEnterEvent(event)
+    assert event.isAccepted()
+    assert setup.drop.property("chosen") == "true"
