@@ -6,6 +6,7 @@ Kinds (see ``app.theme``): title, heading, faint, good, warning, bad, code, mono
 from __future__ import annotations
 
 import html
+import re
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
@@ -15,6 +16,10 @@ from core import text as safe
 
 LIMIT = 2_000
 """Characters of one label; nobody reads more, and a peer may send megabytes."""
+
+WIDEST = 48
+"""Average characters that a label demands at most; what is longer and does not wrap is cut off."""
+_LONG_WORD = re.compile(r"\S{25,}")
 
 
 class Label(QLabel):
@@ -30,8 +35,15 @@ class Label(QLabel):
 
     def say(self, text: str) -> None:
         words = safe.plain(text, LIMIT)
+        if self.wordWrap():
+            words = _LONG_WORD.sub(_breakable, words)
         if words != self.text():
             self.setText(words)
+
+    def minimumSizeHint(self) -> QSize:
+        """A long word must not widen the window: its owner could push the buttons out of it."""
+        hint = super().minimumSizeHint()
+        return QSize(min(hint.width(), self.fontMetrics().averageCharWidth() * WIDEST), hint.height())
 
     def make(self, kind: str) -> None:
         """Give the label another kind (colour, size)."""
@@ -122,6 +134,11 @@ class ElidedLabel(QWidget):
 
     def _show_tooltip(self) -> None:
         set_tooltip(self, self._text if self.elided else "")
+
+
+def _breakable(word: re.Match[str]) -> str:
+    """Zero-width spaces let Qt break a word that has no end."""
+    return "\u200b".join(word[0][at : at + 12] for at in range(0, len(word[0]), 12))
 
 
 def plain(text: str = "", *, wraps: bool = False) -> Label:

@@ -36,6 +36,14 @@ def test_a_long_name_is_elided_and_whole_in_its_tooltip(qtbot: QtBot) -> None:
     assert label.toolTip() == ""
 
 
+def test_a_word_without_an_end_does_not_widen_the_window(qtbot: QtBot) -> None:
+    for wraps in (True, False):
+        label = Label("x" * 2_000, wraps=wraps)
+        qtbot.addWidget(label)
+        assert label.minimumSizeHint().width() < 700
+        assert label.text().replace("\u200b", "") == "x" * 2_000
+
+
 def test_an_ampersand_stays_in_a_buttons_text(qtbot: QtBot) -> None:
     pressed: list[int] = []
     made = button("Pair with A&B", lambda: pressed.append(1))

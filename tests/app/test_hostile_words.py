@@ -1,0 +1,166 @@
+"""Names and texts from a peer that wants to deceive: whatever it sends, screens show it as words and keep
+their shape."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from PySide6.QtGui import Qt
+from PySide6.QtWidgets import QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.tray import _clean
+from app.views.consent import ConsentSheet
+from app.views.devices import DevicesView
+from app.views.pairing import PairingSheet
+from app.views.settings import SettingsView
+from app.views.welcome import WelcomeView
+from app.widgets.labels import ElidedLabel, Label
+from app.widgets.navigation import Entry
+from app.window import Window
+from core import events as ev
+from core.answers import Finding
+from core.errors import Problem
+from core.project.manifest import ProjectFile
+from tests.app.fake_core import FakeCore
+from tests.app.laptops import BEN, code_shown, consent_asked, linked, pairing_began
+from tests.core.fake_node import started
+
+LURES = [
+    "<img src='file:///etc/passwd'>",
+    "<a href='http://x'>Allow</a>",
+    "<h1>Same</h1>",
+    "&lt;b&gt;",
+    "a\u202egnp.exe",
+    "\x1b]0;title\x07\x1b[2J",
+    "\u2066\u2067\u200f",
+    "line\nline\r\n\tline",
+    "x" * 5_000,
+    "漢字" * 400,
+    "a\u0301" * 300,
+    "%s%n{0}{}",
+    "&Forget &Same",
+    "",
+    " ",
+    "👨‍👩‍👧‍👦" * 50,
+    "ﷺ" * 100,
+]
+WORDS = st.one_of(
+    st.sampled_from(LURES),
+    st.text(st.characters(exclude_categories=("Cs",)), max_size=300),
+    st.builds(lambda one, other: one + other, st.sampled_from(LURES), st.text(max_size=20)),
+)
+FORBIDDEN = {"Cc", "Cf", "Co", "Cn"}
+
+
+class Screens:
+    """All screens that show a peer's words, in a window of the smallest size allowed."""
+
+    def __init__(self) -> None:
+        self.bridge = Bridge()
+        self.core = FakeCore(self.bridge)
+        self.core.happen(started())
+        self.window = Window((Entry("Devices", "devices"), Entry("Settings", "settings")))
+        self.window.may_close = True
+        self.devices = DevicesView(self.bridge)
+        self.settings = SettingsView(self.bridge, lambda wanted: None)
+        self.welcome = WelcomeView(self.bridge)
+        over = self.window.sheet_parent()
+        self.pairing = PairingSheet(self.bridge, over)
+        self.consent = ConsentSheet(self.bridge, over)
+        self.window.fill(0, self.devices, self.bridge.state)
+        self.window.fill(1, self.settings, self.bridge.state)
+        self.bridge.changed.connect(lambda events, state: self.window.show_state(state, events))
+        self.bridge.changed.connect(lambda events, state: self.welcome.show_state(state, events))
+        self.bridge.changed.connect(lambda events, state: self.pairing.show_state(state, events))
+        self.bridge.changed.connect(lambda events, state: self.consent.show_state(state))
+        self.window.resize(self.window.minimumSize())
+        self.window.show()
+
+    def all(self) -> Iterator[QWidget]:
+        for top in (self.window, self.welcome):
+            yield from top.findChildren(QWidget)
+
+
+@pytest.fixture(scope="module")
+def screens(qapp: object) -> Iterator[Screens]:
+    screens = Screens()
+    yield screens
+    screens.window.close()
+    screens.window.deleteLater()
+    screens.welcome.deleteLater()
+
+
+@settings(
+    max_examples=30,
+    phases=[Phase.explicit, Phase.generate],
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(name=WORDS, nickname=WORDS, words=WORDS, path=WORDS)
+def test_whatever_a_peer_sends_stays_words(
+    screens: Screens, name: str, nickname: str, words: str, path: str
+) -> None:
+    problem = Problem(code="hostile", what=words, fix=words, detail=words)
+    asked = consent_asked(name=name, script=path)
+    core = screens.core
+    core.happen(
+        ev.DeviceFound(device=BEN, name=name, addresses=(words[:100],)),
+        ev.DevicePaired(device=BEN, name=name, nickname=nickname),
+        replace(linked(problem=problem), name=name),
+        ev.NoticeRaised(problem=problem),
+    )
+    core.happen(pairing_began(incoming=True, name=name), code_shown(name=name, warning=problem))
+    core.happen(
+        replace(asked, arguments=(words, path), files=(ProjectFile(path=path, size=1, sha256="a" * 64),))
+    )
+    screens.settings.help.show_findings([Finding(code="x", topic="network", level="error", what=words)])
+    screens.settings.help.show_problem(problem)
+    screens.devices.grab()
+
+    for widget in screens.all():
+        check(widget)
+    assert screens.window.minimumSizeHint().width() <= screens.window.width()
+    assert screens.pairing.card.minimumSizeHint().width() <= screens.window.width()
+    assert screens.consent.card.minimumSizeHint().width() <= screens.window.width()
+
+    core.happen(ev.PairingEnded(device=BEN, problem=problem))
+    core.happen(ev.ConsentSettled(run=asked.run, allowed=False), ev.DeviceForgotten(device=BEN))
+    core.happen(ev.DeviceGone(device=BEN))
+    screens.pairing.dismiss()
+
+
+def check(widget: QWidget) -> None:
+    if isinstance(widget, QLabel):
+        assert widget.textFormat() == Qt.TextFormat.PlainText, widget.text()
+    if isinstance(widget, Label | ElidedLabel):
+        said = widget.text().replace("\u200b", "")  # where a label may break a long word
+        assert not {unicodedata.category(char) for char in said} & FORBIDDEN
+    tip = widget.toolTip()
+    if tip and Qt.mightBeRichText(tip):
+        inner = tip.removeprefix("<p>").removesuffix("</p>")
+        assert inner == html.escape(html.unescape(inner)), "a tooltip's words are escaped"
+
+
+@given(WORDS)
+@settings(max_examples=100, deadline=None, database=None)
+def test_a_notice_of_the_desktop_carries_no_markup(words: str) -> None:
+    cleaned = _clean(words)
+    assert not set(cleaned) & set("<>&")
+    assert len(cleaned) <= 200
+
+
+def test_the_lures_would_be_markup_if_they_were_let(qtbot: QtBot) -> None:
+    """The property above has something to find."""
+    assert Qt.mightBeRichText(LURES[0])
+    label = QLabel(LURES[0])
+    qtbot.addWidget(label)
+    assert label.textFormat() != Qt.TextFormat.PlainText
