@@ -33,8 +33,8 @@ class Collectives:
         self._eager_gather = tf.function(self._gather, reduce_retracing=True)
 
     def sum(self, value: Any) -> Any:
-        """The sum over all members of a dense tensor of equal shape on each. Carries no gradient."""
-        value = tf.stop_gradient(value)
+        """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient."""
+        value = tf.nest.map_structure(tf.stop_gradient, value)
         return self._eager_sum(value) if tf.executing_eagerly() else self._sum(value)
 
     def gather(self, value: Any) -> Any:
@@ -72,7 +72,8 @@ class Collectives:
         def in_replica(own: Any) -> Any:
             # The identity gives the tensor this replica's device, without which the all-reduce has no place.
             context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(own))
+            own = tf.nest.map_structure(tf.identity, own)
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
 
         return self._strategy.run(in_replica, args=(value,))
 

@@ -15,6 +15,9 @@ import tensorflow as tf
 from core.trainer.exact import step as steps
 from core.trainer.exact.step import Step
 
+_PACKED_ELEMENTS = 65_536
+"""Tensors up to here cost more to send each than to pack."""
+
 
 def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
     """An optimizer's apply, given the gradients of the global batch."""
@@ -29,31 +32,37 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
 
 
 def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
-    """Sums gradients over the members, dense ones in one all-reduce per dtype. None stays None.
+    """Sums gradients over the members. None stays None.
 
-    Sparse ones are gathered, not summed: Keras squares and clips them slice by slice, repeated rows apart.
+    Small dense ones go packed in one all-reduce; a large one goes on its own, uncopied, and can leave while
+    the backward pass still works on others. Sparse ones are gathered, not summed: Keras squares and clips
+    them slice by slice, repeated rows apart.
     """
     reduced: list[Any] = list(grads)
     packs: dict[Any, list[int]] = defaultdict(list)
     for place, grad in enumerate(grads):
-        if grad is None:
-            continue
         if isinstance(grad, tf.IndexedSlices):
             reduced[place] = _gathered(step, grad)
-        else:
-            packs[grad.dtype].append(place)
-    for places in packs.values():
-        for place, total in zip(places, _summed(step, [reduced[p] for p in places]), strict=True):
-            reduced[place] = total
+        elif grad is not None:
+            packs[grad.dtype if _is_small(grad) else place].append(place)
+    if packs:
+        flats = [_weighted(step, [grads[place] for place in places]) for places in packs.values()]
+        for places, total in zip(packs.values(), step.collectives.sum(flats), strict=True):
+            parts = tf.split(total, [_size(grads[place]) for place in places]) if len(places) > 1 else [total]
+            for place, part in zip(places, parts, strict=True):
+                reduced[place] = tf.reshape(part, tf.shape(grads[place]))
     return reduced
 
 
-def _summed(step: Step, tensors: list[Any]) -> list[Any]:
+def _weighted(step: Step, tensors: list[Any]) -> Any:
     flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
     # multiply_no_nan: a member without rows adds nothing, whatever its placeholder row gave.
-    weighted = tf.math.multiply_no_nan(flat, tf.cast(step.weight, flat.dtype))
-    parts = tf.split(step.collectives.sum(weighted), [_size(tensor) for tensor in tensors])
-    return [tf.reshape(part, tf.shape(tensor)) for part, tensor in zip(parts, tensors, strict=True)]
+    return tf.math.multiply_no_nan(flat, tf.cast(step.weight, flat.dtype))
+
+
+def _is_small(tensor: Any) -> bool:
+    size = tensor.shape.num_elements()
+    return size is not None and size <= _PACKED_ELEMENTS
 
 
 def _size(tensor: Any) -> Any:

@@ -298,6 +298,18 @@ def mixed_precision(folder: Path) -> Outcome:
 
 
 @scenario()
+def wide_layer(folder: Path) -> Outcome:
+    """A gradient so large that it travels on its own."""
+    x, y = table(BATCH * 6)
+    model = keras.Sequential(
+        [keras.Input((FEATURES,)), layers.Dense(9000, activation="tanh"), layers.Dense(1)]
+    )
+    model.compile(keras.optimizers.SGD(0.0005), loss="mse")
+    model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model])
+
+
+@scenario()
 def nested_models(folder: Path) -> Outcome:
     x, y = table()
     inner = keras.Sequential([keras.Input((FEATURES,)), layers.Dense(6, activation="tanh")])
