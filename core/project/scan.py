@@ -68,7 +68,7 @@ def scan_project(script: Path, *, home: Path | None = None) -> Project:
         return _SECRET if reason == "secret" else None if reason is None else ""
 
     listing = list_files(folder, enter=rules.enter, leave_out=leave_out)
-    _check_limits(folder, listing.files)
+    _check_limits(script, listing.files)
     return _hashed(script, listing, tuple(ignored), whole_folder=True)
 
 
@@ -98,7 +98,7 @@ def _only_imported(script: Path) -> Project:
     folder = script.parent
     paths = sorted(module.path for module in read_sources(script).modules)
     files = tuple(Found(path=path, size=(folder / path).stat().st_size) for path in paths)
-    _check_limits(folder, files)
+    _check_limits(script, files)
     return _hashed(script, Listing(files=files, skipped=()), (), whole_folder=False)
 
 
@@ -141,16 +141,17 @@ def _no_script(script: Path, skipped: Iterable[Skipped] = ()) -> TandemError:
     )
 
 
-def _check_limits(folder: Path, files: tuple[Found, ...]) -> None:
-    total = sum(found.size for found in files)
+def _check_limits(script: Path, files: tuple[Found, ...]) -> None:
+    folder, total = script.parent, sum(found.size for found in files)
+    beside = [found for found in files if found.path != script.name] or files
     if total > LIMIT_BYTES:
         sizes = Counter[str]()
-        for found in files:
+        for found in beside:
             sizes[_top(found.path)] += found.size
         largest = ", ".join(f"{shown(name)} ({size / 1e6:,.1f} MB)" for name, size in sizes.most_common(3))
         what = f"holds {total / 1e6:,.1f} MB, and {LIMIT_BYTES / 1e6:,.0f} MB is the most. Largest: {largest}"
     elif len(files) > LIMIT_FILES or len(wire.to_msgpack(files)) + 90 * len(files) > LIMIT_MANIFEST_BYTES:
-        sizes = Counter(_top(found.path) for found in files)
+        sizes = Counter(_top(found.path) for found in beside)
         largest = ", ".join(f"{shown(name)} ({count:,} files)" for name, count in sizes.most_common(3))
         what = f"holds {len(files):,} files; {LIMIT_FILES:,} with names of usual length is the most. "
         what += f"Most of them: {largest}"
@@ -170,4 +171,5 @@ def _top(path: str) -> str:
 
 
 def _rule(sizes: Counter[str]) -> str:
-    return " and ".join(f"/{shown(name)}" for name, _ in sizes.most_common(2))
+    (_, most), *_ = sizes.most_common(1)
+    return " and ".join(f"/{shown(name)}" for name, size in sizes.most_common(2) if size >= most / 10)

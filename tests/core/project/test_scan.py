@@ -80,6 +80,14 @@ def test_over_the_limit_the_largest_are_named_with_the_mend(
     assert paths(tmp_path / "train.py") == [".tandemignore", "small/a", "train.py"]
 
 
+def test_over_the_limit_nobody_is_told_to_leave_the_script_out(tmp_path: Path) -> None:
+    write(tmp_path, {"train.py": "x", "notes.txt": "x", "data.bin": ""})
+    os.truncate(tmp_path / "data.bin", 101_000_000)
+    with pytest.raises(TandemError, match=r"write lines such as /data\.bin into") as caught:
+        scan_project(tmp_path / "train.py")
+    assert "train.py" not in str(caught.value)
+
+
 def test_too_many_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LIMIT_FILES", 3)
     write(tmp_path, {"train.py": "x", "images/1": "", "images/2": "", "images/3": ""})
