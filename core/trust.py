@@ -5,10 +5,12 @@ Identity is the certificate. Names, addresses and what mDNS says are hints; noth
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+from core import wire
 from core.certificate import check_peer_certificate, device_id
 from core.errors import TandemError
 from core.ids import DeviceId, ProjectId
@@ -34,8 +36,8 @@ class TrustedPeer:
     """The lowest pairing protocol that it may be paired by again: no way back to a weaker one."""
     code_policy: CodePolicy = "ask"
     addr_hints: tuple[str, ...] = ()
-    approved: tuple[ProjectId, ...] = ()
-    """Projects (manifest hashes) that may run here without asking again, the latest first."""
+    approved: tuple[str, ...] = ()
+    """What may run here without asking again (see ``allowance``), the latest first."""
 
     @property
     def device(self) -> DeviceId:
@@ -44,6 +46,11 @@ class TrustedPeer:
     @property
     def name(self) -> str:
         return self.nickname or self.name_at_pairing
+
+    @property
+    def approved_projects(self) -> tuple[ProjectId, ...]:
+        """Projects (manifest hashes) that may run here, at least with some arguments."""
+        return tuple(dict.fromkeys(ProjectId(each.partition("+")[0]) for each in self.approved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +119,31 @@ def set_policy(store: TrustStore, device: DeviceId, policy: CodePolicy) -> Trust
     return _changed(store, replace(peer, code_policy=policy, approved=approved))
 
 
-def approve(store: TrustStore, device: DeviceId, project: ProjectId) -> TrustStore:
-    """Remember that this very project (manifest hash) of a device may run here."""
+def allowance(project: ProjectId, arguments: Sequence[str] = ()) -> str:
+    """What a user allowed: a project (manifest hash), and by their hash the arguments shown with it.
+
+    Arguments can turn a harmless script into another one (``--output``, ``--load``).
+    """
+    if not arguments:
+        return project
+    return f"{project}+{hashlib.sha256(wire.to_json(tuple(arguments))).hexdigest()}"
+
+
+def approve(
+    store: TrustStore, device: DeviceId, project: ProjectId, arguments: Sequence[str] = ()
+) -> TrustStore:
+    """Remember that this very project of a device may run here with these arguments."""
     peer = _known(store, device)
-    return _changed(store, replace(peer, approved=_latest_first((project,), peer.approved, MAX_APPROVED)))
+    approved = _latest_first((allowance(project, arguments),), peer.approved, MAX_APPROVED)
+    return _changed(store, replace(peer, approved=approved))
 
 
-def may_run(store: TrustStore, device: DeviceId, project: ProjectId) -> bool:
-    """Whether a device may run a project here without asking its user."""
+def may_run(store: TrustStore, device: DeviceId, project: ProjectId, arguments: Sequence[str] = ()) -> bool:
+    """Whether a device may run a project here, with these arguments, without asking its user."""
     peer = store.peer(device)
-    return peer is not None and (peer.code_policy == "always" or project in peer.approved)
+    if peer is None:
+        return False
+    return peer.code_policy == "always" or allowance(project, arguments) in peer.approved
 
 
 def add_hint(store: TrustStore, device: DeviceId, address: str) -> TrustStore:

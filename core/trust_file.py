@@ -14,7 +14,7 @@ import msgspec
 from core.atomic import sync_folder, write_atomically
 from core.certificate import check_peer_certificate, device_id
 from core.errors import Problem, TandemError
-from core.ids import DeviceId, ProjectId
+from core.ids import DeviceId
 from core.private_file import read_private
 from core.trust import TrustedPeer, TrustStore
 
@@ -22,6 +22,7 @@ VERSION = 1
 FILE = "trust.json"
 
 _Hex = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+_Allowance = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}([+][0-9a-f]{64})?$")]
 
 
 class _Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,7 +34,7 @@ class _Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     min_proto: int = 1
     code_policy: Literal["ask", "always"] = "ask"
     addr_hints: tuple[str, ...] = ()
-    approved: tuple[_Hex, ...] = ()
+    approved: tuple[_Allowance, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,7 +127,7 @@ def _read(data: bytes, path: Path) -> TrustStore:
                 min_proto=entry.min_proto,
                 code_policy=entry.code_policy,
                 addr_hints=entry.addr_hints,
-                approved=tuple(ProjectId(project) for project in entry.approved),
+                approved=entry.approved,
             )
         )
     named = [peer.device for peer in peers]

@@ -97,6 +97,15 @@ def test_an_approved_project_runs_again_and_a_changed_one_asks() -> None:
     assert not may_run(set_policy(store, ID, "ask"), ID, PROJECT)
 
 
+def test_what_was_allowed_with_some_arguments_asks_again_with_others() -> None:
+    store = approve(STORE, ID, PROJECT, ("--epochs", "3"))
+    assert may_run(store, ID, PROJECT, ("--epochs", "3"))
+    for others in ((), ("--epochs", "4"), ("--epochs 3",), ("--epochs", "3", "")):
+        assert not may_run(store, ID, PROJECT, others)
+    assert store.peers[0].approved_projects == (PROJECT,)
+    assert may_run(set_policy(store, ID, "always"), ID, PROJECT, ("anything",))
+
+
 def test_memory_has_its_bounds() -> None:
     store = STORE
     for number in range(MAX_APPROVED + 5):

@@ -32,7 +32,7 @@ def full_store() -> TrustStore:
         nickname="Änna",
         code_policy="always",
         addr_hints=("10.0.0.2:27600", "[fe80::1]:27600"),
-        approved=(ProjectId("a" * 64),),
+        approved=(trust.allowance(ProjectId("a" * 64), ("--epochs", "3")), ProjectId("b" * 64)),
     )
     bert = TrustedPeer(cert_der=device_certificate(3), name_at_pairing="Bert", paired_at=1.0)
     store = trust.add(trust.add(TrustStore(SELF), anna), bert)
