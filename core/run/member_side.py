@@ -267,7 +267,8 @@ class MemberSide:
         self._held.release()
         if self._incoming is not None:
             self._incoming.end()
-        self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
+        if self.known.joined:  # before that, nothing was made here that could be tidied up
+            self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
         self._on_gone()
 
     async def _clean_up(self, *, outputs_taken: bool) -> None:

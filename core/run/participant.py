@@ -20,7 +20,6 @@ from core.events import RunEvent
 from core.ids import DeviceId
 from core.link import messages as ms
 from core.link.messages import Message
-from core.project.manifest import Manifest, check_project
 from core.run import limits, verdicts
 from core.run.part_turn import PartTurn
 from core.run.participation import (
@@ -60,25 +59,6 @@ Stepped = tuple[Participation, tuple[Effect, ...]]
 def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> Participation:
     """The state before ``Asked``."""
     return Participation(me=me, plan=prepare.plan, manifest=prepare.manifest, starter_name=starter_name)
-
-
-def why_unfit(me: DeviceId, sender: DeviceId, plan: Plan, manifest: Manifest) -> Problem | None:
-    """Why a peer's request cannot be taken at its word; None where it can."""
-    devices = {member.device for member in plan.members}
-    fits = (
-        plan.starter == sender
-        and me in devices
-        and {task.device for task in plan.tasks} == devices
-        and plan.project == manifest.digest
-        and plan.script == manifest.script
-    )
-    if not fits:
-        return verdicts.bad_message("The other laptop")
-    try:
-        check_project(manifest)
-    except TandemError as error:
-        return error.problem
-    return None
 
 
 def same_run(allowed: Plan, launched: Plan) -> bool:

@@ -25,14 +25,13 @@ from core.run import planning, verdicts
 from core.run.keeping import Keeping
 from core.run.lane import Lane
 from core.run.member_side import MemberSide
-from core.run.participant import why_unfit
+from core.run.reception import Reception
 from core.run.starter_side import StarterSide
 from core.run.timers import Clock
 from core.run.trainers import MakeTrainer, real_trainers
 from core.run.warm import WarmTrainer
 from core.run.workplace import RunLinks, Workplace
 from core.state import State
-from core.trust import approve, may_run, set_policy
 from core.trust_keeper import TrustKeeper
 
 CLOSE_S = 8.0
@@ -63,7 +62,6 @@ class Runs:
     ) -> None:
         self._state = state
         self._links = links
-        self._trust = trust
         self._emit_event = emit
         self._on_busy = on_busy
         self._loop = asyncio.get_running_loop()
@@ -80,6 +78,7 @@ class Runs:
             background=Background(self._on_crash),
             make_trainer=make_trainer or real_trainers(self._warm),
         )
+        self._reception = Reception(self._place, trust)
         self._planning = False
         self._stop_planning = False
         self._starter: StarterSide | None = None
@@ -201,13 +200,10 @@ class Runs:
             )
 
     async def answer_consent(self, run: RunId, decision: Decision) -> None:
-        """``once``: these very bytes; ``always``: whatever this device sends."""
+        """``once``: these very bytes and arguments; ``always``: whatever this device sends."""
         member = self._asked(run)
         if decision != "no":
-            device, project = member.starter, member.known.plan.project
-            await self._trust.change(lambda store: approve(store, device, project))
-            if decision == "always":
-                await self._trust.change(lambda store: set_policy(store, device, "always"))
+            await self._reception.allow(member.known.plan, decision)
             member = self._asked(run)
         member.tell(pa.Decided(decision != "no"))
 
@@ -244,11 +240,9 @@ class Runs:
 
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
-        refusal = why_unfit(self.me, device, prepare.plan, prepare.manifest)
-        if refusal is None and peer is not None:
-            refusal = peer.problem
-        if refusal is None and (self.busy or self._closing):
-            refusal = verdicts.busy()
+        refusal = self._reception.why_refused(
+            device, prepare, unlike=peer.problem if peer else None, busy=self.busy or self._closing
+        )
         if refusal is not None:
             self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
             return
@@ -258,15 +252,7 @@ class Runs:
         self._place.background.start("ask for consent", self._ask(member))
 
     async def _ask(self, member: MemberSide) -> None:
-        device, manifest = member.starter, member.known.manifest
-        store, peer = self._trust.store, self._trust.store.peer(member.starter)
-        changed = False
-        if peer is not None and not may_run(store, device, manifest.digest):
-            changed = await self._place.files.do(
-                planning.was_allowed_before, self._place.store, peer.approved, manifest.script
-            )
-        allowed = may_run(self._trust.store, device, manifest.digest)
-        member.tell(pa.Asked(allowed=allowed, changed=changed))
+        member.tell(await self._reception.ask(member.known.plan, member.known.manifest))
 
     def _take_part(
         self, prepare: ms.Prepare, starter_name: str, *, tell: Callable[[Message], None]

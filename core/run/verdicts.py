@@ -96,6 +96,15 @@ def busy() -> Problem:
     )
 
 
+def known_run() -> Problem:
+    """What a member answers to an id that it has heard before: ids are never used twice."""
+    return Problem(
+        code="run-known",
+        what="it has heard of this very run before.",
+        fix="Start the run again.",
+    )
+
+
 def not_prepared(names: Sequence[str]) -> Problem:
     who = listed(names)
     return Problem(

@@ -13,15 +13,14 @@ from core.cluster.roles import Role
 from core.errors import Problem
 from core.ids import ProjectId
 from core.link import messages as ms
-from core.project.manifest import ProjectFile, manifest_of
 from core.run import limits, participant
 from core.run import participation as pa
-from core.run.participant import same_run, why_unfit
+from core.run.participant import same_run
 from core.run.phases import Exit, Failed, Finished, Preparing
 from core.run.reports import EpochEnd, LogLines
 from core.run.waits import WaitOver
 from core.trainer import protocol
-from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.cluster.laptops import BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
 
 PLAN = plan_of(project=MANIFEST.digest)
@@ -72,33 +71,6 @@ def only(effects: Iterable[object], kind: type) -> list[object]:
 
 
 # --- what is asked of this node --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "plan",
-    [
-        structs.replace(PLAN, starter=CLEO),
-        structs.replace(PLAN, project=ProjectId("e" * 64)),
-        structs.replace(PLAN, script="other.py"),
-        plan_of((ANNA, CLEO), project=MANIFEST.digest),
-        structs.replace(PLAN, members=PLAN.members[1:]),
-    ],
-)
-def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
-    problem = why_unfit(BEN, ANNA, plan, MANIFEST)
-    assert problem is not None
-    assert problem.code == "broken-talk"
-
-
-def test_a_request_with_an_escaping_path_is_refused() -> None:
-    bad = manifest_of("train.py", [*MANIFEST.files, ProjectFile(path="../up.py", size=1, sha256="a" * 64)])
-    problem = why_unfit(BEN, ANNA, plan_of(project=bad.digest), bad)
-    assert problem is not None
-    assert problem.code == "project-refused"
-
-
-def test_a_good_request_is_taken() -> None:
-    assert why_unfit(BEN, ANNA, PLAN, MANIFEST) is None
 
 
 def test_a_refusal_declines_and_leaves_no_trace() -> None:

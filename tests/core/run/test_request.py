@@ -1,0 +1,67 @@
+"""What of a peer's request is believed."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from core.cluster.plan import Plan
+from core.ids import ProjectId, RunId
+from core.project.manifest import ProjectFile, manifest_of
+from core.run.request import HeardOf, why_unfit, why_unsafe
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.world import MANIFEST
+
+PLAN = plan_of(project=MANIFEST.digest)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        structs.replace(PLAN, starter=CLEO),
+        structs.replace(PLAN, script="other.py"),
+        plan_of((ANNA, CLEO), project=MANIFEST.digest),
+        structs.replace(PLAN, members=PLAN.members[1:]),
+        structs.replace(PLAN, tasks=(), members=()),
+    ],
+)
+def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
+    problem = why_unfit(BEN, ANNA, plan, MANIFEST)
+    assert problem is not None
+    assert problem.code == "broken-talk"
+
+
+@pytest.mark.parametrize(
+    "run", ["", ".", "..", "/home/ben", "a/b", "a\\b", "history.db", "x" * 41, "r\n", "ö"]
+)
+def test_a_runs_id_that_is_no_plain_name_is_refused(run: str) -> None:
+    assert why_unfit(BEN, ANNA, structs.replace(PLAN, run=RunId(run)), MANIFEST) is not None
+
+
+def test_files_other_than_announced_are_refused() -> None:
+    assert why_unsafe(structs.replace(PLAN, project=ProjectId("e" * 64)), MANIFEST) is not None
+
+
+def test_a_request_with_an_escaping_path_is_refused() -> None:
+    bad = manifest_of("train.py", [*MANIFEST.files, ProjectFile(path="../up.py", size=1, sha256="a" * 64)])
+    problem = why_unsafe(plan_of(project=bad.digest), bad)
+    assert problem is not None
+    assert problem.code == "project-refused"
+
+
+def test_a_good_request_is_taken() -> None:
+    assert why_unfit(BEN, ANNA, PLAN, MANIFEST) is None
+    assert why_unsafe(PLAN, MANIFEST) is None
+
+
+def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
+    heard = HeardOf(most=2)
+    assert [heard.take(RunId(run)) for run in ("a", "a", "b", "a", "c", "b", "a")] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
