@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 PATH_BYTES = 1024
 NAME_BYTES = 255
@@ -73,9 +74,13 @@ def folded_path(path: str) -> str:
 
     Canonical caseless matching (Unicode 3.13, D145), less the characters that HFS+ ignores.
     """
-    if path.isascii():
-        return path.lower()
-    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", path).casefold())
+    # Name by name ("/" combines with nothing): folders come again and again, and folding is slow.
+    return path.lower() if path.isascii() else "/".join(map(_folded_name, path.split("/")))
+
+
+@lru_cache(maxsize=8192)
+def _folded_name(name: str) -> str:
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
     folded = unicodedata.normalize("NFC", folded)
     return "".join(char for char in folded if unicodedata.category(char) != "Cf")
 
@@ -89,17 +94,21 @@ class Names:
 
     def take(self, path: str) -> str | None:
         """Takes ``path`` in and returns None, or returns the path that it collides with."""
-        names = path.split("/")
-        folders = {
-            folded_path(folder): folder for folder in ("/".join(names[:i]) for i in range(1, len(names)))
-        }
         folded = folded_path(path)
         if other := self._files.get(folded) or self._folders.get(folded):
             return other
-        for key, folder in folders.items():
-            other = self._files.get(key) or self._folders.get(key, folder)
-            if other != folder or key in self._files:
+        folders: dict[str, str] = {}
+        end, folded_end = path.rfind("/"), folded.rfind("/")
+        while end > 0:
+            folder, key = path[:end], folded[:folded_end]
+            if key in self._files:
+                return self._files[key]
+            if (other := self._folders.get(key, folder)) != folder:
                 return other
+            if key in self._folders:
+                break  # and so is every folder above it
+            folders[key] = folder
+            end, folded_end = path.rfind("/", 0, end), folded.rfind("/", 0, folded_end)
         self._files[folded] = path
         self._folders |= folders
         return None

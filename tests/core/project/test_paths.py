@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.project.paths import NAME_BYTES, folded_path, shown, why_unsafe
+from core.project import paths
+from core.project.paths import NAME_BYTES, Names, folded_path, shown, why_unsafe
 
 
 @pytest.mark.parametrize(
@@ -103,3 +104,15 @@ def test_shown_paths_cannot_move_the_cursor_and_fit_a_line() -> None:
     assert shown("a\x1b[2Jb\n") == "a\\x1b[2Jb\\n"
     assert len(shown("x" * 500)) <= 80
     assert shown("\ud800") == "\\ud800"
+
+
+def test_folders_that_come_again_are_folded_once() -> None:
+    """A peer's list may hold thousands of files, each below forty folders with costly names."""
+    deep = "/".join(f"ᾀ{number}" for number in range(30))
+    paths._folded_name.cache_clear()
+    names = Names()
+    for number in range(200):
+        assert names.take(f"{deep}/{number}.py") is None
+    assert paths._folded_name.cache_info().misses == 30 + 200
+    assert names.take(f"{deep.upper()}/1.py") == f"{deep}/1.py"
+    assert names.take(f"{deep.upper()}/other.py") == deep
