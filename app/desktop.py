@@ -10,6 +10,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import theme
+from app.cli.exit_codes import ExitCode
 from app.screens import SCREENS
 from app.single_instance import SingleInstance
 from app.widgets.icons import application_icon
@@ -18,8 +19,6 @@ from core import home as homes
 from core.errors import TandemError
 from core.home import Home
 
-CANNOT_START = 3
-
 
 def main(argv: Sequence[str] = ()) -> int:
     """``argv``: nothing, ``--home DIR`` or ``--home=DIR``. The process's exit code."""
@@ -27,7 +26,7 @@ def main(argv: Sequence[str] = ()) -> int:
         home = homes.choose(_given_home(argv))
     except TandemError as error:
         sys.stderr.write(f"{error}\n")
-        return CANNOT_START
+        return ExitCode.CANNOT_START
     app = QApplication.instance() or QApplication([Path(sys.argv[0]).name or "tandem"])
     assert isinstance(app, QApplication)
     app.setApplicationName("tandem")

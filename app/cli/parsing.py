@@ -15,7 +15,18 @@ from core.home import Home
 from core.versions import TANDEM
 
 Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]
-SUBCOMMANDS = ("demo", "devices", "pair", "forget", "agent", "run", "runs", "tf_config", "doctor")
+SUBCOMMANDS = (
+    "demo",
+    "devices",
+    "pair",
+    "forget",
+    "agent",
+    "run",
+    "runs",
+    "tf_config",
+    "doctor",
+    "install_desktop",
+)
 _ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 
 
