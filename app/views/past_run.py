@@ -1,0 +1,108 @@
+"""Runs of the history: one with its result, plots and log, or two over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
+
+from app.charts.panel import ChartPanel, Source
+from app.charts.points import RunPoints
+from app.cli.run_words import phase_words
+from app.models.runs_model import when
+from app.widgets.buttons import button
+from app.widgets.card import Card
+from app.widgets.comparison import Comparison
+from app.widgets.fold import Fold
+from app.widgets.labels import name_for_readers
+from app.widgets.outcome_card import OutcomeCard
+from app.widgets.page import Page
+from app.widgets.problem_box import ProblemBox
+from core.answers import RunDetails
+from core.errors import Problem
+from core.ids import DeviceId
+from core.text import plain, plain_lines
+
+_NO_POINTS = "This run reported no numbers."
+
+
+class PastRun(QWidget):
+    """``again_asked(entry)``; ``closed``: back to the list."""
+
+    again_asked = Signal(object)
+    closed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: list[RunDetails] = []
+        self.page = Page("Run", characters=200)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.page)
+        self.back = button("Back to all runs", self.closed.emit, name="back")
+        self.page.head.addWidget(self.back)
+        self.problem = ProblemBox()
+        self.outcome = OutcomeCard()
+        self.outcome.new.hide()
+        self.outcome.again_asked.connect(lambda: self.again_asked.emit(self._runs[0].entry))
+        self.compared = Card()
+        self.comparison = Comparison()
+        self.compared.body.addWidget(self.comparison)
+        self.charts = ChartPanel(_NO_POINTS)
+        plots = Card()
+        plots.setMinimumHeight(self.fontMetrics().height() * 20)
+        plots.body.addWidget(self.charts, 1)
+        self.log = Fold("Log", name="log")
+        self.log_text = QPlainTextEdit()
+        self.log_text.setReadOnly(True)
+        self.log_text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.log_text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.log_text.setMinimumHeight(self.fontMetrics().height() * 14)
+        self.log_text.setTabChangesFocus(True)
+        name_for_readers(self.log_text, "Log")
+        self.log.body.addWidget(self.log_text)
+        for piece in (self.problem, self.outcome, self.compared):
+            self.page.body.addWidget(piece)
+        self.page.body.addWidget(plots, 1)
+        self.page.body.addWidget(self.log)
+
+    def show_problem(self, problem: Problem) -> None:
+        """The run cannot be read."""
+        self._runs = []
+        self.page.title.say("Run")
+        self.problem.show_problem(problem)
+        for piece in (self.outcome, self.compared, self.log):
+            piece.hide()
+        self.charts.show_sources([])
+
+    def show_runs(self, runs: Sequence[RunDetails]) -> None:
+        """One run, or several over each other."""
+        self._runs = list(runs)
+        one = runs[0] if len(runs) == 1 else None
+        self.problem.show_problem(None)
+        self.outcome.setVisible(one is not None)
+        self.compared.setVisible(True)
+        self.log.setVisible(one is not None and bool(one.log))
+        self.page.title.say(_title(one) if one is not None else f"{len(runs)} runs compared")
+        self.comparison.show_runs([run.entry for run in runs])
+        self.charts.show_sources([_source(run) for run in runs])
+        if one is not None:
+            entry = one.entry
+            names = _names(one)
+            self.outcome.show_outcome(entry.phase, entry.summary, names, entry.folder, own=bool(entry.source))
+            self.outcome.head.say(phase_words(entry.phase).capitalize())
+            self.log_text.setPlainText("\n".join(plain_lines(one.log)))
+
+
+def _title(run: RunDetails) -> str:
+    return f"{plain(run.entry.script, 80)}, {when(run.entry.started_s)}"
+
+
+def _names(run: RunDetails) -> dict[DeviceId, str]:
+    return {member.device: plain(member.name, 40) for member in run.plan.members} if run.plan else {}
+
+
+def _source(run: RunDetails) -> Source:
+    return Source(_title(run), RunPoints.of(run), _names(run))

@@ -1,0 +1,199 @@
+"""Runs: the history, newest first; a run's details; two runs over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QItemSelection, QModelIndex, QSortFilterProxyModel, Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QTableView, QVBoxLayout, QWidget
+
+from app.bridge import Bridge
+from app.models.runs_model import SORT_ROLE, Column, RunsModel
+from app.theme import GAP
+from app.views.past_run import PastRun
+from app.views.view import View
+from app.widgets.buttons import button
+from app.widgets.card import row
+from app.widgets.labels import Label, name_for_readers
+from app.widgets.problem_box import ProblemBox
+from core.answers import Answer, Refused, RunDetails, RunEntry, Runs
+from core.commands import GetRun, ListRuns
+from core.errors import Problem
+from core.events import Event, RunPhaseChanged, RunPlanned, RunSummarised
+from core.ids import RunId
+from core.state import State
+
+MOST_COMPARED = 2
+_EMPTY = "No run yet. What you train is kept here, with its plots, log and result."
+_OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised)
+
+
+class RunsView(View):
+    """``again_asked(entry)``: that run is to be prepared once more."""
+
+    title = "Runs"
+    again_asked = Signal(object)
+
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__(bridge)
+        self._stale = True
+        self._opening: list[RunId] = []
+        self._opened: dict[RunId, RunDetails] = {}
+        self.model = RunsModel(self)
+        self.sorted = QSortFilterProxyModel(self)
+        self.sorted.setSourceModel(self.model)
+        self.sorted.setSortRole(SORT_ROLE)
+        self.past = PastRun()
+        self.past.closed.connect(self.show_list)
+        self.past.again_asked.connect(self.again_asked)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self._list())
+        self.pages.addWidget(self.past)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.pages)
+        self.setFocusProxy(self.table)
+        self._show_buttons()
+
+    def _list(self) -> QWidget:
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(GAP * 2, GAP * 2, GAP * 2, GAP * 2)
+        layout.setSpacing(GAP)
+        self.problem = ProblemBox(level="warning")
+        self.empty = Label(_EMPTY, "faint", wraps=True)
+        self.table = _Table()
+        self.table.setModel(self.sorted)
+        name_for_readers(self.table, "Runs", "Enter opens a run; choose two to compare them.")
+        self.table.sortByColumn(Column.STARTED, Qt.SortOrder.DescendingOrder)
+        self.table.opened.connect(self._open)
+        self.table.selectionModel().selectionChanged.connect(self._on_selection)
+        head = self.table.horizontalHeader()
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        head.setStretchLastSection(True)
+        characters = self.fontMetrics().averageCharWidth()
+        for column, width in zip(Column, (19, 24, 18, 36, 30, 12), strict=True):
+            self.table.setColumnWidth(column, characters * width)
+        self.open = button("Details", self._open, "primary", name="details")
+        self.compare = button("Compare", self._open, name="compare")
+        self.again = button("Run again", self._again, name="run-again")
+        self.folder = button("Open folder", self._open_folder, name="run-folder")
+        layout.addWidget(Label(self.title, "title"))
+        layout.addWidget(self.problem)
+        layout.addWidget(self.empty)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(row(self.open, self.compare, self.again, self.folder, 1))
+        return page
+
+    def show_state(self, state: State, events: Sequence[Event]) -> None:
+        if any(isinstance(event, _OF_HISTORY) for event in events):
+            self._stale = True
+        if self._stale and state.me is not None and self.isVisible():
+            self._ask()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale and self.bridge.state.me is not None:
+            self._ask()
+
+    def show_list(self) -> None:
+        self.pages.setCurrentIndex(0)
+        self.table.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    @property
+    def chosen(self) -> list[RunEntry]:
+        """The selected runs, as they stand in the list."""
+        rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
+        return [self.model.entry(self.sorted.mapToSource(self.sorted.index(row, 0)).row()) for row in rows]
+
+    # --- the node ------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        self._stale = False
+        self.bridge.submit(ListRuns(), self._on_runs)
+
+    def _on_runs(self, answer: Answer) -> None:
+        if isinstance(answer, Runs):
+            self.model.show_runs(answer.runs)
+            self.problem.show_problem(answer.problem, "warning")
+        elif isinstance(answer, Refused):
+            self.problem.show_problem(answer.problem, "bad")
+        self.empty.setVisible(not self.model.rowCount() and self.problem.problem is None)
+        self.table.setVisible(self.model.rowCount() > 0)
+        self._show_buttons()
+
+    def _on_details(self, run: RunId, answer: Answer) -> None:
+        if run not in self._opening:
+            return
+        if isinstance(answer, Refused):
+            self._opening = []
+            self.past.show_problem(answer.problem)
+            self.pages.setCurrentWidget(self.past)
+        elif isinstance(answer, RunDetails):
+            self._opened[run] = answer
+            if len(self._opened) == len(self._opening):
+                self.past.show_runs([self._opened[each] for each in self._opening])
+                self._opening = []
+                self.pages.setCurrentWidget(self.past)
+
+    # --- the user ------------------------------------------------------------------------------------------
+
+    def _on_selection(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        chosen = self.chosen
+        self.open.setEnabled(len(chosen) == 1)
+        self.compare.setEnabled(len(chosen) == MOST_COMPARED)
+        self.again.setEnabled(len(chosen) == 1 and bool(chosen[0].source))
+        self.folder.setEnabled(len(chosen) == 1 and bool(chosen[0].folder))
+        for each in (self.open, self.compare, self.again, self.folder):
+            each.setVisible(self.model.rowCount() > 0)
+
+    def _open(self) -> None:
+        chosen = self.chosen[:MOST_COMPARED]
+        self._opening = [entry.run for entry in chosen]
+        self._opened = {}
+        for entry in chosen:
+            self.bridge.submit(GetRun(run=entry.run), partial(self._on_details, entry.run))
+
+    def _again(self) -> None:
+        self.again_asked.emit(self.chosen[0])
+
+    def _open_folder(self) -> None:
+        folder = self.chosen[0].folder
+        if not Path(folder).is_dir() or not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
+            self.problem.show_problem(
+                Problem(
+                    code="folder-gone",
+                    what="The folder of this run could not be opened.",
+                    fix=f"It should be at {folder}; if it was deleted, its plots are gone too.",
+                ),
+                "warning",
+            )
+
+
+class _Table(QTableView):
+    """``opened``: Enter or a double click."""
+
+    opened = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setSortingEnabled(True)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + GAP)
+        self.activated.connect(self._on_activated)
+
+    def _on_activated(self, index: QModelIndex) -> None:
+        self.opened.emit()

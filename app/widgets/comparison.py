@@ -1,0 +1,55 @@
+"""Runs side by side in words: what differs between them is what one wants to see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from app.cli.run_words import duration, number, phase_words
+from app.models.runs_model import when
+from app.theme import GAP
+from app.widgets.labels import ElidedLabel, Label
+from core.answers import RunEntry
+
+
+class Comparison(QWidget):
+    """One column a run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(GAP * 2)
+        self._grid.setVerticalSpacing(GAP // 3)
+
+    def show_runs(self, entries: Sequence[RunEntry]) -> None:
+        while (item := self._grid.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        columns = [lines_of(entry) for entry in entries]
+        names = dict.fromkeys(name for column in columns for name in column)
+        for line, name in enumerate(names):
+            self._grid.addWidget(Label(name, "faint"), line, 0)
+            values = [column.get(name, "") for column in columns]
+            for place, value in enumerate(values, start=1):
+                kind = "heading" if len(set(values)) > 1 else ""
+                self._grid.addWidget(ElidedLabel(value, kind), line, place)
+                self._grid.setColumnStretch(place, 1)
+
+
+def lines_of(entry: RunEntry) -> dict[str, str]:
+    """Name and value, in the order in which they are shown."""
+    summary = entry.summary
+    lines = {
+        "Started": when(entry.started_s),
+        "Script": " ".join((entry.script, *entry.arguments)),
+        "State": phase_words(entry.phase),
+        "Laptops": ", ".join(entry.devices),
+        "Duration": "" if entry.duration_s is None else duration(entry.duration_s),
+        "Speed": "" if summary.samples_s is None else f"{summary.samples_s:,.0f} samples/s",
+        "Steps": f"{summary.steps:,} in {summary.epochs} epochs" if summary.steps else "",
+        **{name: number(value) for name, value in list(summary.last_logs.items())[:12]},
+    }
+    return {name: value for name, value in lines.items() if value}

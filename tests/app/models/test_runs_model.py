@@ -1,0 +1,76 @@
+"""The history's table."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QPersistentModelIndex, Qt
+from PySide6.QtTest import QAbstractItemModelTester
+from pytestqt.qtbot import QtBot
+
+from app.models.runs_model import SORT_ROLE, Column, RunsModel, result
+from core.errors import Problem
+from core.run.phases import Failed, Training
+from tests.app import world
+
+
+def made(*entries: object) -> tuple[RunsModel, QAbstractItemModelTester]:
+    model = RunsModel()
+    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    model.show_runs(entries)  # type: ignore[arg-type]
+    return model, tester
+
+
+def text(model: RunsModel, row: int, column: Column) -> object:
+    return model.data(model.index(row, column))
+
+
+def test_a_run_is_one_row_of_words(qtbot: QtBot) -> None:
+    model, _ = made(world.entry())
+    assert text(model, 0, Column.SCRIPT) == "digits.py"
+    assert text(model, 0, Column.STATE) == "finished"
+    assert text(model, 0, Column.RESULT) == "val_loss 0.1023, val_accuracy 0.9722"
+    assert text(model, 0, Column.DEVICES) == "here, Bob's laptop"
+    assert text(model, 0, Column.DURATION) == "0:31"
+
+
+def test_changes_are_made_in_place(qtbot: QtBot) -> None:
+    one, two, three = world.entry(1), world.entry(2), world.entry(3)
+    model, _ = made(one, two)
+    resets: list[int] = []
+    model.modelReset.connect(lambda: resets.append(1))
+    kept = QPersistentModelIndex(model.index(1, 0))
+    failed = type(two)(**{**{n: getattr(two, n) for n in two.__struct_fields__}, "phase": Training()})
+    with qtbot.waitSignal(model.dataChanged):
+        model.show_runs((three, one, failed))
+    assert kept.row() == 2
+    assert text(model, 2, Column.STATE) == "training"
+    model.show_runs((failed,))
+    assert kept.row() == 0
+    assert not resets
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.lists(st.integers(0, 9), unique=True), then=st.lists(st.integers(0, 9), unique=True))
+def test_it_shows_what_it_is_given(qtbot: QtBot, first: list[int], then: list[int]) -> None:
+    model, _ = made(*(world.entry(n) for n in first))
+    model.show_runs([world.entry(n) for n in then])
+    assert [model.entry(row).run for row in range(model.rowCount())] == [world.entry(n).run for n in then]
+
+
+def test_it_sorts_by_what_is_meant_not_by_the_words(qtbot: QtBot) -> None:
+    model, _ = made(world.entry(0), world.entry(9))
+    keys = [model.data(model.index(row, Column.DURATION), SORT_ROLE) for row in (0, 1)]
+    assert keys == [31.0, 3631.0]
+
+
+def test_a_failure_tells_its_reason_in_a_plain_tooltip(qtbot: QtBot) -> None:
+    problem = Problem(code="x", what="<b>Bob</b> went away.", fix="Look.")
+    model, _ = made(world.entry(last=Failed(problem=problem)))
+    tip = model.data(model.index(0, Column.STATE), Qt.ItemDataRole.ToolTipRole)
+    assert tip == "<p>&lt;b&gt;Bob&lt;/b&gt; went away. Look.</p>"
+
+
+def test_a_run_without_a_validation_shows_its_loss() -> None:
+    entry = world.entry()
+    summary = type(entry.summary)(last_logs={"loss": 0.5, "accuracy": 0.9, "lr": 0.1})
+    changed = type(entry)(**{**{n: getattr(entry, n) for n in entry.__struct_fields__}, "summary": summary})
+    assert result(changed) == "loss 0.5000, accuracy 0.9000"

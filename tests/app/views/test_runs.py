@@ -1,0 +1,189 @@
+"""The history: list, details, comparison."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QItemSelectionModel, Qt
+from pytestqt.qtbot import QtBot
+
+from app.bridge import Bridge
+from app.models.runs_model import Column
+from app.views.runs import RunsView
+from core.answers import Answer, Refused, Runs
+from core.commands import Command, GetRun, ListRuns
+from core.errors import Problem
+from core.run.phases import Failed
+from tests.app import world
+from tests.app.fake_core import FakeCore
+from tests.core.fake_node import started
+
+LIMIT_MS = 60_000
+ENTRIES = tuple(world.entry(n) for n in range(4))
+
+
+def details(command: Command) -> Answer:
+    assert isinstance(command, GetRun)
+    entry = next(entry for entry in ENTRIES if entry.run == command.run)
+    return world.details(entry, shift=0.1 * ENTRIES.index(entry), steps=46)
+
+
+def made_view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> RunsView:
+    view = RunsView(bridge)
+    qtbot.addWidget(view)
+    bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.resize(1000, 800)
+    view.show()
+    core.flush()
+    return view
+
+
+@pytest.fixture
+def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[RunsView]:
+    core.answers = {ListRuns: Runs(runs=ENTRIES), GetRun: details}
+    view = made_view(qtbot, bridge, core)
+    yield view
+    view.hide()
+
+
+def choose(view: RunsView, *rows: int) -> None:
+    view.table.clearSelection()
+    for row in rows:
+        view.table.selectionModel().select(
+            view.sorted.index(row, 0),
+            QItemSelectionModel.SelectionFlag.Select | QItemSelectionModel.SelectionFlag.Rows,
+        )
+
+
+def test_without_runs_it_says_what_will_be_here(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> None:
+    core.answers[ListRuns] = Runs(runs=())
+    view = made_view(qtbot, bridge, core)
+    assert view.empty.isVisible()
+    assert not view.table.isVisible()
+    view.hide()
+
+
+def test_the_newest_is_on_top_and_headers_sort(view: RunsView) -> None:
+    choose(view, 0)
+    assert view.chosen == [ENTRIES[0]]
+    view.table.sortByColumn(Column.DURATION, Qt.SortOrder.DescendingOrder)
+    choose(view, 0)
+    assert view.chosen == [ENTRIES[3]]
+
+
+def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    view.table.setCurrentIndex(view.sorted.index(1, 0))
+    qtbot.keyClick(view.table, Qt.Key.Key_Return)
+    core.flush()
+    assert view.pages.currentWidget() is view.past
+    assert view.past.page.title.text().startswith("digits.py, ")
+    assert view.past.log_text.toPlainText().startswith("Epoch 1/8")
+    qtbot.waitUntil(lambda: bool(view.past.charts.plots), timeout=LIMIT_MS)
+    view.past.back.click()
+    assert view.pages.currentIndex() == 0
+
+
+def test_two_runs_are_compared(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    choose(view, 0, 2)
+    assert view.compare.isEnabled()
+    assert not view.open.isEnabled()
+    view.compare.click()
+    core.flush()
+    assert view.past.page.title.text() == "2 runs compared"
+    assert not view.past.outcome.isVisible()
+    qtbot.waitUntil(lambda: bool(view.past.charts.plots), timeout=LIMIT_MS)
+    assert len(view.past.charts.plots[0].curves) == 4
+    assert len({curve.colour for curve in view.past.charts.plots[0].curves}) == 2
+
+
+def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: RunsView) -> None:
+    choose(view, 1)
+    with qtbot.waitSignal(view.again_asked) as asked:
+        view.again.click()
+    assert asked.args == [ENTRIES[1]]
+
+
+def test_a_run_of_another_laptop_cannot(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> None:
+    core.answers[ListRuns] = Runs(runs=(world.entry(source=""),))
+    view = made_view(qtbot, bridge, core)
+    choose(view, 0)
+    assert not view.again.isEnabled()
+    assert view.open.isEnabled()
+    view.hide()
+
+
+def test_a_corrupt_history_is_said_and_the_rest_is_shown(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore
+) -> None:
+    problem = Problem(code="history-rebuilt", what="The history was damaged.", fix="It was made anew.")
+    core.answers[ListRuns] = Runs(runs=ENTRIES[:1], problem=problem)
+    view = made_view(qtbot, bridge, core)
+    assert view.problem.problem == problem
+    assert view.problem.isVisible()
+    assert view.table.isVisible()
+    view.hide()
+
+
+def test_a_run_that_cannot_be_read_says_why(core: FakeCore, view: RunsView) -> None:
+    why = Problem(code="run-unreadable", what="The run's files are gone.", fix="Delete it.")
+    core.answers[GetRun] = Refused(problem=why)
+    choose(view, 0)
+    view.open.click()
+    core.flush()
+    assert view.past.problem.problem == why
+    assert view.past.problem.isVisible()
+    assert not view.past.outcome.isVisible()
+
+
+def test_a_folder_that_is_gone_is_said(qtbot: QtBot, bridge: Bridge, core: FakeCore, tmp_path: Path) -> None:
+    core.answers[ListRuns] = Runs(runs=(world.entry(folder=str(tmp_path / "gone")),))
+    view = made_view(qtbot, bridge, core)
+    choose(view, 0)
+    view.folder.click()
+    assert view.problem.problem is not None
+    assert str(tmp_path / "gone") in view.problem.problem.fix
+    view.hide()
+
+
+def test_the_list_is_asked_for_when_a_run_ends_and_only_while_it_is_seen(
+    core: FakeCore, view: RunsView
+) -> None:
+    assert len(core.asked(ListRuns)) == 1
+    view.hide()
+    core.happen(*world.linked(), *world.begun())
+    core.happen(*world.finished())
+    assert len(core.asked(ListRuns)) == 1
+    view.show()
+    assert len(core.asked(ListRuns)) == 2
+
+
+def test_what_is_chosen_stays_chosen_when_the_list_grows(core: FakeCore, view: RunsView) -> None:
+    choose(view, 2)
+    core.answers[ListRuns] = Runs(runs=(world.entry(9), *ENTRIES))
+    core.happen(*world.linked(), *world.begun()[:1])
+    core.flush()
+    assert view.chosen == [ENTRIES[2]]
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True))
+def test_hostile_entries_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
+    problem = Problem(code="x", what=text, fix=text, detail=text)
+    entry = world.entry(script=text, source=text, last=Failed(problem=problem), devices=(text,), folder=text)
+    fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+    summary = type(entry.summary)(last_logs={text: number}, outputs=(text,), strategy=text)
+    entry = type(entry)(**{**fields, "summary": summary, "started_s": number, "duration_s": None})
+    bridge = Bridge()
+    core = FakeCore(bridge)
+    past = world.details(entry, steps=3)
+    core.answers = {ListRuns: Runs(runs=(entry,)), GetRun: past}
+    core.happen(started())
+    view = made_view(qtbot, bridge, core)
+    choose(view, 0)
+    view.grab()
+    view.open.click()
+    core.flush()
+    view.grab()
+    view.hide()
