@@ -63,7 +63,8 @@ def size_words(size: int) -> str:
         value /= 1024
     if unit == "bytes":
         return "1 byte" if size == 1 else f"{size} bytes"
-    return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+    digits = f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:,.0f}"
+    return f"{digits} {unit}"
 
 
 def problem_of(answer: object) -> Problem | None:
