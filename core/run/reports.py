@@ -24,7 +24,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     steps_s: float | None = None
     step_s: float | None = None
     wait_s: float | None = None
-    """Seconds of the last step spent waiting for other members."""
+    """Seconds of the last step from when this member's gradients were there until all members' had come: the
+    wait for slower members, and what of the exchange itself was not hidden."""
+    grad_norm: float | None = None
+    """The global norm of the gradient of all rows, before clipping; taken about twice a second."""
     share: int | None = None
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
 
 from core.cluster.shares import split
 from core.run.reports import EpochEnd, Progress
@@ -35,6 +38,7 @@ class ReportingObserver:
         self._base: int | None = None
         self._epoch_began_s = 0.0
         self._last: Progress | None = None
+        self._said_diverged: int | None = None
         self.fitting = False
 
     def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None:
@@ -57,6 +61,7 @@ class ReportingObserver:
         logs: Mapping[str, float],
         step_s: float,
         wait_s: float | None,
+        grad_norm: float | None = None,
     ) -> None:
         if self._fit < 0:
             self._fit = 0  # train_on_batch, without any fit.
@@ -74,11 +79,12 @@ class ReportingObserver:
             step=self._step_in_fit(step, epoch, batch),
             batch=max(0, batch - 1),
             steps_in_epoch=self._steps,
-            logs=dict(logs),
+            logs=self._finite(logs),
             steps_s=rate,
             samples_s=rows * rate if rate and rows else None,
             step_s=step_s,
             wait_s=wait_s,
+            grad_norm=grad_norm,
             share=self._share(rows),
         )
         self._reporter.progress(self._last)
@@ -102,14 +108,14 @@ class ReportingObserver:
             epoch=epoch,
             epochs=self._epochs,
             step=step,
-            logs=dict(logs),
+            logs=self._finite(logs),
             seconds=now_s - self._epoch_began_s,
         )
         self._epoch_began_s = now_s
         self._reporter.send(protocol.EpochEnded(epoch=end))
 
     def on_evaluated(self, logs: Mapping[str, float]) -> None:
-        self._reporter.send(protocol.Evaluated(logs=dict(logs)))
+        self._reporter.send(protocol.Evaluated(logs=self._finite(logs)))
 
     def on_fit_ended(self) -> None:
         self.fitting = False
@@ -125,6 +131,17 @@ class ReportingObserver:
         """Whether any ``fit`` began."""
         return self._fit >= 0
 
+    def _finite(self, logs: Mapping[str, float]) -> dict[str, float]:
+        """The logs that are numbers: JSON has no NaN. A loss that is none is said, once a fit."""
+        loss = logs.get("loss", 0.0)
+        if not math.isfinite(loss) and self._said_diverged != self._fit:
+            self._said_diverged = self._fit
+            self.on_said(
+                f"The loss has become {loss}: the training diverges. A smaller learning rate or clipped "
+                "gradients (clipnorm) often help."
+            )
+        return {name: value for name, value in logs.items() if math.isfinite(value)}
+
     def _share(self, rows: int) -> int | None:
         """This member's rows; None where they are not known or not ours to split."""
         if not rows or not self.shares:
@@ -139,18 +156,4 @@ class ReportingObserver:
 
 
 def _at_end(last: Progress, now_s: float, epoch: int, step: int, steps: int | None) -> Progress:
-    return Progress(
-        at_s=now_s,
-        fit=last.fit,
-        epoch=epoch,
-        epochs=last.epochs,
-        step=step,
-        batch=(steps or 1) - 1,
-        steps_in_epoch=steps,
-        logs=last.logs,
-        steps_s=last.steps_s,
-        samples_s=last.samples_s,
-        step_s=last.step_s,
-        wait_s=last.wait_s,
-        share=last.share,
-    )
+    return replace(last, at_s=now_s, epoch=epoch, step=step, batch=(steps or 1) - 1, steps_in_epoch=steps)

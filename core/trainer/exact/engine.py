@@ -15,6 +15,7 @@ from core.cluster import shares as cluster_shares
 from core.trainer.exact import keras_private as private
 from core.trainer.exact import model_state
 from core.trainer.exact.collectives import Collectives
+from core.trainer.exact.gauge import Gauge
 from core.trainer.exact.seam import Cluster, Observer, StopRequested
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Engine:
 
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
         self.collectives = Collectives(cluster.strategy, cluster.rank, cluster.members)
+        self.gauge = Gauge()
         self.rank = cluster.rank
         self.members = cluster.members
         self.trained: list[Any] = []
@@ -157,6 +159,7 @@ class Engine:
         if self._step == done or now - self._reported_s >= REPORT_EVERY_S:
             self._reported_s = now
             fit = self._fits[-1] if self._fits else Fit(loop.model, "batch")
+            wait_s, grad_norm = self.gauge.read(self._step)
             self._observer.on_step(
                 self._step,
                 fit.epoch,
@@ -165,7 +168,8 @@ class Engine:
                 rows,
                 _numbers(private.pythonify_logs(logs)),
                 loop.step_s,
-                None,
+                min(wait_s, loop.step_s) if loop.step_s else None,
+                grad_norm,
             )
 
     def asked_to_stop(self) -> bool:

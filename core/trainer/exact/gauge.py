@@ -1,4 +1,4 @@
-"""Measures inside a step what cannot be seen from outside it: the wait for the other members, the gradient's norm.
+"""Measures inside a step what cannot be seen from outside: the wait for other members, the gradient's norm.
 
 Both are kept in variables of this process alone and read when a step is reported. Measured on 2 cores: a few
 microseconds a step, and one pass over the gradients every `NORM_EVERY_S`.
@@ -54,7 +54,7 @@ class Gauge:
         tf.cond(due, take, lambda: tf.constant(0))
 
     def read(self, step: int) -> tuple[float, float | None]:
-        """Mean wait of the steps up to `step` since the last call, in seconds; the newest norm, if it is one."""
+        """Mean wait in seconds of the steps since the last call, up to `step`; the newest norm, if any."""
         steps, self._read_at_step = max(1, step - self._read_at_step), step
         waited_s = float(self._waited_s.numpy()) / steps
         self._waited_s.assign(0.0)

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact import step as steps
+from core.trainer.exact.gauge import loss_scale
 from core.trainer.exact.step import Step
 
 _PACKED_ELEMENTS = 65_536
@@ -26,7 +27,10 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
         return original(optimizer, grads, trainable_variables)
     step.applying = True
     try:
-        return original(optimizer, reduce(step, list(grads)), trainable_variables)
+        own = list(grads)
+        summed = step.gauge.exchange(own, lambda: reduce(step, own))
+        step.gauge.weigh(summed, loss_scale(optimizer))
+        return original(optimizer, summed, trainable_variables)
     finally:
         step.applying = False
 

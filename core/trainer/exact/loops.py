@@ -146,7 +146,7 @@ class Loop:
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         # A member without rows computes on the batch's first row, and all of it counts for nothing.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
-        with steps.active(Step(self._engine.collectives, weight, present, rows)):
+        with steps.active(Step(self._engine.collectives, weight, present, rows, self._engine.gauge)):
             logs = self._step_function(own)
         return logs, weight, rows, present
 

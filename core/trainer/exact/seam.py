@@ -66,10 +66,12 @@ class Observer(Protocol):
         logs: Mapping[str, float],
         step_s: float,
         wait_s: float | None,
+        grad_norm: float | None = None,
     ) -> None:
         """At most ten times a second. `step` counts the steps done in this process, over all fits; `batch`
         those done in this epoch; `rows` is the newest global batch's size; `step_s` the mean time of a step
-        since the last call; `wait_s`, where measured, the part of it spent waiting for other members."""
+        since the last call; `wait_s`, where measured, the part of it from when the own gradients were there
+        until all members' were; `grad_norm` the norm of a step's gradient not long ago, before clipping."""
 
     def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
 

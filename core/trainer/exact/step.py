@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.collectives import Collectives
+from core.trainer.exact.gauge import Gauge
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Step:
     """bool: this member has a row."""
     rows: Any
     """int64: rows of the global batch."""
+    gauge: Gauge
     applying: bool = False
     """Inside an optimizer's apply: gradients are already reduced."""
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import pytest
 
+from core import wire
 from core.run.reports import EpochEnd, Progress
 from core.trainer import protocol
 from core.trainer.observer import ReportingObserver
@@ -120,3 +122,29 @@ def test_the_rest_is_passed_on(observer: ReportingObserver, kept: Kept) -> None:
     observer.on_said("falls back")
     assert kept.told == [protocol.Evaluated(logs={"loss": 1.0}), protocol.Said(words="falls back")]
     assert not observer.should_stop()
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(
+    observer: ReportingObserver, kept: Kept, loss: float
+) -> None:
+    for _ in range(2):
+        observer.on_fit_began(2, 10, 64)
+        for batch in range(1, 4):
+            observer.on_step(batch, 0, batch, 10, 64, {"loss": loss, "mae": 1.0}, 0.02, None)
+        observer.on_epoch_ended(0, {"loss": loss, "mae": 1.0})
+        observer.on_evaluated({"loss": loss})
+    said = [report.words for report in kept.of(protocol.Said)]
+    assert len(said) == 2
+    assert f"has become {loss}" in said[0]
+    for report in kept.told:
+        message = protocol.EpochEnded(epoch=report) if isinstance(report, EpochEnd) else report
+        message = protocol.Progressed(progress=message) if isinstance(message, Progress) else message
+        assert wire.from_json(wire.to_json(message), type(message)) == message
+    assert kept.of(Progress)[0].logs == {"mae": 1.0}
+
+
+def test_a_step_tells_the_wait_and_the_gradients_norm(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_fit_began(1, 10, 64)
+    observer.on_step(1, 0, 1, 10, 64, {"loss": 0.5}, 0.02, 0.005, 1.25)
+    assert (kept.of(Progress)[0].wait_s, kept.of(Progress)[0].grad_norm) == (0.005, 1.25)

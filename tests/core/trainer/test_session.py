@@ -102,7 +102,12 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
         kinds = [type(report) for report in trainer.reports]
         assert kinds.index(protocol.Meeting) < kinds.index(protocol.Met)
         assert len(trainer.epochs()) == 2
-        assert trainer.progress()[-1].share == 8
+        last = trainer.progress()[-1]
+        assert last.share == 8
+        assert last.grad_norm is not None
+        assert last.grad_norm > 0
+        timed = [progress for progress in trainer.progress() if progress.step_s]
+        assert all(0 <= progress.wait_s <= progress.step_s for progress in timed)
     assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs
 
 
