@@ -76,9 +76,15 @@ def step(pairing: PairingState, happened: Input, now_s: float) -> Step:
         case TimePassed():
             return _on_time(pairing, now_s)
         case Cancelled() if not isinstance(pairing.phase, Idle):
-            # Our own user's doing: nobody else can cause it, so it is no failed guess.
+            # Our own user's doing, so no failed guess of an attempt. But calls sent away time and again
+            # have to pause: a stranger's would keep the screen, and the one session, for themselves.
+            match pairing.phase:
+                case AwaitM3(outgoing=outgoing) | Comparing(outgoing=outgoing) | Proving(outgoing=outgoing):
+                    called = not outgoing
+                case _:
+                    called = False
             problem = reasons.cancelled(True, name_of(pairing.phase))
-            return ended(pairing, problem, now_s, "cancelled", counts=False)
+            return ended(pairing, problem, now_s, "cancelled", counts=called)
         case DialFailed(problem) if isinstance(pairing.phase, Dialling):
             return ended(pairing, problem, now_s)
         case ProofFailed(problem) if isinstance(pairing.phase, Comparing | Proving):

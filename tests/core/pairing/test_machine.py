@@ -216,7 +216,23 @@ def test_invariant_a_break_by_the_other_side_after_m2_counts_as_a_failure() -> N
         table.carry_all()
     assert [problem.code for problem in table.low.failures] == ["pairing-cancelled"] * 3
     assert table.low.state.attempts.left_s(table.low.now_s) == 60
-    assert table.high.state.calls.left_s(table.high.now_s) == 0, "our own user's cancel is no guess"
+    assert table.high.state.attempts.left_s(table.high.now_s) == 0, "our own user's cancel is no guess"
+
+
+def test_calls_that_are_cancelled_time_and_again_pause_but_not_our_own_attempts() -> None:
+    """A stranger who calls again each time would keep the screen for itself."""
+    table = Table()
+    for _ in range(3):
+        table.show_codes(table.low)
+        table.give(table.high, Cancelled())
+        table.carry_all()
+    assert table.high.state.calls.left_s(table.high.now_s) == 60
+    assert table.high.state.attempts.left_s(table.high.now_s) == 0
+    for _ in range(3):
+        table.give(table.high, table.high.started(table.low))
+        table.give(table.high, Cancelled())
+        table.carry_all()
+    assert table.high.state.attempts.left_s(table.high.now_s) == 0
 
 
 def test_invariant_success_ends_the_count() -> None:
