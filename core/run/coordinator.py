@@ -186,8 +186,10 @@ class _Step(Conclusion):
             case ev.MemberProgressed() | ev.MemberEndedEpoch():
                 self.on_first_step()
                 self.emit(event)
-            case ev.MemberLogged():
-                self.emit(event)
+            case ev.MemberLogged(lines=lines):
+                # Each task's words are kept in memory and in a file of their own: no made-up tasks.
+                if lines.task in {task.name for task in self.now.plan.tasks_of(device)}:
+                    self.emit(event)
             case ev.MemberEnded():
                 self.on_exit(device, event)
             case _:

@@ -12,6 +12,7 @@ from core.run import coordination as co
 from core.run import limits
 from core.run import participation as pa
 from core.run.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
+from core.run.reports import LogLines
 from core.run.waits import Wait, WaitOver
 from core.trainer.protocol import Booted
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -481,6 +482,10 @@ def test_a_member_speaks_for_itself_alone() -> None:
         ev.MemberEnded(run=run, device=BEN, task="chief:0", exit=FINISHED),
         ev.RunPhaseChanged(run=run, phase=Finished()),
         ev.RunPlanned(plan=world.starter.plan),
+        ev.MemberLogged(
+            run=run, device=BEN, lines=LogLines(task="chief:0", stream="stdout", text="I am Anna")
+        ),
+        ev.MemberLogged(run=run, device=BEN, lines=LogLines(task="made up", stream="stdout", text="x")),
     ):
         world.tell(co.Heard(BEN, ms.Reported(event=event)))
     assert len(world.events) == before
