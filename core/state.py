@@ -20,6 +20,8 @@ from core.versions import Versions
 
 LOG_LINES_KEPT = 400
 """Lines of a task's output that the state carries for a screen that opens late."""
+LOG_LINE_LENGTH = 5_000
+"""Characters of one such line: an honest trainer's are shorter, a peer might send megabytes."""
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
@@ -339,7 +341,8 @@ def _apply_to_member(member: MemberState, event: ev.Event) -> MemberState:
             return replace(member, epoch=event.epoch)
         case ev.MemberLogged():
             task = event.lines.task
-            lines = (*member.log.get(task, ()), *event.lines.text.splitlines())[-LOG_LINES_KEPT:]
+            new = (line[:LOG_LINE_LENGTH] for line in event.lines.text.splitlines()[-LOG_LINES_KEPT:])
+            lines = (*member.log.get(task, ()), *new)[-LOG_LINES_KEPT:]
             return replace(member, log={**member.log, task: lines})
         case ev.MemberEnded():
             return replace(member, phase="ended", exits={**member.exits, event.task: event.exit})

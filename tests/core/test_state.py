@@ -14,7 +14,7 @@ from core.ids import DeviceId, ProjectId, RunId
 from core.run import phases
 from core.run.reports import EpochEnd, LogLines, Progress, Summary
 from core.settings import Settings
-from core.state import LOG_LINES_KEPT, State, apply
+from core.state import LOG_LINE_LENGTH, LOG_LINES_KEPT, State, apply
 from core.telemetry.reading import Reading
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS, found, started
 from tests.core.samples import sample
@@ -277,6 +277,14 @@ def test_only_the_newest_lines_of_a_log_are_kept() -> None:
     log = state.run.members[ME].log["chief:0"]
     assert len(log) == LOG_LINES_KEPT
     assert log[-1] == f"line {LOG_LINES_KEPT * 2 - 1}"
+
+
+def test_a_line_of_megabytes_is_not_kept_whole() -> None:
+    state = after(ev.RunPlanned(plan=PLAN))
+    lines = LogLines(task="chief:0", stream="stdout", text="x" * 1_000_000 + "\nshort")
+    state = apply(state, ev.MemberLogged(run=RUN, device=ME, lines=lines))
+    assert state.run is not None
+    assert [len(line) for line in state.run.members[ME].log["chief:0"]] == [LOG_LINE_LENGTH, 5]
 
 
 @given(st.lists(st.sampled_from(get_args(phases.Phase)), max_size=8))
