@@ -18,6 +18,7 @@ from pathlib import Path
 BYTES = 1_000_000
 KEPT = 3
 _current: contextvars.ContextVar[str] = contextvars.ContextVar("tandem_log", default="")
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SECRET = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)
 
 
@@ -74,5 +75,11 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 class _WithoutSecrets(logging.Formatter):
+    """And without what others could put into a line: a new one, or a code that steers a terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], record.message)
+        return super().formatMessage(record)
+
     def format(self, record: logging.LogRecord) -> str:
         return _SECRET.sub("[private key left out]", super().format(record))

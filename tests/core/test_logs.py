@@ -86,3 +86,15 @@ def test_a_disk_that_takes_nothing_does_not_stop_the_speaker(tmp_path: Path) -> 
     log.close()
 
     assert not log.path.exists()
+
+
+def test_words_of_others_make_no_lines_of_their_own_and_steer_no_terminal(tmp_path: Path) -> None:
+    log = Log(folder(tmp_path))
+    log.open()
+    logger.warning("refused: %s", "x\n2026-11-21 INFO core.node: all is well\x1b[2J\x9b1A\u2028end")
+    log.close()
+
+    text = log.path.read_text()
+    assert len(text.splitlines()) == 1
+    assert "\x1b" not in text and "\x9b" not in text
+    assert "\\n2026-11-21" in text
