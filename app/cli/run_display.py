@@ -149,7 +149,8 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
                 run_words.rate_words(progress) if progress and member.phase == "training" else "", style="dim"
             ),
         )
-    return Group(Text(head, style="bold"), table)
+    waiting = run_words.waiting_words(run.members, names)
+    return Group(Text(head, style="bold"), table, *([Text(waiting, style="dim")] if waiting else []))
 
 
 def script_lines(event: ev.MemberLogged, run: Run) -> list[str]:
@@ -176,5 +177,6 @@ def _what(run: Run, device: DeviceId) -> str:
 def _progress_line(run: Run, device: DeviceId, names: dict[DeviceId, str]) -> str:
     progress = run.members[device].progress
     assert progress is not None  # the event that brought us here carried it
-    rate = run_words.rate_words(progress)
-    return f"{names[device]}: {_what(run, device)}" + (f" ({rate})" if rate else "")
+    more = [run_words.rate_words(progress), run_words.waiting_words(run.members, names)]
+    words = "; ".join(word for word in more if word)
+    return f"{names[device]}: {_what(run, device)}" + (f" ({words})" if words else "")

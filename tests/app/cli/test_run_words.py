@@ -88,3 +88,15 @@ def test_the_end_says_what_came_out() -> None:
         "1 file written by the script: /runs/1/outputs",
     ]
     assert run_words.summary_lines(Summary(), {}, "") == []
+
+
+def test_who_waits_for_whom_is_said_while_all_train() -> None:
+    def member(wait_s: float, phase: phases.MemberPhase = "training") -> MemberState:
+        progress = Progress(at_s=1.0, epoch=0, epochs=1, step=6, batch=6, step_s=0.04, wait_s=wait_s)
+        return MemberState(phase=phase, progress=progress)
+
+    names = {ME: "here", OTHER: "other"}
+    words = run_words.waiting_words({ME: member(0.014), OTHER: member(0.002)}, names)
+    assert words == "here waits for other: 12.0 of 40.0 ms a step"
+    assert run_words.waiting_words({ME: member(0.003), OTHER: member(0.002)}, names) == ""
+    assert run_words.waiting_words({ME: member(0.014), OTHER: member(0.002, "ended")}, names) == ""
