@@ -285,6 +285,7 @@ class MemberSide:
             except (TandemError, OSError):
                 return  # then the working copy stays as it is
         shutil.rmtree(self.folder / "tasks", ignore_errors=True)
+        self.place.store.trim(keep=frozenset([self.known.plan.project]))
 
 
 def _copied(manifest: Manifest, source: Path, work: Path) -> Path:

@@ -13,6 +13,7 @@ from core import events as ev
 from core.cluster.plan import RunSpec
 from core.cluster.roles import Role
 from core.errors import TandemError
+from core.project.store import ProjectStore
 from core.run import limits
 from core.run.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.run.reports import LogLines
@@ -125,6 +126,22 @@ async def test_a_second_run_sends_nothing_that_is_there_already(lan: Lan, spec: 
     assert "receiving" not in phases
 
 
+async def test_old_projects_of_peers_do_not_fill_the_disk(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, ben = both(lan)
+    assert ProjectStore.trim.__kwdefaults__ is not None
+    monkeypatch.setitem(ProjectStore.trim.__kwdefaults__, "limit_bytes", 1)
+    for _ in range(2):
+        ben.trainers.clear()
+        await launch(lan, spec)
+        for node in lan.nodes.values():
+            node.trainers[-1].end()
+        await wait_over(lan)
+        Path(spec.script).write_text(Path(spec.script).read_text() + "# one more line\n")
+    await lan.wait_until(lambda: len(list(ben.home.projects.glob("*.json"))) == 1)
+
+
 async def test_three_nodes_train_with_the_middle_one_as_chief(three: Lan, spec: RunSpec) -> None:
     ben = three.nodes["Ben"]
     await train(three, replace(spec, roles={ben.device: (Role.CHIEF,)}))
@@ -172,7 +189,8 @@ async def test_the_plan_is_shown_before_anything_is_started(lan: Lan, spec: RunS
     anna, ben = both(lan)
     made = await anna.runs.plan(spec)
     assert set(made.tf_configs) == {f"{anna.device}/chief:0", f"{ben.device}/worker:0"}
-    assert '"worker": ["127.0.0.1:20001"]' in made.tf_configs[f"{ben.device}/worker:0"]
+    (port,) = [task.port for task in made.plan.tasks if task.device == ben.device]
+    assert f'"worker": ["127.0.0.1:{port}"]' in made.tf_configs[f"{ben.device}/worker:0"]
     assert not anna.runs.busy
 
 
