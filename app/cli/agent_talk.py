@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
@@ -169,12 +170,14 @@ class AgentTalk:
 def consent_lines(consent: Consent, name: str) -> list[str]:
     """Who wants to run what: script, arguments, files with their sizes, and the project's digest."""
     total = sum(file.size for file in consent.files)
-    words = " ".join(plain(word, 60) for word in (consent.script, *consent.arguments))
+    # Quoted and hardly cut: where an argument begins and ends, and all of it, is part of what is allowed.
+    words = " ".join(shlex.quote(plain(word, 1000)) for word in (consent.script, *consent.arguments))
     lines = [f"{name} ({short(consent.device)}) wants to run {words} on this laptop."]
     if consent.changed:
-        lines.append("An earlier version of it was allowed here; it has changed since.")
+        lines.append("It was allowed here before; its files or its arguments have changed since.")
     lines.append(f"{len(consent.files)} files, {total:,} bytes, project {short(consent.project)}:")
     lines.extend(f"  {file.size:>12,}  {plain(file.path, 100)}" for file in consent.files[:LISTED_FILES])
     if len(consent.files) > LISTED_FILES:
         lines.append(f"  and {len(consent.files) - LISTED_FILES} more")
+    lines.append("It could do here whatever you can do. Allow it only if you trust who sends it.")
     return lines

@@ -22,7 +22,7 @@ from core.text import plain
 FILES_SHOWN = 500
 CHANGED = Problem(
     code="script-changed",
-    what="This is not the script that you allowed before: its files have changed since.",
+    what="This is not what you allowed before: its files or its arguments have changed since.",
     fix="Ask its user what changed, if you do not expect it.",
 )
 

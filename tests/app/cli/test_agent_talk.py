@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from app.cli.agent_talk import AgentTalk, Allowed, allows
 from app.cli.asking import Asker
@@ -99,10 +100,19 @@ async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
         await talking.screen.wait_said("is allowed here")
     said = talking.screen.said
     assert "other (bbbbbbbb) wants to run digits.py --epochs 3 on this laptop." in said
-    assert "it has changed since" in said
+    assert "its files or its arguments have changed since" in said
+    assert "whatever you can do" in said
     assert "12 files, 12,000 bytes, project dddddddd:" in said
     assert "and 2 more" in said
     assert "\x1b" not in said
+
+
+async def test_the_end_of_a_long_argument_is_shown_and_where_each_begins() -> None:
+    question = structs.replace(asked(), arguments=("a" * 200 + " --hidden", "b c"))
+    async with Talking() as talking:
+        talking.node.happen(question)
+        await talking.screen.wait_said("May other run this here?")
+    assert "a --hidden' 'b c' on this laptop." in talking.screen.said
 
 
 async def test_without_anybody_to_ask_the_answer_is_no() -> None:
