@@ -263,18 +263,25 @@ class Neighbours:
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
+        name = self._name_for(device, hello.name)
         self._emit(
             ev.LinkUp(
                 device=device,
-                name=hello.name,
+                name=name,
                 address=where,
                 versions=hello.versions,
                 hardware=hello.hardware,
                 busy=hello.busy,
-                problem=difference(self._hello().versions, hello.versions, hello.name),
+                problem=difference(self._hello().versions, hello.versions, name),
             )
         )
         self._background.start("keeping an address", self._remember(device, where))
+
+    def _name_for(self, device: DeviceId, said: str) -> str:
+        """What a device calls itself now; not where that is another one's name: questions show names."""
+        peer = self.trust.store.peer(device)
+        others = [each for each in self.trust.store.known_as(said) if each != device]
+        return peer.name_at_pairing if others and peer is not None else said
 
     async def _remember(self, device: DeviceId, where: str) -> None:
         """The next start calls it there at once, even where the network hides it from discovery."""

@@ -70,8 +70,13 @@ class TrustStore:
         return next((peer for peer in self.peers if peer.device == device), None)
 
     def known_as(self, name: str) -> Collection[DeviceId]:
-        """The devices that go by ``name``: a newcomer of that name with another key is warned of."""
-        return [peer.device for peer in self.peers if name in (peer.name_at_pairing, peer.nickname)]
+        """The devices that go by ``name``: another one of that name is warned of, or not called so."""
+        wanted = name.casefold()
+        return [
+            peer.device
+            for peer in self.peers
+            if wanted in (peer.name_at_pairing.casefold(), peer.nickname.casefold())
+        ]
 
 
 def add(store: TrustStore, peer: TrustedPeer) -> TrustStore:

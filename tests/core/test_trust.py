@@ -81,6 +81,7 @@ def test_a_nickname_goes_before_the_name_and_can_be_taken_away() -> None:
     store = rename(STORE, ID, "Anna")
     assert store.peers[0].name == "Anna"
     assert list(store.known_as("Anna")) == list(store.known_as("Anna's laptop")) == [ID]
+    assert list(store.known_as("ANNA")) == [ID]
     assert rename(store, ID, "").peers[0].name == "Anna's laptop"
 
 

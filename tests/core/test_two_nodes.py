@@ -5,18 +5,24 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core import settings_file, trust
 from core.answers import Done
 from core.client import Client
 from core.commands import AnswerPairing, CancelPairing, ChangeSettings, Forget, Pair, Rename, SetCodePolicy
 from core.ids import DeviceId
-from core.settings import SettingsChange
+from core.node import Node
+from core.settings import Settings, SettingsChange
+from core.trust import TrustedPeer
+from tests.core.certificates import device_certificate
 from tests.core.nodes import (
     Heard,
     address_of,
+    home_of,
     id_of,
     linked,
     node,
     pair,
+    quick_watch,
     refusal,
     wait_for,
 )
@@ -167,3 +173,23 @@ async def test_pairing_with_nobody_names_the_address(tmp_path: Path) -> None:
         state = await wait_for(anna, lambda s: s.pairing is not None and s.pairing.stage == "failed")
         assert state.pairing is not None and state.pairing.problem is not None
         assert "127.0.0.1:9" in state.pairing.problem.what
+
+
+async def test_a_paired_laptop_cannot_take_the_name_of_another(tmp_path: Path) -> None:
+    """Questions such as *may Cleo run this here?* show names."""
+    async with node(tmp_path, "anna", discovery=False) as anna:
+        async with node(tmp_path, "ben", discovery=False) as ben:
+            await pair(anna, ben)
+        cleo = TrustedPeer(cert_der=device_certificate(5), name_at_pairing="Cleo", paired_at=0.0)
+        await anna._neighbours.trust.change(lambda store: trust.add(store, cleo))
+        other, home = id_of(ben), home_of(tmp_path, "ben", discovery=False)
+        for said, shown in (("cleo", "ben"), ("Benjamin", "Benjamin")):
+            renamed = Settings(name=said, port=0, interfaces=("lo",), discovery=False)
+            settings_file.write(home.settings, renamed)
+            again = await Node.start(home, watch=quick_watch())
+            try:
+                state = await wait_for(anna, lambda s: s.devices[other].linked)
+                assert state.devices[other].name == shown
+            finally:
+                await again.stop()
+            await wait_for(anna, lambda s: not s.devices[other].linked)
