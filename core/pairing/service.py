@@ -43,6 +43,7 @@ from core.pairing.phases import Comparing, Dialling, Idle, Me, PairingState, Pro
 from core.pairing.proof import answer_proof, prove
 from core.pairing.session import Session
 from core.pairing.strangers import HANDSHAKE_S, Guest, Strangers
+from core.refusals import Refusals
 from core.tls import Streams, client_context, connect, peer_der
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class Pairing:
         self._identity, self._port = identity, port
         self._on_event, self._on_held, self._known_as = on_event, on_held, known_as
         self._state = PairingState(Me(identity.cert_der, fit_name(name)))
+        self._refusals = Refusals(asyncio.get_running_loop().time, log.info)
         self._sessions: dict[int, Session] = {}
         self._last_number = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -168,8 +170,9 @@ class Pairing:
                 if session := self._sessions.pop(number, None):
                     session.close()
             case Refuse(number, note, why):
-                log.info("refused a call for pairing: %s (%s)", note, why)
+                log.debug("refused a call for pairing: %s (%s)", note, why)
                 if session := self._sessions.pop(number, None):
+                    self._refusals.add(session.host, f"pairing, {note}")
                     session.send(encode(Note(note=note)))
                     session.close()
             case Dial(address):
