@@ -133,7 +133,8 @@ async def test_old_projects_of_peers_do_not_fill_the_disk(
     assert ProjectStore.trim.__kwdefaults__ is not None
     monkeypatch.setitem(ProjectStore.trim.__kwdefaults__, "limit_bytes", 1)
     for _ in range(2):
-        ben.trainers.clear()
+        for node in lan.nodes.values():
+            node.events.clear()
         await launch(lan, spec)
         for node in lan.nodes.values():
             node.trainers[-1].end()
