@@ -15,12 +15,14 @@ from core.errors import TandemError
 from core.ids import DeviceId, ProjectId, RunId, short
 
 FIRST_PORT = 20_000
-"""TensorFlow's ports are asked for from here on, by rank; a member whose port is taken names another."""
+"""TensorFlow's ports are asked for above this, by rank; a member whose port is taken names another."""
 LAST_PORT = 32_000
 """Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
 
 _RANKS = (Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR)
 _SEEDS = 1 << 31
+_ROOM = 1000
+"""More tasks than any run has."""
 
 
 def new_run_id(now: datetime | None = None) -> RunId:
@@ -40,16 +42,21 @@ def make_plan(
     names: Mapping[DeviceId, str],
     hosts: Mapping[DeviceId, str],
     run: RunId | None = None,
+    first_port: int | None = None,
 ) -> Plan:
     """The plan with ports as they will be asked for. ``roles``: see ``propose_roles``; chief's device first.
 
+    ``first_port`` is another one for each run: while TensorFlow loads, nobody holds its port, and two runs
+    that begin at the same time on one machine would choose the same.
+
     Raises ``TandemError`` for shares or a seed that cannot be.
     """
+    first_port = first_port or FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT - _ROOM)
     tasks: list[Task] = []
     for role in _RANKS:
         holders = [device for device, given in roles.items() for each in given if each is role]
         for index, device in enumerate(holders):
-            port = FIRST_PORT + len(tasks)
+            port = first_port + len(tasks)
             tasks.append(Task(device=device, role=role, index=index, host=hosts.get(device, ""), port=port))
     if len(tasks) == 1:
         tasks = [replace(tasks[0], host="", port=0)]

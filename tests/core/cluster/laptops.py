@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.cluster.making import make_plan
+from core.cluster.making import FIRST_PORT, make_plan
 from core.cluster.plan import Plan, RunSpec, StrategyKind
 from core.cluster.proposal import propose_roles
 from core.cluster.roles import Role
@@ -40,4 +40,5 @@ def plan_of(
         names=NAMES,
         hosts=HOSTS if hosts is None else hosts,
         run=RUN,
+        first_port=FIRST_PORT,
     )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from core.cluster.making import FIRST_PORT, make_plan, new_run_id, shares_by_rank, with_ports
+from core.cluster.making import FIRST_PORT, LAST_PORT, make_plan, new_run_id, shares_by_rank, with_ports
 from core.cluster.plan import Plan, RunSpec
 from core.cluster.roles import Role
 from core.errors import TandemError
@@ -46,6 +46,12 @@ def test_tasks_come_in_rank_order_whoever_started() -> None:
     assert [member.device for member in plan.members] == [CLEO, ANNA, BEN]
     assert [task.port for task in plan.tasks] == [FIRST_PORT + rank for rank in range(4)]
     assert plan.chief.host == HOSTS[CLEO]
+
+
+def test_each_run_asks_for_other_ports_of_the_range() -> None:
+    plans = [plan_for(RunSpec(script="x")) for _ in range(20)]
+    assert len({plan.chief.port for plan in plans}) > 1
+    assert all(FIRST_PORT <= task.port < LAST_PORT for plan in plans for task in plan.tasks)
 
 
 def test_one_device_alone_has_no_address() -> None:
