@@ -95,9 +95,17 @@ def prepare(home: Home) -> None:
         raise TandemError(
             code="home-unusable",
             what=f"Tandem can't write in its home {folder} ({error.strerror or error}).",
-            fix=f"Make it writable for you (chmod u+rwx '{folder}'), free some space, "
-            "or name another folder with --home DIR.",
+            fix=_mend(folder),
         ) from error
+
+
+def _mend(folder: Path) -> str:
+    if os.path.isdir(folder):  # noqa: PTH112  (never raises, whatever keeps us out)
+        return (
+            f"Make it writable for you (chmod u+rwx '{folder}'), free some space, "
+            "or name another folder with --home DIR."
+        )
+    return "No folder can be made there: name another one with --home DIR."
 
 
 def _check_owner(folder: Path) -> None:
