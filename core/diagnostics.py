@@ -8,6 +8,7 @@ import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -16,8 +17,11 @@ from core.answers import Finding
 from core.atomic import write_atomically
 from core.errors import TandemError
 from core.home import Home
+from core.run.phases import Exit, Failed
 from core.state import State
 from core.versions import installed
+
+Ended = TypeVar("Ended", Exit, Failed)
 
 LOG_BYTES = 2_000_000
 """Of each log file its end."""
@@ -63,10 +67,19 @@ def _spoken_of(state: State) -> State:
     """Without what a script printed and what the questions show of projects; and no code while pairing."""
     run = state.run
     if run is not None:
-        silent = {device: replace(member, log={}) for device, member in run.members.items()}
-        run = replace(run, members=silent, plan=replace(run.plan, arguments=()))
+        silent = {
+            device: replace(member, log={}, exits={task: _brief(end) for task, end in member.exits.items()})
+            for device, member in run.members.items()
+        }
+        phase = _brief(run.phase) if isinstance(run.phase, Failed) else run.phase
+        run = replace(run, members=silent, plan=replace(run.plan, arguments=()), phase=phase)
     pairing = replace(state.pairing, code="") if state.pairing else None
     return replace(state, run=run, pairing=pairing, consents=())
+
+
+def _brief(end: Ended) -> Ended:
+    """How it ended in a sentence: the details are a traceback with the script's lines, or what it printed."""
+    return replace(end, problem=replace(end.problem, detail="")) if end.problem else end
 
 
 def _end_of(log: Path) -> bytes:

@@ -8,8 +8,9 @@ import pytest
 from core import diagnostics, identity
 from core import events as ev
 from core.doctor.view import ok
-from core.errors import TandemError
+from core.errors import Problem, TandemError
 from core.home import Home, prepare
+from core.run.phases import Exit, Failed
 from core.run.reports import LogLines
 from core.state import State, apply
 from tests.core.fake_node import ME, OTHER, started
@@ -56,12 +57,20 @@ def test_no_key_no_script_no_output_no_code_is_in_it(home: Home, tmp_path: Path)
         state = apply(state, event)
     spoken = diagnostics.save(tmp_path / "d.zip", home, state, [])
     running = apply(apply(State(), started()), ev.RunPlanned(plan=PLAN))
-    running = apply(running, ev.MemberLogged(run=RUN, device=ME, lines=printed))
+    traceback = Problem(code="script-error", what="It failed.", detail='line 3: PASSWORD = "hunter2"')
+    died = Exit(reason="script-error", problem=traceback)
+    for event in (
+        ev.MemberLogged(run=RUN, device=ME, lines=printed),
+        ev.MemberEnded(run=RUN, device=ME, task="chief:0", exit=died),
+        ev.RunPhaseChanged(run=RUN, phase=Failed(problem=traceback)),
+    ):
+        running = apply(running, event)
     ran = diagnostics.save(tmp_path / "e.zip", home, running, [])
 
     everything = "\n".join([*read(spoken).values(), *read(ran).values()])
     assert "train.py" in everything
-    for secret in ("PRIVATE KEY", "408 355", "printed by a script", "output"):
+    assert everything.count("It failed.") == 2
+    for secret in ("PRIVATE KEY", "408 355", "printed by a script", "output", "hunter2"):
         assert secret not in everything
 
 
