@@ -13,14 +13,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The process's exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
 
+    if wants_window(given):
+        # First, and without anything of the core: the window paints before it loads what it needs.
+        return _open_window(given)
+
     from core.run.launch import HIDDEN_ARGUMENT
 
     if given[:1] == [HIDDEN_ARGUMENT]:
         # A frozen program has no `python -m`: it starts itself anew as the trainer.
         code: int = import_module("core.trainer.__main__").run(given[1:])
         return code
-    if wants_window(given):
-        return _open_window(given)
 
     from app.cli.main import main as run_subcommand
 
@@ -38,11 +40,11 @@ def wants_window(argv: Sequence[str]) -> bool:
 
 
 def _open_window(argv: Sequence[str]) -> int:
-    from app.cli.exit_codes import ExitCode
-
     try:
         window = import_module(WINDOW)
     except ImportError as error:
+        from app.cli.exit_codes import ExitCode
+
         why = "is not part of this installation" if error.name == WINDOW else f"can't be loaded ({error})"
         sys.stderr.write(
             f"Tandem's window {why}.\nEverything it does works from here, too: see tandem --help, "

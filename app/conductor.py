@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from app import theme
 from app.bridge import Bridge
 from app.closing import ClosingSheet
-from app.connection import Connection, connect
+from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN
 from app.tray import Tray
@@ -23,7 +23,6 @@ from app.window import Window
 from core.commands import StopRun
 from core.errors import Problem
 from core.events import Event
-from core.home import Home
 from core.state import State
 
 Opens = Callable[[], AbstractAsyncContextManager[Connection]]
@@ -37,10 +36,10 @@ _ENDED = Problem(
 class Conductor(QObject):
     """Lives as long as the window. ``begin`` starts the core thread and fills in the screens."""
 
-    def __init__(self, window: Window, home: Home, opens: Opens | None = None) -> None:
+    def __init__(self, window: Window, opens: Opens) -> None:
         super().__init__(window)
         self.window = window
-        self._opens = opens or (lambda: connect(home))
+        self._opens = opens
         self.bridge = Bridge(self)
         self.core: CoreThread | None = None
         self.own = True

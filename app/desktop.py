@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import theme
-from app.cli.exit_codes import ExitCode
 from app.screens import SCREENS
 from app.single_instance import SingleInstance
 from app.widgets.icons import application_icon
 from app.window import Window
-from core import home as homes
-from core.errors import TandemError
-from core.home import Home
+
+if TYPE_CHECKING:
+    from app.connection import Connection
 
 
 def main(argv: Sequence[str] = ()) -> int:
     """``argv``: nothing, ``--home DIR`` or ``--home=DIR``. The process's exit code."""
-    try:
-        home = homes.choose(_given_home(argv))
-    except TandemError as error:
-        sys.stderr.write(f"{error}\n")
-        return ExitCode.CANNOT_START
     app = QApplication.instance() or QApplication([Path(sys.argv[0]).name or "tandem"])
     assert isinstance(app, QApplication)
     app.setApplicationName("tandem")
     app.setApplicationDisplayName("Tandem")
     app.setDesktopFileName("tandem")
     app.setQuitOnLastWindowClosed(False)
-    first = SingleInstance(home.folder)
+    folder = _folder(argv)
+    first = SingleInstance(folder)
     if not first.claim():
         return 0
     app.styleHints().colorSchemeChanged.connect(lambda _: theme.paint())
-    theme.use(theme.remembered(home.settings))
+    theme.use(theme.remembered(folder / "settings.json"))
     app.setWindowIcon(application_icon((32, 128)))
     window = Window(tuple(screen.entry for screen in SCREENS))
-    window.painted.connect(lambda: QTimer.singleShot(0, window, lambda: _begin(window, home, first)))
+    window.painted.connect(lambda: QTimer.singleShot(0, window, lambda: _begin(window, folder, first)))
     window.show()
     try:
         return app.exec()
@@ -48,19 +46,37 @@ def main(argv: Sequence[str] = ()) -> int:
         first.release()
 
 
-def _begin(window: Window, home: Home, first: SingleInstance) -> None:
+def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
     """After the first paint: only now is the core imported, and its thread started."""
     from app.conductor import Conductor
 
-    conductor = Conductor(window, home)
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[Connection]:
+        from app.connection import connect
+        from core import home as homes
+
+        async with connect(homes.choose(folder)) as connection:
+            yield connection
+
+    conductor = Conductor(window, opens)
     first.asked_to_front.connect(window.come_forward)
     conductor.begin()
 
 
-def _given_home(argv: Sequence[str]) -> str | None:
+def _folder(argv: Sequence[str]) -> Path:
+    """The home's folder as ``core.home.choose`` finds it, which loads too much before the first paint."""
     match list(argv):
-        case ["--home", folder]:
-            return folder
+        case ["--home", given]:
+            folder = given
         case [one] if one.startswith("--home="):
-            return one.removeprefix("--home=")
-    return None
+            folder = one.removeprefix("--home=")
+        case _:
+            folder = os.environ.get("TANDEM_HOME", "")
+    if not folder:
+        import platformdirs
+
+        folder = platformdirs.user_data_dir("tandem", appauthor=False)
+    try:
+        return Path(folder).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        return Path(folder)  # the core says what is wrong with it

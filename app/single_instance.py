@@ -6,7 +6,7 @@ carries the request. GUI thread; every wait has a limit.
 
 from __future__ import annotations
 
-import hashlib
+import binascii
 import os
 import tempfile
 from pathlib import Path
@@ -28,7 +28,9 @@ class SingleInstance(QObject):
 
     def __init__(self, home: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        name = "tandem-window-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+        path = os.fsencode(home)
+        # Tells apart the few homes of one user, no more; hashlib would take longer than the rest of this.
+        name = f"tandem-window-{binascii.crc32(path):08x}{binascii.crc32(path[::-1]):08x}"
         folder = _folder()
         self._address = str(folder / name) if os.name == "posix" else name
         self._lock = QLockFile(str(folder / f"{name}.lock"))

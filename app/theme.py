@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFontInfo, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
@@ -76,7 +75,7 @@ def is_dark() -> bool:
     """What the application shows at present. Not every platform lets a program choose: then we remember."""
     if _used in ("light", "dark"):
         return _used == "dark"
-    return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+    return QApplication.style().standardPalette().window().color().lightness() < 128
 
 
 def colours() -> Colours:
@@ -85,29 +84,34 @@ def colours() -> Colours:
 
 def use(theme: Theme) -> None:
     """Follows the system, or holds one theme; widgets repaint by the palette's change."""
-    scheme = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}.get(theme, Qt.ColorScheme.Unknown)
     global _used
-    _used = theme
-    hints = QGuiApplication.styleHints()
-    if hints.colorScheme() != scheme or scheme == Qt.ColorScheme.Unknown:
-        hints.setColorScheme(scheme)
+    before, _used = _used, theme
+    if theme != (before or "system"):
+        _tell_platform(theme)
     paint()
+
+
+def _tell_platform(theme: Theme) -> None:
+    """For what the system draws: title bars, its own dialogs."""
+    from PySide6.QtCore import Qt  # its hundred enums take 20 ms, too long before the first paint
+
+    schemes = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
+    QGuiApplication.styleHints().setColorScheme(schemes.get(theme, Qt.ColorScheme.Unknown))
 
 
 def follow(theme: Theme) -> None:
     """``use``, where it is not in use already."""
-    global _used
     if theme != _used:
         use(theme)
 
 
 def remembered(settings: Path) -> Theme:
-    """The theme in a home's settings file, read without the core: for the first paint."""
+    """The theme in a home's settings file, read without the core or a parser: for the first paint."""
     try:
-        chosen = json.loads(settings.read_bytes()[:262_144]).get("theme")
-    except (OSError, ValueError, AttributeError):
+        found = re.search(rb'"theme"\s*:\s*"(light|dark)"', settings.read_bytes()[:262_144])
+    except OSError:
         return "system"
-    return chosen if chosen in ("light", "dark") else "system"
+    return "system" if found is None else ("dark" if found[1] == b"dark" else "light")
 
 
 def paint() -> None:

@@ -1,6 +1,7 @@
 """The one window: navigation on the left, one screen at a time on the right, notices above it.
 
-Imports nothing of the core, so that the first paint comes at once; the screens are filled in afterwards.
+Imports nothing of the core, and not ``Qt`` with its hundred enums, so that the first paint comes at once; the
+screens are filled in afterwards.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
@@ -69,7 +70,6 @@ class Window(QMainWindow):
         for index in range(len(entries)):
             # A shortcut of the body: it sleeps while another page stands in the body's place.
             shortcut = QShortcut(QKeySequence(f"Ctrl+{index + 1}"), body)
-            shortcut.setContext(Qt.ShortcutContext.WindowShortcut)
             shortcut.activated.connect(lambda index=index: self._by_key(index))
         self.navigation.show_current(0)
 
@@ -100,7 +100,7 @@ class Window(QMainWindow):
         changed = index != self.current
         self.navigation.show_current(index)
         self._screens.setCurrentIndex(index)
-        self._places[index].setFocus(Qt.FocusReason.OtherFocusReason)
+        self._places[index].setFocus()
         if changed:
             self.screen_changed.emit(index)
 
@@ -126,7 +126,7 @@ class Window(QMainWindow):
             self._others.append(page)
             self._pages.addWidget(page)
         self._pages.setCurrentWidget(page)
-        page.setFocus(Qt.FocusReason.OtherFocusReason)
+        page.setFocus()
 
     def show_screens(self) -> None:
         """Back to navigation and screens; other pages are gone."""
@@ -150,7 +150,8 @@ class Window(QMainWindow):
 
     def come_forward(self) -> None:
         """In front of others, also from the tray; asks for attention where the system bars that."""
-        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        if self.isMinimized():
+            self.showNormal()
         self.show()
         self.raise_()
         self.activateWindow()

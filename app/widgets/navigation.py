@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtWidgets import QButtonGroup, QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app import theme
@@ -45,7 +45,6 @@ class Navigation(QFrame):
             button.setAccessibleName(entry.title)
             button.setCheckable(True)
             button.setToolTip(f"Ctrl+{index + 1}")
-            button.setCursor(Qt.CursorShape.PointingHandCursor)
             self._group.addButton(button, index)
             layout.addWidget(button)
         if not stretched:
@@ -65,5 +64,5 @@ class Navigation(QFrame):
         size = self.fontMetrics().height() * 4 // 3
         for index, entry in enumerate(self._entries):
             button = self._group.button(index)
-            button.setIcon(screen_icon(entry.icon, theme.colours().text, size))
+            button.setIcon(screen_icon(entry.icon, theme.colours().text, size, self.devicePixelRatioF()))
             button.setIconSize(QSize(size, size))

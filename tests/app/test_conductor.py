@@ -1,6 +1,5 @@
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
@@ -16,7 +15,6 @@ from app.window import Window
 from core import events as ev
 from core.commands import StopRun
 from core.events import Event
-from core.home import Home
 from core.settings import Settings
 from core.state import State, apply
 from tests.app.fake_opening import FakeOpening
@@ -60,14 +58,14 @@ def quits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def make(qtbot: QtBot, tmp_path: Path, quits: list[int]) -> Iterator[Make]:
+def make(qtbot: QtBot, quits: list[int]) -> Iterator[Make]:
     made: list[Conductor] = []
 
     def make(opening: FakeOpening) -> Conductor:
         window = Window(tuple(screen.entry for screen in SCREENS))
         qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
         window.show()
-        conductor = Conductor(window, Home(tmp_path), opening)
+        conductor = Conductor(window, opening)
         made.append(conductor)
         conductor.begin()
         return conductor
