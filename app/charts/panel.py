@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from app.charts.plot import Plot
 
 LEAST_BETWEEN_S = 0.2
+MOST_BETWEEN_S = 2.0
 COST_PART = 0.04
 """Of the time, that drawing may take: on two cores it takes from the training what it takes."""
 MOST_PLOTS = 3
+_COMING = "Drawing…"
 _NOTHING_YET = "The first numbers show up here with the first step."
 
 
@@ -66,6 +68,7 @@ class ChartPanel(QWidget):
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(theme.GAP)
         self.legend = Legend()
+        self._words = empty
         self.empty = Label(empty, "faint", wraps=True)
         self.export = ExportMenu(self._canvas, lambda: self.sources)
         self.bar.layout_row.addWidget(self.export.button)
@@ -85,13 +88,15 @@ class ChartPanel(QWidget):
             plot.hide()
             plot.deleteLater()
         self.plots = []
+        self._last_s = 0.0
         self._show_whether_empty()
         self.take_in()
 
     def take_in(self) -> None:
         """There are new points: they are drawn soon, if anybody can see them."""
         if self._seen() and not self._timer.isActive():
-            wait_s = self._last_s + max(LEAST_BETWEEN_S, self.cost_s / COST_PART) - time.monotonic()
+            between_s = min(MOST_BETWEEN_S, max(LEAST_BETWEEN_S, self.cost_s / COST_PART))
+            wait_s = self._last_s + between_s - time.monotonic()
             self._timer.start(max(0, int(wait_s * 1000)))
 
     def follow(self) -> None:
@@ -130,18 +135,20 @@ class ChartPanel(QWidget):
         if not keys:
             return
         if not self._ready:
+            self._show_whether_empty()
             loading.load(self, self._on_loaded)
             return
-        began_s = time.thread_time()
         if keys != self._keys:
             self._keys = keys
             self._arrange()
+        began_s = time.thread_time()
         late = [plot for plot in self.plots if not plot.catch_up()]
         for plot in self.plots:
             plot.redraw()
         # What the last redraw cost in painting is known only now.
         spent_s = time.thread_time() - began_s + sum(plot.take_paint_s() for plot in self.plots)
-        self.cost_s = spent_s if not self.redraws else 0.8 * self.cost_s + 0.2 * spent_s
+        # The first one makes fonts and pictures ready and says nothing of those to come.
+        self.cost_s = 0.8 * self.cost_s + 0.2 * spent_s if self.redraws else 0.0
         self.redraws += 1
         self._last_s = time.monotonic()
         if late:
@@ -226,6 +233,8 @@ class ChartPanel(QWidget):
         self._redraw_soon()
 
     def _show_whether_empty(self) -> None:
+        coming = any(source.points.curves for source in self.sources)
+        self.empty.say(_COMING if coming else self._words)
         self.empty.setVisible(not self.plots)
         for piece in (self.bar, self._canvas, self.legend):
             piece.setVisible(bool(self.plots))

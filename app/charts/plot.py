@@ -96,6 +96,9 @@ class Plot(QWidget):
         self.canvas.moved.connect(self._on_moved)
         self.canvas.getPlotItem().vb.sigXRangeChanged.connect(lambda *_: self._on_range())
         self.canvas.getPlotItem().vb.sigResized.connect(lambda *_: self.stale.emit())
+        # Room for half of the topmost number, which would be cut off.
+        edge = self.fontMetrics().height() // 2
+        self.canvas.getPlotItem().layout.setContentsMargins(0, edge, edge, 0)
         self.colour()
 
     def show_curves(self, curves: Sequence[Curve], look: Look) -> None:

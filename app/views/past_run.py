@@ -14,13 +14,13 @@ from app.cli.run_words import phase_words
 from app.models.runs_model import when
 from app.widgets.buttons import button
 from app.widgets.card import Card
-from app.widgets.comparison import Comparison
+from app.widgets.comparison import Comparison, lines_of
 from app.widgets.fold import Fold
-from app.widgets.labels import name_for_readers
+from app.widgets.labels import ElidedLabel, name_for_readers
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
-from core.answers import RunDetails
+from core.answers import RunDetails, RunEntry
 from core.errors import Problem
 from core.ids import DeviceId
 from core.text import plain, plain_lines
@@ -43,6 +43,7 @@ class PastRun(QWidget):
         layout.addWidget(self.page)
         self.back = button("Back to all runs", self.closed.emit, name="back")
         self.page.head.addWidget(self.back)
+        self.about = ElidedLabel("", "faint")
         self.problem = ProblemBox()
         self.outcome = OutcomeCard()
         self.outcome.new.hide()
@@ -63,7 +64,7 @@ class PastRun(QWidget):
         self.log_text.setTabChangesFocus(True)
         name_for_readers(self.log_text, "Log")
         self.log.body.addWidget(self.log_text)
-        for piece in (self.problem, self.outcome, self.compared):
+        for piece in (self.about, self.problem, self.outcome, self.compared):
             self.page.body.addWidget(piece)
         self.page.body.addWidget(plots, 1)
         self.page.body.addWidget(self.log)
@@ -73,7 +74,7 @@ class PastRun(QWidget):
         self._runs = []
         self.page.title.say("Run")
         self.problem.show_problem(problem)
-        for piece in (self.outcome, self.compared, self.log):
+        for piece in (self.about, self.outcome, self.compared, self.log):
             piece.hide()
         self.charts.show_sources([])
 
@@ -83,17 +84,32 @@ class PastRun(QWidget):
         one = runs[0] if len(runs) == 1 else None
         self.problem.show_problem(None)
         self.outcome.setVisible(one is not None)
-        self.compared.setVisible(True)
+        self.compared.setVisible(one is None)
+        self.about.setVisible(one is not None)
         self.log.setVisible(one is not None and bool(one.log))
         self.page.title.say(_title(one) if one is not None else f"{len(runs)} runs compared")
-        self.comparison.show_runs([run.entry for run in runs])
-        self.charts.show_sources([_source(run) for run in runs])
+        self.comparison.show_runs([run.entry for run in runs] if one is None else [])
+        same = len({run.entry.script for run in runs}) == 1
+        self.charts.show_sources(
+            [
+                Source(when(run.entry.started_s) if same else _title(run), RunPoints.of(run), _names(run))
+                for run in runs
+            ]
+        )
         if one is not None:
             entry = one.entry
             names = _names(one)
+            self.about.say(" · ".join(_about(entry)))
             self.outcome.show_outcome(entry.phase, entry.summary, names, entry.folder, own=bool(entry.source))
             self.outcome.head.say(phase_words(entry.phase).capitalize())
             self.log_text.setPlainText("\n".join(plain_lines(one.log)))
+
+
+def _about(entry: RunEntry) -> list[str]:
+    """Where it ran, with what, and how fast."""
+    lines = lines_of(entry)
+    script = [lines["Script"]] if entry.arguments else []
+    return [*script, *(lines[name] for name in ("Laptops", "Duration", "Speed") if name in lines)]
 
 
 def _title(run: RunDetails) -> str:
@@ -102,7 +118,3 @@ def _title(run: RunDetails) -> str:
 
 def _names(run: RunDetails) -> dict[DeviceId, str]:
     return {member.device: plain(member.name, 40) for member in run.plan.members} if run.plan else {}
-
-
-def _source(run: RunDetails) -> Source:
-    return Source(_title(run), RunPoints.of(run), _names(run))

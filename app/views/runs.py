@@ -74,6 +74,7 @@ class RunsView(View):
         head = self.table.horizontalHeader()
         head.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         head.setStretchLastSection(True)
+        head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         characters = self.fontMetrics().averageCharWidth()
         for column, width in zip(Column, (19, 24, 18, 36, 30, 12), strict=True):
             self.table.setColumnWidth(column, characters * width)

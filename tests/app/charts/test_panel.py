@@ -89,7 +89,7 @@ def test_drawings_keep_their_distance_from_each_other(qtbot: QtBot, panel: Chart
     panel.cost_s = 0.5
     panel._timer.stop()
     panel.take_in()
-    assert panel._timer.remainingTime() > 10_000
+    assert panel._timer.remainingTime() > 1_000
 
 
 def test_moving_pauses_and_follow_goes_on(qtbot: QtBot, panel: ChartPanel) -> None:
@@ -173,7 +173,7 @@ def test_it_is_exported(qtbot: QtBot, panel: ChartPanel, tmp_path: Path, suffix:
     with qtbot.waitSignal(panel.export.saved, timeout=LIMIT_MS):
         panel.export.save(path)
     qtbot.waitUntil(panel.export.said.isVisible, timeout=LIMIT_MS)
-    assert str(path) in panel.export.said.text()
+    assert str(path) in panel.export.said.text().replace("\u200b", "")
     if suffix == "csv":
         rows = list(csv.DictReader(path.read_text().splitlines()))
         assert [(row["run"], row["metric"], row["step"], row["value"]) for row in rows] == [
