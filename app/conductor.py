@@ -13,13 +13,14 @@ from app.bridge import Bridge
 from app.closing import ClosingSheet
 from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
-from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN
+from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN
 from app.tray import Tray
 from app.views.consent import ConsentSheet
 from app.views.pairing import PairingSheet
 from app.views.start_problem import StartProblemPage
 from app.views.welcome import WelcomeView
 from app.window import Window
+from core.answers import RunEntry
 from core.commands import StopRun
 from core.errors import Problem
 from core.events import Event
@@ -186,6 +187,7 @@ class Conductor(QObject):
 
     def _connect_screens(self) -> None:
         from app.views.devices import DevicesView
+        from app.views.runs import RunsView
         from app.views.settings import SettingsView
 
         devices, settings = self.window.view(DEVICES), self.window.view(SETTINGS)
@@ -193,6 +195,17 @@ class Conductor(QObject):
         assert isinstance(settings, SettingsView)
         devices.doctor_asked.connect(lambda: self._look_for_cause(settings))
         settings.welcome_asked.connect(self._show_welcome)
+        runs = self.window.view(RUNS)
+        if isinstance(runs, RunsView):
+            runs.again_asked.connect(self._run_again)
+
+    def _run_again(self, entry: RunEntry) -> None:
+        from app.views.train import TrainView
+
+        self.window.go_to(TRAIN)
+        train = self.window.view(TRAIN)
+        if isinstance(train, TrainView):
+            train.run_again(entry)
 
     def _look_for_cause(self, settings: object) -> None:
         from app.views.settings import SettingsView

@@ -1,0 +1,91 @@
+"""The real screens in one window, over a node with nothing behind it."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.conductor import Conductor
+from app.screens import MACHINES, RUNS, SCREENS, SETTINGS, TRAIN
+from app.views.runs import RunsView
+from app.views.train import TrainView
+from app.window import Window
+from core import events as ev
+from core.commands import AnalyseScript
+from core.settings import Settings
+from core.state import State, apply
+from tests.app import world
+from tests.app.fake_opening import FakeOpening
+from tests.core.fake_node import ME, OTHER, started
+
+LIMIT_MS = 60_000
+
+
+@pytest.fixture
+def opening() -> FakeOpening:
+    opening = FakeOpening()
+    done = ev.SettingsChanged(settings=Settings(first_run_done=True))
+    opening.node.state = apply(apply(State(), started()), done)
+    return opening
+
+
+@pytest.fixture
+def conductor(qtbot: QtBot, opening: FakeOpening, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conductor]:
+    monkeypatch.setattr("app.conductor.QApplication.quit", staticmethod(lambda: None))
+    window = Window(tuple(screen.entry for screen in SCREENS))
+    qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
+    window.show()
+    conductor = Conductor(window, opening)
+    conductor.begin()
+    qtbot.waitUntil(lambda: window.view(SETTINGS) is not None, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
+    yield conductor
+    if conductor.core is not None:
+        conductor.core.ask_to_end()
+        assert conductor.core.wait_ended(60)
+    gc.collect()
+
+
+def test_a_run_can_be_followed_on_every_screen(
+    qtbot: QtBot, conductor: Conductor, opening: FakeOpening
+) -> None:
+    window = conductor.window
+    for event in (*world.linked(), *world.begun()):
+        opening.happen(event)
+    train = window.view(TRAIN)
+    assert isinstance(train, TrainView)
+    qtbot.waitUntil(lambda: train.pages.currentWidget() is train.live, timeout=LIMIT_MS)
+    for index in (TRAIN, MACHINES, RUNS, TRAIN):
+        window.go_to(index)
+        opening.happen(world.told(ME, world.reading()))
+        opening.happen(world.progressed(ME, world.progress(index)))
+        opening.happen(world.progressed(OTHER, world.progress(index)))
+        reached = index
+        qtbot.waitUntil(
+            lambda reached=reached: (  # type: ignore[misc]
+                (run := conductor.bridge.state.run) is not None
+                and (progress := run.members[OTHER].progress) is not None
+                and progress.step == reached
+            ),
+            timeout=LIMIT_MS,
+        )
+        window.grab()
+    qtbot.waitUntil(lambda: bool(train.live.charts.plots), timeout=LIMIT_MS)
+    for event in world.finished():
+        opening.happen(event)
+    qtbot.waitUntil(train.live.outcome.isVisible, timeout=LIMIT_MS)
+
+
+def test_run_again_leads_from_the_history_to_train(
+    qtbot: QtBot, conductor: Conductor, opening: FakeOpening
+) -> None:
+    runs = conductor.window.view(RUNS)
+    assert isinstance(runs, RunsView)
+    conductor.window.go_to(RUNS)
+    runs.again_asked.emit(world.entry())
+    train = conductor.window.view(TRAIN)
+    assert train is not None
+    qtbot.waitUntil(train.isVisible, timeout=LIMIT_MS)
+    wanted = AnalyseScript(path="/home/ada/digits/digits.py")
+    qtbot.waitUntil(lambda: wanted in opening.node.commands, timeout=LIMIT_MS)
