@@ -190,6 +190,12 @@ def _sheet(c: Colours, pt: float) -> str:
         background: {c.panel}; border: 1px solid {c.line}; border-radius: 6px; padding: 4px; }}
     QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}
     QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{ border: none; padding: 0; background: transparent; }}
+    QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: none; width: 20px;
+        background: transparent; subcontrol-origin: border; }}
+    QAbstractSpinBox::up-button {{ subcontrol-position: top right; }}
+    QAbstractSpinBox::down-button {{ subcontrol-position: bottom right; }}
+    QAbstractSpinBox::up-arrow {{ image: url({icons}/up-on-{c.name}.svg); width: 10px; height: 10px; }}
+    QAbstractSpinBox::down-arrow {{ image: url({icons}/down-on-{c.name}.svg); width: 10px; height: 10px; }}
     QComboBox::drop-down {{ border: none; width: 22px; }}
     QComboBox::down-arrow {{ image: url({icons}/down-on-{c.name}.svg); width: 14px; height: 14px; }}
     QComboBox QAbstractItemView {{ background: {c.panel}; border: 1px solid {c.line}; }}

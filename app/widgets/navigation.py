@@ -30,6 +30,7 @@ class Navigation(QFrame):
         self.setObjectName("navigation")
         self.setAccessibleName("Screens")
         self._entries = entries
+        self._drawn: tuple[str, int, float] | None = None
         self._group = QButtonGroup(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.GAP // 2, theme.GAP, theme.GAP // 2, theme.GAP)
@@ -62,7 +63,11 @@ class Navigation(QFrame):
 
     def _draw_icons(self) -> None:
         size = self.fontMetrics().height() * 4 // 3
+        wanted = (theme.colours().text, size, self.devicePixelRatioF())
+        if wanted == self._drawn:
+            return
+        self._drawn = wanted
         for index, entry in enumerate(self._entries):
             button = self._group.button(index)
-            button.setIcon(screen_icon(entry.icon, theme.colours().text, size, self.devicePixelRatioF()))
+            button.setIcon(screen_icon(entry.icon, *wanted))
             button.setIconSize(QSize(size, size))

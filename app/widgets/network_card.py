@@ -42,7 +42,6 @@ class NetworkCard(Card):
         self.port.setObjectName("port")
         self.port.setRange(0, 65_535)
         self.port.setSpecialValueText("any free one")
-        self.port.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         self.port.setGroupSeparatorShown(False)
         self.port.valueChanged.connect(self._on_edited)
         name_for_readers(self.port, "Port", "Zero takes any free one")
