@@ -23,6 +23,7 @@ SUBCOMMANDS = (
     "agent",
     "run",
     "runs",
+    "tensorboard",
     "tf_config",
     "doctor",
     "install_desktop",
