@@ -1,0 +1,81 @@
+"""What is trained: a tiny network on real digits, and one of five million parameters. Imports TensorFlow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+import resources
+
+DIGITS = Path(resources.__file__).parent / "examples" / "digits" / "digits.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``batch`` is the global one."""
+
+    images: Any
+    labels: Any
+    batch: int
+
+    @property
+    def steps(self) -> int:
+        """In one epoch."""
+        return -(-len(self.images) // self.batch)
+
+    def model(self) -> Any:
+        """Not compiled; ends in probabilities."""
+        raise NotImplementedError
+
+    def optimizer(self) -> Any:
+        return keras.optimizers.SGD(learning_rate=0.01, momentum=0.9)
+
+
+class TinyDigits(Work):
+    """The network of the digits example: 36,000 parameters, a step of some milliseconds."""
+
+    def model(self) -> Any:
+        layers = keras.layers
+        return keras.Sequential(
+            [
+                keras.Input((8, 8, 1)),
+                layers.Conv2D(16, 3, padding="same", activation="tanh"),
+                layers.Conv2D(32, 3, padding="same", activation="tanh"),
+                layers.AveragePooling2D(2),
+                layers.Flatten(),
+                layers.Dense(64, activation="tanh"),
+                layers.Dense(10, activation="softmax"),
+            ]
+        )
+
+
+class FiveMillion(Work):
+    """Dense layers with 4,989,010 parameters: 20 MB of gradients a step."""
+
+    def model(self) -> Any:
+        layers = keras.layers
+        return keras.Sequential(
+            [
+                keras.Input((784,)),
+                layers.Dense(2000, activation="relu"),
+                layers.Dense(1700, activation="relu"),
+                layers.Dense(10, activation="softmax"),
+            ]
+        )
+
+
+def load(name: str) -> Work:
+    """The work by its name on the command line."""
+    if name == "digits":
+        data = np.load(DIGITS)
+        images = data["images"][:, :, :, None].astype("float32") / 16
+        return TinyDigits(images, data["labels"].astype("int32"), batch=64)
+    if name == "5m":
+        random = np.random.default_rng(0)
+        images = random.random((1280, 784), np.float32)
+        return FiveMillion(images, random.integers(0, 10, 1280).astype("int32"), batch=128)
+    raise ValueError(f"no such work: {name}")
