@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 from collections.abc import Iterator
 
 import msgspec
 
 from core.errors import TandemError
-from core.link.messages import MAX_FRAME_BYTES, Message
+from core.link.messages import MAX_FRAME_BYTES, Message, Mirrored, Reported, TelemetrySent
 
 _LENGTH = struct.Struct(">I")
 _ENCODER = msgspec.msgpack.Encoder()
@@ -44,9 +45,24 @@ def encode(message: Message) -> bytes:
 def decode(body: bytes | bytearray | memoryview) -> Message:
     """The message in a frame's body. Raises ``BadFrame``."""
     try:
-        return _DECODER.decode(body)
+        message = _DECODER.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadFrame(str(error)[:200]) from error
+    if isinstance(message, TelemetrySent | Reported | Mirrored) and not _finite(msgspec.to_builtins(message)):
+        # JSON has no such numbers: they would come out as null on the local socket and in the history.
+        raise BadFrame("a number that is infinite or none at all")
+    return message
+
+
+def _finite(value: object) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_finite, value.values()))
+        case list() | tuple():
+            return all(map(_finite, value))
+    return True
 
 
 class Decoder:

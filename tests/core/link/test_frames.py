@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 from itertools import pairwise
 
@@ -12,11 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import Problem, TandemError
-from core.ids import ProjectId, RunId
+from core.events import MemberProgressed
+from core.ids import DeviceId, ProjectId, RunId
 from core.link.frames import BadFrame, Decoder, decode, encode, read_body
-from core.link.messages import MAX_FRAME_BYTES, Bye, Chunk, Message, Ping, StopAsked
+from core.link.messages import (
+    MAX_FRAME_BYTES,
+    Bye,
+    Chunk,
+    Message,
+    Mirrored,
+    Ping,
+    Reported,
+    StopAsked,
+    TelemetrySent,
+)
 from core.project.receipt import PIECE_BYTES
-from tests.core.link.examples import hello
+from core.run.reports import Progress
+from tests.core.link.examples import hello, reading
 
 _text = st.text(max_size=40)
 _messages: st.SearchStrategy[Message] = st.one_of(
@@ -115,3 +128,19 @@ async def test_reading_one_body_leaves_the_rest_and_judges_the_length_first() ->
     assert decode(await read_body(reader)) == Ping()
     with pytest.raises(BadFrame):
         await read_body(reader, limit=4096)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_ends_the_reading(number: float) -> None:
+    """JSON would make null of it, which no second process could read."""
+    progress = Progress(at_s=1.0, epoch=0, epochs=1, step=0, batch=0, logs={"loss": number})
+    event = MemberProgressed(run=RunId("r"), device=DeviceId("d"), progress=progress)
+    messages: tuple[Message, ...] = (
+        TelemetrySent(reading=reading(number), busy=False),
+        Reported(event=event),
+        Mirrored(event=event),
+    )
+    for message in messages:
+        with pytest.raises(BadFrame):
+            decode(encode(message)[4:])
+    assert decode(encode(TelemetrySent(reading=reading(), busy=False))[4:])
