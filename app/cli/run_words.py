@@ -36,6 +36,8 @@ _MEMBERS = {
     "ended": "has ended",
 }
 SHOWN_LOGS = 4
+FAR_S = 1e7
+"""Four months: whoever says so says nothing, and a peer may say that it does a step in an eternity."""
 
 
 def phase_words(phase: Phase) -> str:
@@ -98,16 +100,17 @@ def fraction(progress: Progress) -> float | None:
     if not progress.steps_in_epoch or progress.epochs <= 0:
         return None
     done = progress.epoch + min(1.0, (progress.batch + 1) / progress.steps_in_epoch)
-    return min(1.0, done / progress.epochs)
+    return max(0.0, min(1.0, done / progress.epochs))
 
 
 def left_s(progress: Progress) -> float | None:
     """Seconds until this ``fit`` ends at the present speed; validation is not counted."""
-    if not progress.steps_in_epoch or not progress.steps_s:
+    if not progress.steps_in_epoch or not progress.steps_s or progress.steps_s <= 0:
         return None
     steps = progress.epochs * progress.steps_in_epoch
     done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
-    return max(0, steps - done) / progress.steps_s
+    left = max(0, steps - done) / progress.steps_s
+    return left if left < FAR_S else None
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from app.cli import run_words
 from core.ids import DeviceId
@@ -56,6 +57,12 @@ def test_progress_in_words() -> None:
     assert run_words.left_s(UNKNOWN) is None
     assert run_words.rate_words(HALF) == "1,234 samples/s, 0:05 left"
     assert run_words.rate_words(UNKNOWN) == ""
+
+
+def test_numbers_that_no_honest_trainer_says_break_nothing() -> None:
+    for steps_s in (5e-324, -1.0):
+        assert run_words.rate_words(replace(HALF, steps_s=steps_s)) == "1,234 samples/s"
+    assert run_words.fraction(replace(HALF, batch=-(2**63))) == 0.0
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(7.2, "0:07"), (750, "12:30"), (3723, "1:02:03")])
