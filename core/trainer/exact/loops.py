@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from core.trainer.exact import keras_private as private
 from core.trainer.exact import local_state, model_state
 from core.trainer.exact import step as steps
 from core.trainer.exact.data import Portion
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from core.trainer.exact.engine import Engine
 
 _log = logging.getLogger(__name__)
+_TRACES = 4
+"""The first makes variables, and what it makes may lead to more."""
 
 
 @dataclass(slots=True)
@@ -109,7 +112,7 @@ class Loop:
         """Traces the step; again if that made variables, as a trace that makes them runs only once."""
         shares_spec = tf.TensorSpec([self._engine.members], tf.int64)
         self._build(data_spec)
-        while True:
+        for _ in range(_TRACES):
             before = self._variables()
             step = tf.function(self._one_step, autograph=False).get_concrete_function(data_spec, shares_spec)
             if self._variables() == before:
@@ -122,8 +125,14 @@ class Loop:
         return traced
 
     def _build(self, data_spec: Any) -> None:
-        """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace."""
-        if self.is_training and self.model.optimizer is None:
+        """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
+
+        Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
+        """
+        optimizer = self.model.optimizer
+        if self.is_training and type(self.model).train_step is not private.TensorFlowTrainer.train_step:
+            return
+        if not self.is_training and optimizer is not None and not optimizer.built:
             return
         try:
             self.model._symbolic_build(data_batch=data_spec)
