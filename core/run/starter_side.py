@@ -118,8 +118,7 @@ class StarterSide:
             if not manifest.files:
                 self.tell(co.OutputsStored(()))
             elif device == self.place.me:
-                await self.place.files.do(collect_outputs, manifest, self._source, self.folder)
-                self._stored(manifest)
+                await self._copy_outputs(manifest)
             else:
                 self._outputs_from = device
                 self._incoming = Incoming(
@@ -138,6 +137,17 @@ class StarterSide:
                     await self._keep_outputs(device, manifest)
         except Exception as error:
             self._outputs_failed(error)
+
+    async def _copy_outputs(self, manifest: Manifest) -> None:
+        """What the script wrote lies beside it already: a missing copy in the history fails no run."""
+        try:
+            await self.place.files.do(collect_outputs, manifest, self._source, self.folder)
+        except (TandemError, OSError) as error:
+            why = error.what if isinstance(error, TandemError) else f"{error.strerror or error}."
+            self.remark(f"The history keeps no copy of what the script wrote beside itself: {why}")
+            self.tell(co.OutputsStored(()))
+        else:
+            self._stored(manifest)
 
     def _receive_outputs(self, manifest: Manifest) -> None:
         """On the files' thread, before any piece is written there."""

@@ -458,6 +458,27 @@ async def test_a_full_disk_does_not_end_a_training(
     assert anna.notices == ben.notices == ["record-unwritten"]
 
 
+async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+
+    def full(*_: object) -> None:
+        raise TandemError(code="disk-full", what="The disk is full.", fix="Free some space.")
+
+    monkeypatch.setattr("core.run.starter_side.collect_outputs", full)
+    model = Path(spec.script).with_name("model.keras")
+    model.write_text("weights")
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+    assert model.read_text() == "weights"
+    words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
+    assert "The history keeps no copy of what the script wrote beside itself: The disk is full." in words
+
+
 async def test_a_script_that_changes_while_it_is_sent(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     question = await ask(lan, spec)
