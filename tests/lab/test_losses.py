@@ -16,7 +16,7 @@ from tests.lab.laptops import Laptops, digits, reason, weights
 from tests.lab.network import Network
 from tests.lab.promise import Stopwatch
 
-pytestmark = [pytest.mark.lab, pytest.mark.cluster]
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(600)]
 PROMISE_S = 3.0
 
 

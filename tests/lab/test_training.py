@@ -16,7 +16,7 @@ from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, digits, weights
 from tests.lab.network import Network
 
-pytestmark = [pytest.mark.lab, pytest.mark.cluster]
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 def received_bytes(network: Network, host: int) -> int:

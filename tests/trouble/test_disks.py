@@ -20,7 +20,7 @@ from tests.lab.laptops import digits
 from tests.lab.network import RATE, Network, NoLab
 from tests.trouble.command_line import tandem
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

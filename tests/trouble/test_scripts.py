@@ -15,6 +15,8 @@ from core.run.phases import Finished
 from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, reason, weights
 
+pytestmark = pytest.mark.timeout(600)
+
 FIT = """
 import keras
 import numpy as np

@@ -16,6 +16,7 @@ from tests.lab.laptops import Laptops, digits, reason
 from tests.lab.promise import Stopwatch
 from tests.trouble.command_line import begun
 
+pytestmark = pytest.mark.timeout(600)
 PROMISE_S = 3.0
 
 

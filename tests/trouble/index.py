@@ -1,0 +1,138 @@
+"""Bad input and trouble: what can go wrong, and which tests let it happen and read what is said.
+
+Here, real agents and the real command line; the finer cases where their code is tested. A name that does not
+exist any more fails ``test_index``.
+"""
+
+from __future__ import annotations
+
+LAB, TROUBLE = "tests/lab/test_", "tests/trouble/test_"
+CORE, CLI = "tests/core/", "tests/app/cli/test_"
+
+COVERED: dict[str, tuple[str, ...]] = {
+    # --- scripts -------------------------------------------------------------------------------------------
+    "script missing, not Python, with a syntax error": (
+        f"{TROUBLE}scripts.py::test_what_is_no_script_is_refused_at_once",
+        f"{CORE}project/test_script.py::test_what_is_no_script_is_said_plainly",
+        f"{CORE}project/test_find.py::test_a_near_name_is_suggested",
+    ),
+    "script raising at import": (
+        f"{TROUBLE}scripts.py::test_an_error_at_import_is_named_with_its_file_and_line",
+    ),
+    "script raising mid-epoch on one member only": (
+        f"{TROUBLE}scripts.py::test_an_error_on_one_member_alone_ends_both_and_names_it",
+        f"{CORE}run/test_coordinator.py::"
+        "test_a_script_error_that_comes_after_its_consequence_is_still_the_cause",
+    ),
+    "script calling sys.exit": (
+        f"{TROUBLE}scripts.py::test_a_script_that_leaves_says_so",
+        f"{CORE}trainer/test_exits.py::test_leaving_with_zero_is_a_good_end",
+    ),
+    "script printing megabytes; packages of its own called app and core": (
+        f"{TROUBLE}scripts.py::test_a_script_with_packages_of_our_names_that_prints_megabytes_trains",
+        f"{CORE}run/test_output.py::test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted",
+    ),
+    "training with neither fit nor a strategy": (
+        f"{TROUBLE}scripts.py::test_a_script_that_shares_nothing_is_told_so",
+    ),
+    # --- projects ------------------------------------------------------------------------------------------
+    "project over the limit": (
+        f"{TROUBLE}plans.py::test_a_project_over_the_limit_names_its_largest_files",
+        f"{CORE}project/test_scan.py::test_too_many_files_are_named",
+    ),
+    "project with links, devices or escaping paths": (
+        f"{TROUBLE}plans.py::test_what_must_not_travel_stays_and_is_named",
+        f"{CORE}project/test_files.py::test_a_device_is_no_file",
+        f"{CORE}run/test_request.py::test_a_request_with_an_escaping_path_is_refused",
+        f"{CORE}project/test_store.py::test_a_path_that_escapes_is_refused_and_nothing_is_written",
+        f"{CORE}project/test_outputs.py::test_a_chief_cannot_write_outside_the_runs_folder",
+    ),
+    # --- people --------------------------------------------------------------------------------------------
+    "a peer's user who says no": (f"{TROUBLE}consent.py::test_a_no_ends_it_and_nothing_came_there",),
+    "a peer's user who never answers": (f"{CORE}run/test_runs.py::test_a_user_who_never_answers",),
+    "unknown or unpaired device in --with": (
+        f"{TROUBLE}plans.py::test_what_cannot_be_planned_is_refused",
+        f"{TROUBLE}plans.py::test_a_device_that_is_seen_but_not_paired_is_refused",
+    ),
+    "two chiefs, no chief, a role for a device not in the run": (
+        f"{TROUBLE}plans.py::test_what_cannot_be_planned_is_refused",
+        f"{CORE}cluster/test_proposal.py::test_whatever_is_fixed_there_is_one_chief_or_a_sentence",
+    ),
+    "Ctrl-C at every stage": (
+        f"{TROUBLE}starting.py::test_ctrl_c_before_there_is_a_plan_starts_nothing",
+        f"{TROUBLE}consent.py::test_ctrl_c_while_the_other_is_asked_takes_the_question_away",
+        f"{TROUBLE}starting.py::test_ctrl_c_while_trainers_start_stops_them_at_once",
+        f"{CLI}run_for_real.py::test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c",
+        f"{CLI}run.py::test_ctrl_c_stops_then_terminates_then_leaves",
+        f"{CLI}demo.py::test_ctrl_c_ends_every_process_of_the_demo",
+    ),
+    # --- laptops and networks ------------------------------------------------------------------------------
+    "port taken": (
+        f"{CORE}test_node.py::test_a_taken_port_is_told_and_another_one_used",
+        f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
+    ),
+    "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
+    "peer closed while its user is asked": (
+        f"{TROUBLE}consent.py::test_a_laptop_that_is_closed_while_its_user_is_asked_is_named",
+    ),
+    "peer dying during start-up": (
+        f"{TROUBLE}starting.py::test_a_laptop_that_dies_while_trainers_start_is_named_in_time",
+    ),
+    "peer killed in training": (
+        f"{LAB}losses.py::test_a_killed_node_is_told_by_everyone_within_three_seconds",
+        f"{LAB}losses.py::test_a_killed_starter_is_told_by_everyone_within_three_seconds",
+        f"{LAB}losses.py::test_a_killed_trainer_is_told_by_everyone_within_three_seconds",
+    ),
+    "cable pulled": (
+        f"{LAB}losses.py::test_a_pulled_cable_ends_the_run_on_both_of_its_ends",
+        f"{LAB}meeting.py::test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back",
+    ),
+    "version mismatch": (
+        f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",
+        f"{CORE}link/test_hub.py::test_another_protocol_is_named_on_both_sides_and_nothing_else_said",
+        f"{CORE}pairing/test_service.py::test_another_version_is_named_on_the_callers_screen",
+    ),
+    "wrong certificate": (
+        f"{CORE}test_tls.py::test_invariant_a_device_without_a_pin_is_refused",
+        f"{CORE}test_tls.py::test_invariant_a_server_with_another_key_is_refused",
+        f"{CORE}link/test_hub.py::test_another_device_at_a_known_address_is_not_linked",
+        f"{CORE}pairing/test_service.py::test_a_known_name_with_a_new_key_is_warned_of",
+    ),
+    "garbage or huge frames on every port, half-open connections": (
+        f"{TROUBLE}strangers.py::test_a_training_goes_on_whatever_strangers_send",
+        f"{CORE}link/test_frames.py::test_garbage_gives_messages_or_bad_frame_and_nothing_else",
+        f"{CORE}link/test_hub.py::test_garbage_from_a_paired_device_ends_its_link_and_is_named",
+        f"{CORE}test_local_socket.py::test_garbage_is_answered_and_the_next_command_heard",
+        f"{CORE}pairing/test_service.py::test_half_open_connections_hold_no_more_than_four_places",
+    ),
+    "mDNS records with oversized, malformed or spoofed fields": (
+        f"{CORE}discovery/test_presence.py::"
+        "test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_real_device",
+        f"{CORE}discovery/test_record.py::test_any_txt_bytes_give_a_sighting_or_nothing",
+        f"{CORE}test_two_nodes.py::test_a_record_that_claims_a_paired_laptops_id_changes_nothing_proven",
+    ),
+    # --- homes ---------------------------------------------------------------------------------------------
+    "home not writable": (
+        f"{TROUBLE}homes.py::test_a_home_that_cannot_be_is_refused",
+        f"{TROUBLE}disks.py::test_a_home_on_a_disk_that_may_only_be_read_is_refused",
+        f"{TROUBLE}disks.py::test_a_home_on_a_full_disk_is_refused",
+    ),
+    "wrong modes on the key": (
+        f"{TROUBLE}homes.py::test_a_key_that_others_can_read_is_refused_until_it_is_private",
+    ),
+    "corrupt trust store": (
+        f"{TROUBLE}homes.py::test_a_damaged_list_of_devices_trusts_nobody",
+        f"{CORE}test_trust_file.py::test_no_flipped_byte_makes_another_device_trusted",
+    ),
+    "corrupt history": (f"{TROUBLE}homes.py::test_a_damaged_history_is_made_anew_and_said",),
+    "disk full while writing history": (
+        f"{TROUBLE}disks.py::test_a_disk_that_is_full_of_history_ends_no_training",
+        f"{CORE}run/test_runs.py::test_a_full_disk_does_not_end_a_training",
+    ),
+    # --- machines under every order of events --------------------------------------------------------------
+    "property-based: frames, pairing, lifecycle": (
+        f"{CORE}link/test_frames.py::test_any_body_is_a_message_or_a_bad_frame",
+        f"{CORE}pairing/test_machine.py::test_no_order_of_events_breaks_the_invariants",
+        f"{CORE}run/test_whole_run.py::test_every_run_ends_once_and_with_all_its_trainers",
+    ),
+}
