@@ -61,7 +61,8 @@ async def tensorboard(arguments: argparse.Namespace, screen: Screen) -> int:
 
 async def _serve(logdir: Path, port: int | None, screen: Screen, interrupts: Interrupts) -> int:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1"),
+        # -P: else `-m` looks into the working directory first, where a project may have such a folder.
+        *(sys.executable, "-P", "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1"),
         *(("--port", str(port)) if port is not None else ()),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

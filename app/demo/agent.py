@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+import app
 from app.connection import Connection
 from core import json_lines, settings_file
 from core.answers import Answer, Refused
@@ -28,6 +29,7 @@ END_S = 5.0
 MAX_LINE_BYTES = 64 << 20
 LOG_LINES = 15
 LOG_BYTES = 16 * 1024
+_HOUSE = Path(app.__file__).resolve().parent.parent
 LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 
 
@@ -65,6 +67,8 @@ class Agent:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 limit=MAX_LINE_BYTES,
+                # `-m` looks into the working directory first: it must be ours, never a script's folder.
+                cwd=_HOUSE if _HOUSE.is_dir() else None,
                 env=_environment(),
                 # Ctrl-C at the terminal is for the demo, which then ends its agents in order.
                 start_new_session=True,

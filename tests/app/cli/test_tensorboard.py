@@ -69,8 +69,13 @@ async def test_without_the_extra_nothing_is_asked(
 
 @pytest.mark.real
 async def test_tensorboard_shows_the_run_on_loopback_until_it_is_interrupted(
-    node: ScriptedNode, monkeypatch: pytest.MonkeyPatch
+    node: ScriptedNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # ``python -m`` looks into the working directory first: what lies there is not run in its place.
+    (tmp_path / "cwd" / "tensorboard").mkdir(parents=True)
+    for module in ("__init__.py", "main.py"):
+        (tmp_path / "cwd" / "tensorboard" / module).write_text("raise SystemExit('not me')")
+    monkeypatch.chdir(tmp_path / "cwd")
     asked = Interrupts()
     monkeypatch.setattr(tensorboard, "Interrupts", lambda: asked)
     said: asyncio.Queue[str] = asyncio.Queue()

@@ -37,6 +37,20 @@ async def test_an_agent_starts_answers_and_ends_in_order(tmp_path: Path) -> None
         os.kill(agent.pid, 0)
 
 
+@pytest.mark.parametrize("name", ["app", "core"])
+async def test_a_package_in_the_working_directory_is_not_run_in_our_place(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``python -m`` looks there first, and a project may well have packages of these names."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    for module in ("__init__.py", "__main__.py"):
+        (tmp_path / name / module).write_text("open('ran', 'w').close(); raise SystemExit(3)")
+    agent = await Agent.start("anna", tmp_path / "anna")
+    await agent.end()
+    assert not list(tmp_path.rglob("ran"))
+
+
 async def test_a_killed_agent_is_noticed_by_name(tmp_path: Path) -> None:
     agent = await Agent.start("ben", tmp_path / "ben")
     try:
