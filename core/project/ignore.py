@@ -20,7 +20,9 @@ _JUNK = re.compile(
     r"|__pycache__|venv|node_modules|.*(\.pyc|\.pyo|\.swp|~|\.egg-info)",
     re.DOTALL,
 )
-_SECRET = re.compile(r"\.(env|netrc|ssh|gnupg|aws|kube|pypirc|git-credentials)|id_(rsa|ecdsa|ed25519)")
+_SECRET = re.compile(
+    r"\.(env(\..*|rc)?|netrc|ssh|gnupg|aws|kube|pypirc|git-credentials)|id_(rsa|ecdsa|ed25519)"
+)
 
 Reason = Literal["rule", "junk", "secret"]
 Rules = list[tuple[str, GitIgnoreSpecPattern]]

@@ -58,6 +58,8 @@ def test_tandemignore_has_the_last_word_both_ways(tmp_path: Path) -> None:
         "work/pyvenv.cfg",
         "conda/conda-meta/history",
         ".env",
+        ".env.local",
+        ".envrc",
         ".ssh/config",
         "id_ed25519",
     ],
