@@ -21,6 +21,7 @@ def find_mistakes(sources: tuple[Source, ...], strategies: tuple[Found, ...]) ->
         found += _mirrored(source, names)
     found += loss_mistakes(sources, names)
     found += _no_scope(sources, strategies)
+    found += _tpu(sources)
     return tuple(found)
 
 
@@ -72,5 +73,27 @@ def _no_scope(sources: tuple[Source, ...], strategies: tuple[Found, ...]) -> Ite
                 line=found.line,
                 what=f"{found.what} is built, and its scope() is never entered: the model is not shared.",
                 fix="Build and compile the model inside `with strategy.scope():`.",
+            )
+            return
+
+
+def _tpu(sources: tuple[Source, ...]) -> Iterator[Mistake]:
+    """The first place that needs a TPU, in a script that does not try what to do without."""
+    for source in sources:
+        calls = [
+            call
+            for call in source.calls
+            if last_part(source.dotted(call.func)) in ("TPUStrategy", "TPUClusterResolver")
+        ]
+        if any(isinstance(parent, ast.Try) for call in calls for parent, _ in source.around(call)):
+            return
+        for call in sorted(calls, key=lambda call: call.lineno)[:1]:
+            yield Mistake(
+                code="tpu-needed",
+                path=source.path,
+                line=call.lineno,
+                what=f"{called(call)} needs a TPU, and laptops have none: the script would end here.",
+                fix="Use tf.distribute.MultiWorkerMirroredStrategy(), or take the strategy out and let "
+                "Tandem share the training.",
             )
             return

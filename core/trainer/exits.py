@@ -47,6 +47,13 @@ def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
                 detail=detail,
             ),
         )
+    for each in chain:
+        if isinstance(each, TandemError):
+            what = f"{each.what.rstrip('.')}{_at(error, folder)}."
+            return Exit(
+                reason="script-error",
+                problem=Problem(code=each.code, what=what, fix=each.fix, detail=detail),
+            )
     return Exit(
         reason="script-error",
         problem=Problem(

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.run.phases import Exit
-from core.trainer import cluster_hooks, exits, own_fit, script
+from core.trainer import cluster_hooks, exits, own_fit, script, tpu
 from core.trainer.exact import solo
 from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster, StopRequested, install
@@ -75,6 +75,7 @@ class Session:
         if self._train.tf_config:
             os.environ["TF_CONFIG"] = self._train.tf_config
         self._choose_devices()
+        tpu.name_absence()
         if self._train.strategy == "managed":
             return self._managed()
         return self._serve() if self._serves() else self._own()
@@ -106,8 +107,10 @@ class Session:
         several = [device for device in _accelerators() if self._train.gpus != 0]
         if os.environ.get(CPU_DEVICES):
             several = tf.config.list_logical_devices("CPU")
-        if len(several) > 1:
-            strategy: Any = tf.distribute.MirroredStrategy([device.name for device in several])
+        if found := tpu.strategy(self._observer.on_said):
+            strategy: Any = found
+        elif len(several) > 1:
+            strategy = tf.distribute.MirroredStrategy([device.name for device in several])
         else:
             strategy = tf.distribute.get_strategy()
         cluster_hooks.told(self._reporter, strategy)

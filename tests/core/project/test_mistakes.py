@@ -218,3 +218,18 @@ train_model(strategy, None, num_epochs=2)
 def test_a_managed_script_is_not_scolded_for_its_tf_config(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": HEAD + "os.environ['TF_CONFIG'] = str({})\nmodel.fit(x)\n"})
     assert analyse(tmp_path / "train.py").mistakes == ()
+
+
+TPU = "resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu='')\n"
+BUILT = "strategy = tf.distribute.TPUStrategy(resolver)\nwith strategy.scope(): model = build()\n"
+
+
+def test_a_tpu_that_laptops_do_not_have(tmp_path: Path) -> None:
+    (found,) = mistakes(tmp_path, HEAD + TPU + BUILT)
+    assert (found.code, found.line) == ("tpu-needed", HEAD.count("\n") + 1)
+    assert "TPUClusterResolver needs a TPU" in found.what
+
+
+def test_a_tpu_that_is_only_tried_is_fine(tmp_path: Path) -> None:
+    tried = f"try:\n    {TPU}except ValueError:\n    resolver = None\n"
+    assert mistakes(tmp_path, HEAD + tried + BUILT) == []

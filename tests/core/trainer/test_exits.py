@@ -183,3 +183,16 @@ def test_a_cluster_that_does_not_come_up_is_a_meeting_that_failed(exits: ModuleT
     other = exits.of_meeting(RuntimeError("something else"))
     assert (other.reason, other.problem.code) == ("never-met", "never-met")
     assert "something else" in other.problem.detail
+
+
+def test_an_error_of_tandem_in_the_script_speaks_for_itself(exits: ModuleType, tmp_path: Path) -> None:
+    source = (
+        "from core.errors import TandemError\n"
+        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n"
+        "    raise RuntimeError('wrapped') from TandemError(code='no-x', what='No x.', fix='Get it.')\n"
+    )
+    exit = ended(exits, tmp_path, source)
+    assert exit.reason == "script-error"
+    assert exit.problem is not None
+    assert (exit.problem.code, exit.problem.fix) == ("no-x", "Get it.")
+    assert exit.problem.what == "No x (train.py, line 5)."

@@ -132,3 +132,44 @@ async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+
+
+async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(tmp_path: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    trainers = members(tmp_path, configs, strategy="own", script="own_class.py")
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
+    chief, worker = trainers.values()
+    assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, chief.text("stderr"))
+    assert all(exit.shared for exit in exits)
+    assert chief.of(protocol.Met) == [protocol.Met(strategy="Counting", replicas=2)]
+    told = [_told(trainer.text()) for trainer in (chief, worker)]
+    rows = [{int(row) for row in each["DATA rows"]} for each in told]
+    assert rows[0] | rows[1] == set(range(16))
+    assert not rows[0] & rows[1]
+    assert all([int(row) for row in each["OFF rows"]] == [*range(16)] for each in told)
+    assert told[0]["OFF losses"] == told[1]["OFF losses"], "members see the same loss and weight"
+    assert told[0]["OFF losses"][-2:] == ["runs", "6"], "two steps of halved data, four of whole"
+
+
+def _told(text: str) -> dict[str, list[str]]:
+    """Lines by their first two words."""
+    lines = [line.split() for line in text.splitlines() if line.startswith(("DATA", "OFF"))]
+    return {f"{line[0]} {line[1]}": line[2:] for line in lines}
+
+
+async def test_a_script_that_asks_for_a_tpu_hears_that_there_is_none(tmp_path: Path) -> None:
+    trainer = Attended(tmp_path / "log", strategy="own", script="tpu.py")
+    exit = await trainer.exit()
+    assert exit.reason == "script-error"
+    assert exit.problem is not None
+    assert exit.problem.code == "no-tpu"
+    assert exit.problem.what == "The script asks for a TPU, and there is none here (tpu.py, line 5)."
+    assert "MultiWorkerMirroredStrategy" in exit.problem.fix
+
+
+async def test_a_script_that_only_tries_a_tpu_goes_on_with_what_is_there(tmp_path: Path) -> None:
+    trainer = Attended(tmp_path / "log", strategy="own", script="tpu_or_not.py")
+    exit = await trainer.exit()
+    assert exit.reason == "finished", exit
+    assert "no TPU: The script asks for a TPU" in trainer.text()
+    assert "replicas 1" in trainer.text()
