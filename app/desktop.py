@@ -49,6 +49,7 @@ def main(argv: Sequence[str] = ()) -> int:
 def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
     """After the first paint: only now is the core imported, and its thread started."""
     from app.conductor import Conductor
+    from app.signals import EndingSignals
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[Connection]:
@@ -59,6 +60,8 @@ def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
             yield connection
 
     conductor = Conductor(window, opens)
+    signals = EndingSignals(conductor)
+    signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)
     conductor.begin()
 

@@ -1,0 +1,191 @@
+"""The window as a program of its own: a real process, a real node, no screen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+HEAVY = (
+    "tensorflow",
+    "keras",
+    "pyqtgraph",
+    "numpy",
+    "zeroconf",
+    "cryptography",
+    "asyncio",
+    "msgspec",
+    "core.node",
+)
+
+FIRST_PAINT = f"""
+import json, sys
+import app.desktop as desktop
+def begin(window, folder, first):
+    print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]), flush=True)
+    window.may_close = True
+    desktop.QApplication.quit()
+desktop._begin = begin
+sys.exit(desktop.main(["--home", sys.argv[1]]))
+"""
+
+WHOLE = """
+import json, sys
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+import app.desktop as desktop
+import app.conductor as conductors
+from app.views.start_problem import StartProblemPage
+
+def look(conductor):
+    page = conductor.window.findChild(StartProblemPage)
+    state = conductor.bridge.state
+    full = all(conductor.window.view(index) is not None for index in range(5))
+    if page is not None or (state.me is not None and full):
+        said = {"problem": page.problem.problem.code if page else "", "own": conductor.own,
+                "name": state.me.name if state.me else "", "dark": desktop.theme.is_dark()}
+        print(json.dumps(said), flush=True)
+        conductor.window.close()
+    else:
+        QTimer.singleShot(50, conductor, lambda: look(conductor))
+
+begin = conductors.Conductor.begin
+def begin_and_look(conductor):
+    begin(conductor)
+    look(conductor)
+conductors.Conductor.begin = begin_and_look
+sys.exit(desktop.main(["--home", sys.argv[1]]))
+"""
+
+TERMINATED = """
+import sys
+from PySide6.QtCore import QTimer
+import app.desktop as desktop
+import app.conductor as conductors
+
+def look(conductor):
+    if conductor.bridge.state.me is not None:
+        print("ready", flush=True)
+    else:
+        QTimer.singleShot(50, conductor, lambda: look(conductor))
+
+begin = conductors.Conductor.begin
+def begin_and_look(conductor):
+    begin(conductor)
+    look(conductor)
+conductors.Conductor.begin = begin_and_look
+sys.exit(desktop.main(["--home", sys.argv[1]]))
+"""
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    runtime = tmp_path / "run"
+    runtime.mkdir(mode=0o700)
+    return {
+        **os.environ,
+        "QT_QPA_PLATFORM": "offscreen",
+        "XDG_RUNTIME_DIR": str(runtime),
+        "HOME": str(tmp_path),
+        "CUDA_VISIBLE_DEVICES": "-1",
+    }
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    settings = {"name": "desk", "port": 0, "discovery": False, "theme": "dark", "first_run_done": True}
+    (home / "settings.json").write_text(json.dumps(settings))
+    return home
+
+
+def run(code: str, home: Path, environment: Mapping[str, str]) -> tuple[int, object, str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(home)],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    said = json.loads(ended.stdout) if ended.stdout.strip() else None
+    return ended.returncode, said, ended.stderr
+
+
+def test_nothing_heavy_is_loaded_before_the_first_paint(home: Path, environment: dict[str, str]) -> None:
+    code, loaded, errors = run(FIRST_PAINT, home, environment)
+    assert (code, loaded) == (0, []), errors
+
+
+def test_it_opens_with_a_node_of_its_own_and_closes(home: Path, environment: dict[str, str]) -> None:
+    code, said, errors = run(WHOLE, home, environment)
+    assert said == {"problem": "", "own": True, "name": "desk", "dark": True}, errors
+    assert code == 0, errors
+    assert "Traceback" not in errors
+
+
+def test_a_home_that_cannot_be_used_is_said_on_a_page(home: Path, environment: dict[str, str]) -> None:
+    (home / "runs").write_text("a file in the folder's place")
+    code, said, errors = run(WHOLE, home, environment)
+    assert code == 0, errors
+    assert isinstance(said, dict)
+    assert said["problem"] == "home-unusable"
+    assert "Traceback" not in errors
+
+
+def test_a_home_of_an_agent_is_shown_by_a_window_that_leaves_it_running(
+    home: Path, environment: dict[str, str]
+) -> None:
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "app", "agent", "--jsonl", "--home", str(home)],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert agent.stdout is not None
+        assert agent.stdout.readline(), "the agent greets once its node is there"
+        code, said, errors = run(WHOLE, home, environment)
+        assert said == {"problem": "", "own": False, "name": "desk", "dark": True}, errors
+        assert code == 0, errors
+        assert agent.poll() is None
+    finally:
+        agent.terminate()
+        agent.communicate(timeout=120)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_node_in_order(
+    home: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    window = subprocess.Popen(
+        [sys.executable, "-c", TERMINATED, str(home)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert window.stdout is not None
+        assert window.stdout.readline() == "ready\n"
+        window.send_signal(number)
+        _, errors = window.communicate(timeout=200)
+    finally:
+        if window.poll() is None:
+            window.kill()
+            window.communicate()
+    assert window.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "ends" in (home / "logs" / "tandem.log").read_text().splitlines()[-1]
