@@ -244,3 +244,6 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(tmp_path: Path) -
         assert state.run.summary.strategy == "MultiWorkerMirroredStrategy"
         mirrored = await wait_for(ben, lambda s: s.run is not None and s.run.over)
         assert mirrored.run is not None and mirrored.run.phase == Finished()
+    reports = [path.parent for path in tmp_path.rglob("report.html")]
+    assert len(reports) == 2, "each laptop keeps its own"
+    assert all((folder / name).stat().st_size for folder in reports for name in ("plot.png", "history.csv"))

@@ -51,6 +51,7 @@ def test_the_examples_are_small_and_each_names_its_source() -> None:
         ("table/table.py", "wine.keras"),
         ("text/text.py", "text.keras"),
         ("strategies/mirrored.py", "mirrored.keras"),
+        ("strategies/multi_worker_fit.py", "multi_worker_fit.keras"),
         ("strategies/multi_worker_loop.py", "multi_worker_loop.keras"),
     ],
 )

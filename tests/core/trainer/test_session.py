@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from core.ids import DeviceId
+from core.run.stragglers import straggler
 from core.trainer import protocol
 from tests.core.trainer.attended import SCRIPTS, Attended, cluster, members
 
@@ -122,3 +124,15 @@ async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
     assert all("callbacks ended" in trainer.text() for trainer in trainers)
+
+
+async def test_the_member_that_others_wait_for_is_named(tmp_path: Path) -> None:
+    trainers = list(members(tmp_path, cluster(chief=1, worker=1), script="slow_member.py").values())
+    exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
+    assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, trainers[0].text("stderr"))
+    chief, worker = (trainer.progress()[-1] for trainer in trainers)
+    found = straggler({DeviceId("chief"): chief, DeviceId("worker"): worker})
+    assert found is not None, (chief, worker)
+    assert found.device == "worker"
+    assert found.step_s >= 0.03
+    assert found.waits_s["chief"] > 0.5 * 0.03
