@@ -75,6 +75,8 @@ class PairingSheet(Sheet):
             self.open()
         elif before is None or before.stage != pairing.stage:
             self.setFocus()
+        if not under_way:
+            self.done.setFocus()  # nothing is left to decide: Enter closes
         if pairing.incoming and under_way and (before is None or before.stage not in UNDER_WAY):
             self.incoming.emit(_name(pairing))
 

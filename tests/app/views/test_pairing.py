@@ -146,6 +146,16 @@ def test_a_success_says_so_and_closes(qtbot: QtBot, sheet: PairingSheet, core: F
     assert core.commands == []
 
 
+def test_enter_closes_what_leaves_nothing_to_decide(
+    qtbot: QtBot, sheet: PairingSheet, core: FakeCore
+) -> None:
+    core.happen(pairing_began(), code_shown())
+    core.happen(ev.PairingEnded(device=BEN))
+    qtbot.keyClick(sheet.done, Qt.Key.Key_Return)
+    assert sheet.window().focusWidget() is not sheet.same
+    assert not sheet.is_open
+
+
 def test_an_old_failure_does_not_come_up_in_a_new_window(
     qtbot: QtBot, bridge: Bridge, core: FakeCore
 ) -> None:
