@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Iterator
@@ -47,7 +48,8 @@ def throw(sock: socket.socket, data: bytes) -> None:
     sock.settimeout(60.0)
     try:
         sock.sendall(data)
-        sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # closed by the other side already: not a ConnectionError
+            sock.shutdown(socket.SHUT_WR)
         while sock.recv(1 << 16):
             pass
     except (ConnectionError, BrokenPipeError):
