@@ -57,14 +57,20 @@ def panels(details: RunDetails) -> list[Panel]:
 
 
 def shown_devices(details: RunDetails) -> list[DeviceId]:
-    """Members of a managed run have the same numbers: the chief's are enough."""
+    """Those whose numbers are shown: of members that have the same, as in a managed run, the first."""
     reported = [DeviceId(device) for device in dict.fromkeys((*details.epochs, *details.steps))]
     if details.plan is None:
         return reported
     if details.plan.strategy == "managed" and details.plan.chief.device in reported:
         return [details.plan.chief.device]
-    order = [member.device for member in details.plan.members]
-    return [device for device in order if device in reported]
+    shown: list[DeviceId] = []
+    known: list[list[dict[str, float]]] = []
+    for member in details.plan.members:
+        logs = [epoch.logs for epoch in details.epochs.get(member.device, ())]
+        if member.device in reported and (not logs or logs not in known):
+            shown.append(member.device)
+            known.append(logs)
+    return shown
 
 
 def member_names(details: RunDetails) -> dict[DeviceId, str]:

@@ -134,7 +134,8 @@ class ReportingObserver:
     def _finite(self, logs: Mapping[str, float]) -> dict[str, float]:
         """The logs that are numbers: JSON has no NaN. A loss that is none is said, once a fit."""
         loss = logs.get("loss", 0.0)
-        if not math.isfinite(loss) and self._said_diverged != self._fit:
+        mine_to_say = self._rank == 0 or not self.shares  # where rows are shared, all have the same loss
+        if mine_to_say and not math.isfinite(loss) and self._said_diverged != self._fit:
             self._said_diverged = self._fit
             self.on_said(
                 f"The loss has become {loss}: the training diverges. A smaller learning rate or clipped "

@@ -63,7 +63,7 @@ class OwnFit:
         self._say_once(_WORDS.format(members=members))
 
     def _say_once(self, words: str) -> None:
-        if words not in self._said:
+        if self._train.rank == 0 and words not in self._said:
             self._said.add(words)
             self._observer.on_said(words)
 

@@ -28,12 +28,14 @@ def test_one_epoch_is_drawn_by_its_steps() -> None:
 
 def test_members_of_a_managed_run_are_drawn_once_and_those_of_an_own_strategy_each() -> None:
     assert shown_devices(run_told()) == [ANNA]
-    own = run_told(plan=plan_of(strategy="own"))
+    own = run_told(plan=plan_of(strategy="own"), epochs={ANNA: epochs_of(4), BEN: epochs_of(3)})
     assert shown_devices(own) == [ANNA, BEN]
     assert [curve.name for curve in panels(own)[1].curves if not curve.faint] == [
         "accuracy (Anna's)",
         "accuracy (Ben's)",
     ]
+    assert shown_devices(run_told(plan=plan_of(strategy="own"))) == [ANNA], "the same numbers"
+    assert shown_devices(run_told(plan=plan_of(strategy="own"), epochs={})) == [ANNA, BEN]
 
 
 def test_each_fit_goes_on_where_the_one_before_ended() -> None:

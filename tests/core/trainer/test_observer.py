@@ -35,11 +35,15 @@ def kept() -> Kept:
 
 @pytest.fixture
 def observer(kept: Kept) -> ReportingObserver:
+    return observing(kept, rank=1)
+
+
+def observing(kept: Kept, rank: int) -> ReportingObserver:
     times = iter(range(1000, 10_000))
     return ReportingObserver(
         cast(Reporter, kept),
         shares=(3, 1),
-        rank=1,
+        rank=rank,
         stop_asked=lambda: False,
         clock=lambda: float(next(times)),
     )
@@ -125,9 +129,8 @@ def test_the_rest_is_passed_on(observer: ReportingObserver, kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(
-    observer: ReportingObserver, kept: Kept, loss: float
-) -> None:
+def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, loss: float) -> None:
+    observer = observing(kept, rank=0)
     for _ in range(2):
         observer.on_fit_began(2, 10, 64)
         for batch in range(1, 4):
@@ -148,3 +151,12 @@ def test_a_step_tells_the_wait_and_the_gradients_norm(observer: ReportingObserve
     observer.on_fit_began(1, 10, 64)
     observer.on_step(1, 0, 1, 10, 64, {"loss": 0.5}, 0.02, 0.005, 1.25)
     assert (kept.of(Progress)[0].wait_s, kept.of(Progress)[0].grad_norm) == (0.005, 1.25)
+
+
+def test_a_loss_that_all_members_share_is_said_by_the_chief_alone(
+    observer: ReportingObserver, kept: Kept
+) -> None:
+    observer.on_fit_began(1, 10, 64)
+    observer.on_step(1, 0, 1, 10, 64, {"loss": math.nan}, 0.02, None)
+    assert kept.of(protocol.Said) == []
+    assert kept.of(Progress)[0].logs == {}
