@@ -145,7 +145,9 @@ class Conductor(QObject):
         self._welcomed = self._welcomed or state.me is not None
         self.pairing.show_state(state, events)
         self.consent.show_state(state)
-        if self.pairing.is_open:
+        if state.consents and not self.pairing.under_way:
+            self.pairing.dismiss()  # a question is worth more than the news that a pairing is over
+        elif self.pairing.is_open:
             self.pairing.raise_()
         self.tray.show_state(state)
         if not state.busy:

@@ -80,13 +80,18 @@ class PairingSheet(Sheet):
         if pairing.incoming and under_way and (before is None or before.stage not in UNDER_WAY):
             self.incoming.emit(_name(pairing))
 
+    @property
+    def under_way(self) -> bool:
+        """The other side waits for something."""
+        return self._shown is not None and self._shown.stage in UNDER_WAY
+
     def dismiss(self) -> None:
         """The ending was read."""
         self._seen_under_way = False
         self.shut()
 
     def on_escape(self) -> None:
-        if self._shown is not None and self._shown.stage in UNDER_WAY:
+        if self.under_way:
             self._bridge.submit(CancelPairing())
         else:
             self.dismiss()

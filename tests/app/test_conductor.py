@@ -18,7 +18,7 @@ from core.events import Event
 from core.settings import Settings
 from core.state import State, apply
 from tests.app.fake_opening import FakeOpening
-from tests.app.laptops import PROBLEM, code_shown, consent_asked, found, pairing_began
+from tests.app.laptops import BEN, PROBLEM, code_shown, consent_asked, found, pairing_began
 from tests.app.running import training
 from tests.core.fake_node import FakeNode, started
 
@@ -138,6 +138,16 @@ def test_a_pairing_lies_over_a_question(qtbot: QtBot, running: Conductor, openin
     happen(qtbot, running, opening, consent_asked())
     siblings = running.window.sheet_parent().children()
     assert siblings.index(running.pairing) > siblings.index(running.consent)
+
+
+def test_a_question_takes_the_place_of_a_pairing_that_is_over(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    happen(qtbot, running, opening, pairing_began(incoming=True), code_shown(), ev.PairingEnded(device=BEN))
+    assert running.pairing.is_open
+    happen(qtbot, running, opening, consent_asked())
+    assert not running.pairing.is_open
+    assert running.consent.is_open
 
 
 def test_closing_an_idle_window_ends_the_node_and_the_program(
