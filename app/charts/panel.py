@@ -139,8 +139,11 @@ class ChartPanel(QWidget):
             loading.load(self, self._on_loaded)
             return
         if keys != self._keys:
-            self._keys = keys
-            self._arrange()
+            # A plot takes tens of milliseconds to make: one a turn, so that the window lives in between.
+            if self._arrange(keys):
+                self._keys = keys
+            self._timer.start(0)
+            return
         began_s = time.thread_time()
         late = [plot for plot in self.plots if not plot.catch_up()]
         for plot in self.plots:
@@ -156,7 +159,7 @@ class ChartPanel(QWidget):
 
     def _redraw_soon(self) -> None:
         """Somebody moves a plot and watches it: sooner than for new points."""
-        if self._seen() and not (self._timer.isActive() and self._timer.remainingTime() < 30):
+        if self._seen() and not (self._timer.isActive() and self._timer.remainingTime() < 15):
             self._timer.start(15)
 
     def _on_loaded(self) -> None:
@@ -165,8 +168,8 @@ class ChartPanel(QWidget):
 
     # --- what is shown -------------------------------------------------------------------------------------
 
-    def _arrange(self) -> None:
-        """A curve has come, or others were chosen: give each plot its curves."""
+    def _arrange(self, keys: list[tuple[int, CurveKey]]) -> bool:
+        """A curve has come, or others were chosen. False after making a plot: call again."""
         metrics = list(dict.fromkeys(name for source in self.sources for name in source.points.metrics))
         chosen = [name for name in (self._chosen or metrics[:2]) if name in metrics][:MOST_PLOTS]
         self.bar.show_metrics(metrics, chosen)
@@ -175,20 +178,22 @@ class ChartPanel(QWidget):
             self._row.removeWidget(plot)
             plot.hide()
             plot.deleteLater()
-        have = {plot.shown: plot for plot in self.plots}
-        self.plots = []
-        for place, name in enumerate(chosen):
-            plot = have[name] if name in have else self._new_plot(name)
+        missing = [name for name in chosen if name not in {plot.shown for plot in self.plots}]
+        if missing:
+            self.plots.append(self._new_plot(missing[0]))
+            return False
+        self.plots.sort(key=lambda plot: chosen.index(plot.shown))
+        for place, plot in enumerate(self.plots):
             self._row.insertWidget(place, plot, 1)
-            self.plots.append(plot)
         lines: dict[str, tuple[str, bool]] = {}
         for plot in self.plots:
-            curves = self._curves_of(plot.shown)
+            curves = self._curves_of(plot.shown, keys)
             plot.show_curves(curves, self.bar.look)
             plot.colour()
             lines.update({curve.name: (curve.colour, curve.dashed) for curve in curves})
         self.legend.show_lines([(name, *how) for name, how in lines.items()])
         self._show_whether_empty()
+        return True
 
     def _new_plot(self, metric: str) -> Plot:
         from app.charts.plot import Plot
@@ -198,14 +203,14 @@ class ChartPanel(QWidget):
         plot.stale.connect(self._redraw_soon)
         return plot
 
-    def _curves_of(self, metric: str) -> list[Curve]:
+    def _curves_of(self, metric: str, keys: list[tuple[int, CurveKey]]) -> list[Curve]:
         from app.charts.curve import Curve
 
         palette = theme.colours().curves
         made = []
-        several = len({(index, key.member) for index, key in self._keys}) > 1
-        owners = list(dict.fromkeys((index, key.member) for index, key in self._keys))
-        for index, key in self._keys:
+        owners = list(dict.fromkeys((index, key.member) for index, key in keys))
+        several = len(owners) > 1
+        for index, key in keys:
             if key.metric != metric:
                 continue
             source = self.sources[index]

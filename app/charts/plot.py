@@ -33,7 +33,7 @@ _KEYS = {
 """What a key does to the x axis: shift by parts of its length, factor of its length."""
 
 _NOTHING: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
-_Items = tuple[Band, pg.PlotCurveItem, pg.PlotCurveItem, pg.PlotDataItem]
+_Items = tuple[Band, pg.PlotCurveItem, pg.PlotCurveItem, pg.ScatterPlotItem]
 """Of one curve: the extent of very many points, the raw line, the line, dots."""
 
 
@@ -152,8 +152,8 @@ class Plot(QWidget):
             band.show_extent(*((raw.x, lows, highs) if raw.dense else (*_NOTHING, _NOTHING[0])))
             few = len(curve.raw) <= columns // 8
             at, value = _alone(curve, self._look) if few else _NOTHING
-            if len(at) or dots.xData is not None:
-                dots.setData(at, value)
+            if len(at) or len(dots.data):
+                dots.setData(x=at, y=value)
         if self.following and low <= high:
             room = (high - low) * MARGIN or abs(high) * MARGIN or 0.5
             view.setYRange(low - room, high + room, padding=0)
@@ -186,7 +186,7 @@ class Plot(QWidget):
             colour = pg.mkColor(curve.colour)
             style = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
             line.setPen(pg.mkPen(colour, width=1, style=style))
-            dots.setSymbolBrush(colour)
+            dots.setBrush(colour)
             under = _mixed(curve.colour, shades.panel)
             faint.setPen(pg.mkPen(under, width=1))
             band.paint_in(under)
@@ -196,7 +196,7 @@ class Plot(QWidget):
             Band(),
             pg.PlotCurveItem(),
             pg.PlotCurveItem(),
-            pg.PlotDataItem(pen=None, symbol="o", symbolSize=5, symbolPen=None),
+            pg.ScatterPlotItem(size=5, pen=None),
         )
         for item in items:
             self.canvas.addItem(item, ignoreBounds=True)

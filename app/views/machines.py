@@ -18,13 +18,14 @@ from app.views.view import View
 from app.widgets.labels import Label
 from app.widgets.machine_card import MachineCard
 from app.widgets.page import Page
-from core.events import Event, TelemetryReported
+from core.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
 from core.ids import DeviceId
 from core.state import Device, State
 from core.telemetry.reading import Reading
 
 WIDE_CHARACTERS = 150
 """From this width on two cards stand side by side."""
+_STEPS = (MemberProgressed, MemberEndedEpoch, MemberLogged)
 
 
 class MachinesView(View):
@@ -71,7 +72,8 @@ class MachinesView(View):
                 self._heard_s[event.device] = now_s
                 # Also while another screen is in front: the history shall have no hole.
                 self._take(event.device, event.reading)
-        if self.isVisible():
+        # Steps come ten times a second; who waits for whom is shown with the next reading.
+        if self.isVisible() and not (events and all(isinstance(event, _STEPS) for event in events)):
             self._show()
 
     def showEvent(self, event: QShowEvent) -> None:

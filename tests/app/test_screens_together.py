@@ -71,7 +71,7 @@ def test_a_run_can_be_followed_on_every_screen(
             timeout=LIMIT_MS,
         )
         window.grab()
-    qtbot.waitUntil(lambda: bool(train.live.charts.plots), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: train.live.charts.redraws > 0, timeout=LIMIT_MS)
     for event in world.finished():
         opening.happen(event)
     qtbot.waitUntil(train.live.outcome.isVisible, timeout=LIMIT_MS)

@@ -90,6 +90,7 @@ def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
     core.happen(*world.linked(), *world.begun())
     core.happen(world.progressed(ME, world.progress(3, wait_s=0.04)))
     core.happen(world.progressed(OTHER, world.progress(3, wait_s=0.0)))
+    core.happen(world.told(ME, world.reading()))
     assert view.waiting.isVisible()
     assert view.waiting.text().startswith("here waits for Bob's laptop 40 % of each step.")
     core.happen(world.told(ME, world.reading()))

@@ -80,7 +80,7 @@ def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None
     assert view.pages.currentWidget() is view.past
     assert view.past.page.title.text().startswith("digits.py, ")
     assert view.past.log_text.toPlainText().startswith("Epoch 1/8")
-    qtbot.waitUntil(lambda: bool(view.past.charts.plots), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
     view.past.back.click()
     assert view.pages.currentIndex() == 0
 
@@ -93,7 +93,7 @@ def test_two_runs_are_compared(qtbot: QtBot, core: FakeCore, view: RunsView) -> 
     core.flush()
     assert view.past.page.title.text() == "2 runs compared"
     assert not view.past.outcome.isVisible()
-    qtbot.waitUntil(lambda: bool(view.past.charts.plots), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
     assert len(view.past.charts.plots[0].curves) == 4
     assert len({curve.colour for curve in view.past.charts.plots[0].curves}) == 2
 

@@ -57,19 +57,21 @@ def test_a_run_comes_to_the_front_by_itself(core: FakeCore, view: TrainView, liv
     assert live.progress.state.text() == "Planning…"
 
 
-def test_progress_is_said_in_words_and_by_a_bar(core: FakeCore, live: TrainLive) -> None:
+def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
     core.happen(world.progressed(ME, world.progress(45)))
     progress = live.progress
     assert progress.state.text() == "Training"
+    qtbot.waitUntil(progress.step.isVisible, timeout=LIMIT_MS)
     assert progress.step.text() == "Epoch 2/8, step 23/23"
     assert progress.left.text() == "640 samples/s, 0:14 left"
     assert progress.bar.value() == 250
     assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch) trains"
 
 
-def test_without_a_known_end_there_is_no_bar(core: FakeCore, live: TrainLive) -> None:
+def test_without_a_known_end_there_is_no_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(3, steps=None)))
+    qtbot.waitUntil(live.progress.step.isVisible, timeout=LIMIT_MS)
     assert not live.progress.bar.isVisible()
 
 
@@ -90,7 +92,7 @@ def test_points_are_kept_seen_or_not(core: FakeCore, view: TrainView, live: Trai
 
 def test_the_plots_follow_the_run(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
-    qtbot.waitUntil(lambda: bool(live.charts.plots), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: live.charts.redraws > 0, timeout=LIMIT_MS)
     core.happen(world.progressed(ME, world.progress(1)))
     curve = live.charts.plots[0].curves[0]
     qtbot.waitUntil(lambda: len(curve.raw) == 2, timeout=LIMIT_MS)
