@@ -36,7 +36,6 @@ def main(argv: Sequence[str] = ()) -> int:
         return 0
     app.styleHints().colorSchemeChanged.connect(lambda _: theme.paint())
     theme.use(theme.remembered(folder / "settings.json"))
-    app.setWindowIcon(application_icon((32, 128)))
     window = Window(tuple(screen.entry for screen in SCREENS))
     window.painted.connect(lambda: QTimer.singleShot(0, window, lambda: _begin(window, folder, first)))
     window.show()
@@ -59,6 +58,8 @@ def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
         async with connect(homes.choose(folder)) as connection:
             yield connection
 
+    QApplication.setWindowIcon(application_icon((32, 128)))
+    first.listen()
     conductor = Conductor(window, opens)
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)

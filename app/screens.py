@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.widgets.navigation import Entry
 
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from app.views.view import View
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """``make`` imports what the screen needs, so that the first paint does not wait for it."""
 
     entry: Entry

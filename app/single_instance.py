@@ -10,11 +10,15 @@ import binascii
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QLockFile, QObject, Signal
-from PySide6.QtNetwork import QLocalServer, QLocalSocket
+from PySide6.QtCore import QLockFile, QObject, QThread, Signal
+
+if TYPE_CHECKING:
+    from PySide6.QtNetwork import QLocalServer
 
 ANSWER_LIMIT_MS = 5_000
+RETRY_MS = 50
 LONGEST_FOLDER = 68
 """Bytes; a Unix socket's path is short (103 on macOS), and the name takes 31."""
 ASK = b"front\n"
@@ -22,7 +26,7 @@ ANSWER = b"here\n"
 
 
 class SingleInstance(QObject):
-    """``claim`` first; ``asked_to_front`` comes when somebody starts the program again."""
+    """``claim`` first, then ``listen``; ``asked_to_front`` comes when somebody starts the program again."""
 
     asked_to_front = Signal()
 
@@ -42,15 +46,18 @@ class SingleInstance(QObject):
 
         One that does not answer in time is passed over: the home's own lock still keeps the nodes apart.
         """
-        if not self._lock.tryLock(0):
-            return not self._ask_first()
+        return bool(self._lock.tryLock(0)) or not self._ask_first()
+
+    def listen(self) -> None:
+        """Be reachable for a second start; what this takes to load can wait for the first paint."""
+        from PySide6.QtNetwork import QLocalServer
+
         QLocalServer.removeServer(self._address)  # a crashed one's socket file
         server = QLocalServer(self)
         server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         server.newConnection.connect(self._on_asked)
         if server.listen(self._address):
             self._server = server
-        return True
 
     def release(self) -> None:
         if self._server is not None:
@@ -59,9 +66,15 @@ class SingleInstance(QObject):
         self._lock.unlock()
 
     def _ask_first(self) -> bool:
+        from PySide6.QtNetwork import QLocalSocket
+
         socket = QLocalSocket()
-        socket.connectToServer(self._address)
-        if not socket.waitForConnected(ANSWER_LIMIT_MS):
+        for _ in range(ANSWER_LIMIT_MS // RETRY_MS):
+            socket.connectToServer(self._address)
+            if socket.waitForConnected(ANSWER_LIMIT_MS):
+                break
+            QThread.msleep(RETRY_MS)  # it has the lock and will listen once it has painted
+        else:
             return False
         socket.write(ASK)
         socket.flush()

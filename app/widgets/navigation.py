@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtWidgets import QButtonGroup, QFrame, QPushButton, QVBoxLayout, QWidget
@@ -11,8 +11,7 @@ from app import theme
 from app.widgets.icons import screen_icon
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """``icon``: a name in resources/icons/screens. ``bottom``: stands at the lower end."""
 
     title: str

@@ -17,6 +17,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 from app.single_instance import SingleInstance
 app = QCoreApplication([])
+print("asks", flush=True)
 sys.exit(0 if SingleInstance(Path(sys.argv[1])).claim() else {NOT_FIRST})
 """
 
@@ -32,6 +33,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
 def first(qapp: object, tmp_path: Path) -> Iterator[SingleInstance]:
     first = SingleInstance(tmp_path)
     assert first.claim()
+    first.listen()
     yield first
     first.release()
 
@@ -56,6 +58,7 @@ def test_after_the_first_ended_the_next_is_first(qapp: object, tmp_path: Path) -
     for _ in range(2):
         one = SingleInstance(tmp_path)
         assert one.claim()
+        one.listen()
         one.release()
 
 
@@ -66,8 +69,27 @@ def test_what_a_crashed_window_left_is_no_hindrance(qapp: object, tmp_path: Path
     # The lock of a process that is gone, as QLockFile writes it: process, program, host.
     (runtime / f"{Path(one._address).name}.lock").write_text("4194303\ntandem\n\n\n\n")
     assert one.claim()
+    one.listen()
     assert one._server is not None
     one.release()
+
+
+@pytest.mark.real
+def test_a_second_start_waits_for_a_first_that_is_about_to_paint(
+    qtbot: QtBot, qapp: object, tmp_path: Path
+) -> None:
+    first = SingleInstance(tmp_path)
+    assert first.claim()
+    second = subprocess.Popen(
+        [sys.executable, "-c", SECOND, str(tmp_path)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    assert second.stdout is not None
+    assert second.stdout.readline() == b"asks\n"
+    with qtbot.waitSignal(first.asked_to_front, timeout=60_000):
+        first.listen()
+    assert second.wait(60) == NOT_FIRST
+    second.stdout.close()
+    first.release()
 
 
 @pytest.mark.real
@@ -75,7 +97,7 @@ def test_a_first_window_that_does_not_answer_is_passed_over(
     first: SingleInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The first window's thread is this one: it waits here and cannot answer.
-    monkeypatch.setattr(single_instance, "ANSWER_LIMIT_MS", 200)
+    monkeypatch.setattr(single_instance, "ANSWER_LIMIT_MS", 200)  # four tries
     assert SingleInstance(tmp_path).claim()
 
 
@@ -86,6 +108,7 @@ def test_a_long_folder_does_not_matter(qapp: object, tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
     one = SingleInstance(tmp_path)
     assert one.claim()
+    one.listen()
     assert one._server is not None
     one.release()
 
@@ -97,6 +120,7 @@ def test_without_a_runtime_folder_one_of_our_own_is_used(
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     one = SingleInstance(tmp_path)
     assert one.claim()
+    one.listen()
     assert isinstance(one._server, QLocalServer)
     folder = Path(one._address).parent
     assert folder.parent == tmp_path
