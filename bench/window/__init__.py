@@ -1,0 +1,1 @@
+"""The window, measured from outside and inside: each program here is a child process with a screen."""
