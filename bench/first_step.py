@@ -37,7 +37,7 @@ async def _measure() -> list[Row]:
         (alone, warm): [] for alone in (True, False) for warm in (True, False)
     }
     with TemporaryDirectory(prefix="tandem-bench-script-") as folder:
-        script = training.copy_example(Path(folder).resolve() / "digits")
+        script = training.copy_example(Path(folder).resolve())
         async with two_paired() as nodes:
             for _ in range(ROUNDS):
                 for alone, warm in took:

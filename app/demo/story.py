@@ -24,7 +24,7 @@ async def tell(count: int, epochs: int, say: Say, clock: Clock, *, keep: bool, o
     course = _Course(Report(nodes=count), say, clock)
     try:
         async with running(count, folder) as nodes:
-            script = await asyncio.to_thread(training.copy_example, folder / "digits")
+            script = await asyncio.to_thread(training.copy_example, folder)
             await course.run(nodes, script, epochs, out)
     except TandemError as error:
         course.note(problem=error.problem)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-import resources
 from app.cli import run_words
 from app.demo.nodes import Node
 from app.demo.report import Report
 from app.demo.saying import Say
+from app.examples import copied
 from core import events as ev
 from core.answers import Done, RunAccepted, RunDetails
 from core.cluster.plan import Plan, RunSpec
@@ -24,7 +23,6 @@ from core.ids import DeviceId, RunId, short
 from core.run.phases import Failed, Finished, Phase, Starting, Training, ended
 from core.run.reports import EpochEnd
 
-EXAMPLE = Path(resources.__file__).parent / "examples" / "digits"
 SCRIPT = "digits.py"
 MODEL = "digits.keras"
 TRAINED_S = 300.0
@@ -32,8 +30,7 @@ TRAINED_S = 300.0
 
 def copy_example(folder: Path) -> Path:
     """The example as it is, where its outputs may land beside it. Returns the script's path."""
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder / SCRIPT
+    return copied("digits", folder) / SCRIPT
 
 
 async def train(nodes: Sequence[Node], script: Path, epochs: int, say: Say) -> RunId:

@@ -13,7 +13,6 @@ from app.models.draft import Draft
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
 from app.views.view import View
-from app.widgets.script_drop import example_path
 from core.answers import RunEntry
 from core.events import Event, RunPlanned
 from core.ids import RunId
@@ -49,7 +48,8 @@ class TrainView(View):
 
     def choose_example(self, name: str) -> None:
         """``digits``, ``images``, ``table`` or ``text``."""
-        self.choose(str(example_path(name)))
+        self.show_setup()
+        self.setup.drop.take_example(name)
 
     def run_again(self, entry: RunEntry) -> None:
         """As that run of the history was, as far as it tells."""

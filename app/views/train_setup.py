@@ -132,6 +132,7 @@ class TrainSetup(QWidget):
 
     def show_state(self, state: State) -> None:
         self._state = state
+        self.drop.home = state.me.home if state.me is not None else ""
         # Planned anew only when who could take part has changed, not with every reading.
         me = state.me.device if state.me is not None else None
         signature = (me, state.busy, [(d.device, d.shown_name, why_not(d)) for d in candidates(state)])

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-import resources
+from app.examples import EXAMPLES, copied
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import ElidedLabel, Label, set_kind
-from core.errors import Problem
+from core.errors import Problem, TandemError
 
-EXAMPLES = {
-    "digits": ("Digits", "8 × 8 pixels, a small convolutional network"),
-    "images": ("Image folder", "pictures in one folder a class"),
-    "table": ("CSV table", "178 wines, 13 measurements each"),
-    "text": ("Text", "what a definition is about"),
-}
-"""Folder in resources/examples, its title, and what it is."""
 _ONE = Problem(
     code="several-dropped",
     what="Several things were dropped at once.",
@@ -34,11 +29,6 @@ _NOT_HERE = Problem(
 )
 
 
-def example_path(name: str) -> Path:
-    """The folder of an example, ``digits`` say."""
-    return Path(resources.__file__).parent / "examples" / name
-
-
 class ScriptDrop(Card):
     """``chosen(path)``; ``refused(problem)`` for a drop that cannot be one."""
 
@@ -47,6 +37,7 @@ class ScriptDrop(Card):
 
     def __init__(self) -> None:
         super().__init__()
+        self.home = ""
         self.setAcceptDrops(True)
         self.setAccessibleName("Script")
         self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
@@ -60,7 +51,7 @@ class ScriptDrop(Card):
         self.file = button("Choose script…", self._ask_file, "primary", name="choose-script")
         self.folder = button("Choose folder…", self._ask_folder, name="choose-folder")
         self.examples = [
-            button(title, partial(self._take_example, name), name=f"example-{name}")
+            button(title, partial(self.take_example, name), name=f"example-{name}")
             for name, (title, _) in EXAMPLES.items()
         ]
         for each, (_, what) in zip(self.examples, EXAMPLES.values(), strict=True):
@@ -104,8 +95,18 @@ class ScriptDrop(Card):
         else:
             self.chosen.emit(urls[0].toLocalFile())
 
-    def _take_example(self, name: str) -> None:
-        self.chosen.emit(str(example_path(name)))
+    def take_example(self, name: str) -> None:
+        """``chosen`` follows once the example's files lie in the node's home; nothing before there is one."""
+        if self.home:
+            Thread(target=self._copy_example, args=(name, self.home), daemon=True).start()
+
+    def _copy_example(self, name: str, home: str) -> None:
+        # The signals cross to the GUI thread by themselves; the widget may be gone by then.
+        with suppress(RuntimeError):
+            try:
+                self.chosen.emit(str(copied(name, Path(home) / "examples")))
+            except TandemError as error:
+                self.refused.emit(error.problem)
 
     def _ask_file(self) -> None:
         dialog = self._dialog("Choose a script")

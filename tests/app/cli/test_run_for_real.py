@@ -46,7 +46,7 @@ async def read_until(process: asyncio.subprocess.Process, words: str) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="interrupts as POSIX does")
 async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_path: Path) -> None:
-    script = training.copy_example(tmp_path / "digits")
+    script = training.copy_example(tmp_path)
     async with asyncio.timeout(LIMIT_S), running(2, tmp_path) as (anna, ben):
         await meeting.find_each_other((anna, ben), lambda line: None)
         await meeting.pair(anna, ben, lambda line: None)
@@ -70,7 +70,7 @@ async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_
 
 
 async def test_a_run_alone_needs_no_agent_and_reports_in_json(tmp_path: Path) -> None:
-    script = training.copy_example(tmp_path / "digits")
+    script = training.copy_example(tmp_path)
     async with asyncio.timeout(LIMIT_S):
         run = await tandem(
             *("run", str(script), "--solo", "--json", "--home", str(tmp_path / "home"), "--", "--epochs", "1")

@@ -255,9 +255,10 @@ def test_train_again_starts_at_once(core: FakeCore, view: TrainView, live: Train
 
 
 def test_another_run_leads_back_and_the_run_under_way_can_be_found_again(
-    core: FakeCore, view: TrainView
+    core: FakeCore, view: TrainView, tmp_path: Path
 ) -> None:
     core.happen(*world.linked(), *world.begun())
+    view.setup.drop.home = str(tmp_path)
     view.choose_example("digits")
     assert view.pages.currentWidget() is view.setup
     assert view.setup.under_way.isVisible()

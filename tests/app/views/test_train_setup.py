@@ -150,12 +150,15 @@ def test_a_dropped_script_is_read_and_can_be_trained(
 
 
 @pytest.mark.parametrize("name", ["digits", "images", "table", "text"])
-def test_an_example_is_one_click(core: FakeCore, setup: TrainSetup, settle: Settle, name: str) -> None:
+def test_an_example_is_one_click(
+    core: FakeCore, setup: TrainSetup, qtbot: QtBot, tmp_path: Path, name: str
+) -> None:
+    setup.drop.home = str(tmp_path)
     click(setup, f"example-{name}")
-    settle()
+    qtbot.waitUntil(lambda: bool(core.asked(AnalyseScript)), timeout=30_000)
     asked = core.asked(AnalyseScript)[0]
     assert isinstance(asked, AnalyseScript)
-    assert Path(asked.path).is_dir()
+    assert Path(asked.path) == tmp_path / "examples" / name
     assert (Path(asked.path) / f"{name}.py").is_file()
 
 

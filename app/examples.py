@@ -1,0 +1,37 @@
+"""The shipped examples. A run writes beside its script, so each is copied out of the program first."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import resources
+from core.errors import TandemError
+
+EXAMPLES = {
+    "digits": ("Digits", "8 × 8 pixels, a small convolutional network"),
+    "images": ("Image folder", "pictures in one folder a class"),
+    "table": ("CSV table", "178 wines, 13 measurements each"),
+    "text": ("Text", "what a definition is about"),
+}
+"""Folder in resources/examples, its title, and what it is."""
+
+
+def copied(name: str, place: Path) -> Path:
+    """``place/name`` with this version's files of the example; what else lies there stays.
+
+    Blocks (up to a few hundred small files). Raises ``TandemError`` where ``place`` cannot be written.
+    """
+    source = Path(resources.__file__).parent / "examples" / name
+    try:
+        shutil.copytree(
+            source, place / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        )
+    except (OSError, shutil.Error) as error:
+        raise TandemError(
+            code="example-not-copied",
+            what=f"The example can't be copied to {place}.",
+            fix="Make room on that disk, or let this folder be written, and choose the example again.",
+            detail=str(error),
+        ) from error
+    return place / name
