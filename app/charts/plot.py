@@ -20,6 +20,7 @@ from app.widgets.labels import ElidedLabel, Label, name_for_readers
 FAINT = 0.3
 """How much of its colour a raw line keeps where a smoothed one lies over it."""
 MARGIN = 0.06
+LEFT_CHARACTERS = 9
 MOST_POWER = 300
 BAND_APART = 3
 """Pixels between two corners of a band: at 1 it takes twice as long to fill and looks the same."""
@@ -77,6 +78,8 @@ class Plot(QWidget):
         super().__init__()
         self.shown = metric
         self.following = True
+        self._fresh = True
+        """What is seen is to fit tightly, as after another look."""
         self.curves: list[Curve] = []
         self._items: list[_Items] = []
         self._look = Look()
@@ -98,7 +101,13 @@ class Plot(QWidget):
         self.canvas.getPlotItem().vb.sigResized.connect(lambda *_: self.stale.emit())
         # Room for half of the topmost number, which would be cut off.
         edge = self.fontMetrics().height() // 2
-        self.canvas.getPlotItem().layout.setContentsMargins(0, edge, edge, 0)
+        plot = self.canvas.getPlotItem()
+        plot.layout.setContentsMargins(0, edge, edge, 0)
+        # Of a fixed size: an axis that fits itself to its numbers is painted twice for each new range.
+        plot.getAxis("left").setWidth(self.fontMetrics().averageCharWidth() * LEFT_CHARACTERS)
+        plot.getAxis("bottom").setHeight(round(self.fontMetrics().height() * 2.6))
+        for axis in (plot.getAxis("left"), plot.getAxis("bottom")):
+            axis.enableAutoSIPrefix(False)
         self.colour()
 
     def show_curves(self, curves: Sequence[Curve], look: Look) -> None:
@@ -122,7 +131,7 @@ class Plot(QWidget):
         self.colour()
 
     def follow(self) -> None:
-        self.following = True
+        self.following = self._fresh = True
         self.stale.emit()
 
     def catch_up(self) -> bool:
@@ -134,7 +143,7 @@ class Plot(QWidget):
         view = self.canvas.getPlotItem().vb
         self._label_axes()
         if self.following and (span := self._span()) is not None:
-            view.setXRange(*span, padding=0.01, update=False)
+            self._follow_x(*span)
         left, right = view.viewRange()[0]
         columns = max(50, int(view.width()))
         low, high = np.inf, -np.inf
@@ -155,9 +164,27 @@ class Plot(QWidget):
             if len(at) or len(dots.data):
                 dots.setData(x=at, y=value)
         if self.following and low <= high:
+            self._follow_y(low, high)
+        self._fresh = False
+        self._show_flag()
+
+    def _follow_x(self, left: float, right: float) -> None:
+        """In strides: each new range makes the axis draw its numbers anew, which takes longer than the
+        curves."""
+        view = self.canvas.getPlotItem().vb
+        seen_left, seen_right = view.viewRange()[0]
+        span = right - left
+        fits = seen_left <= left <= seen_left + 0.1 * span and right <= seen_right <= right + 0.2 * span
+        if self._fresh or not fits:
+            view.setXRange(left - 0.01 * span, right + (0.01 if self._fresh else 0.1) * span, padding=0)
+
+    def _follow_y(self, low: float, high: float) -> None:
+        view = self.canvas.getPlotItem().vb
+        seen_low, seen_high = view.viewRange()[1]
+        fits = seen_low <= low and high <= seen_high and (high - low) > 0.7 * (seen_high - seen_low)
+        if self._fresh or not fits:
             room = (high - low) * MARGIN or abs(high) * MARGIN or 0.5
             view.setYRange(low - room, high + room, padding=0)
-        self._show_flag()
 
     def _label_axes(self) -> None:
         """Only with what is drawn by it: a range of ordinary numbers overflows as powers of ten."""
