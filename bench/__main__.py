@@ -26,6 +26,7 @@ MEASUREMENTS = {
     "first-step": ("From pressing Train to the first step", "bench.first_step"),
     "first-paint": ("The first paint of the window", "bench.first_paint"),
     "frame-time": ("Drawing very many points", "bench.frame_time"),
+    "window": ("The open window", "bench.window_life"),
     "engine": ("The engine against a hand-written loop", "bench.engine_speed"),
 }
 """By name: what it is called, and the module whose ``measure`` gives its rows."""

@@ -19,12 +19,17 @@ async def two_paired(folder: Path | None = None) -> AsyncIterator[Sequence[Node]
     with tempfile.TemporaryDirectory(prefix="tandem-bench-", dir=folder) as base:
         async with running(2, Path(base).resolve()) as nodes:
             first, second = nodes
-            await meeting.find_each_other(nodes, _silent)
-            await meeting.pair(first, second, _silent)
-            for node, other in ((first, second), (second, first)):
-                await node.following.submit(SetCodePolicy(device=other.device, policy="always"), Done)
+            await meeting.find_each_other(nodes, silent)
+            await meeting.pair(first, second, silent)
+            await trust_each_other(first, second)
             yield nodes
 
 
-def _silent(line: str) -> None:
+async def trust_each_other(first: Node, second: Node) -> None:
+    """Each may run the other's code without asking."""
+    for node, other in ((first, second), (second, first)):
+        await node.following.submit(SetCodePolicy(device=other.device, policy="always"), Done)
+
+
+def silent(line: str) -> None:
     """The demo's own words are of no interest here."""

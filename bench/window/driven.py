@@ -1,0 +1,133 @@
+"""Tandem's own window, opened as a person opens it, and driven by lines on stdin (see ``opened.py``).
+
+``python -m bench.window.driven HOME``. Each answer is a line of JSON on stdout. With its stdin it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from PySide6.QtCore import QObject, QSocketNotifier, QTimer
+
+from app import conductor as conductors
+from app import desktop
+from app.conductor import Conductor
+from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
+from bench.window.watchdog import Watchdog
+from core.answers import RunDetails
+from core.commands import GetRun
+from core.run.phases import Finished, ended
+
+LOOK_MS = 100
+EACH_SCREEN_MS = 1500
+SHOWN = (DEVICES, MACHINES, RUNS, SETTINGS, TRAIN)
+
+
+class Driver(QObject):
+    """Waits until the window is whole and a peer linked, says so, then does what it is told."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        super().__init__(conductor)
+        self._conductor = conductor
+        self._window = conductor.window
+        self._watchdog = Watchdog(self)
+        self._said = os.fdopen(os.dup(1), "w", buffering=1)
+        os.dup2(2, 1)
+        self._stdin = QSocketNotifier(0, QSocketNotifier.Type.Read, self)
+        self._stdin.activated.connect(self._on_line)
+        self._until(self._whole, lambda: self._say(gaps=self._watchdog.take()))
+
+    def _whole(self) -> bool:
+        linked = any(device.linked for device in self._conductor.bridge.state.devices.values())
+        return linked and all(self._window.view(index) is not None for index in SHOWN)
+
+    def _on_line(self) -> None:
+        match sys.stdin.readline().split():
+            case ["train", script, *arguments]:
+                self._train(script, " ".join(arguments))
+            case ["show", name]:
+                self._window.go_to({"devices": DEVICES, "train": TRAIN}[name])
+                self._say()
+            case _:
+                self._stdin.setEnabled(False)
+                self._conductor.quit()
+
+    def _train(self, script: str, arguments: str) -> None:
+        """As a person does it: chooses the script, waits until Train can be pressed, presses it."""
+        from app.views.train import TrainView
+
+        train = self._window.view(TRAIN)
+        assert isinstance(train, TrainView)
+        bridge = self._conductor.bridge
+        before = bridge.state.run.plan.run if bridge.state.run is not None else None
+        self._watchdog.take()
+        self._window.go_to(TRAIN)
+        train.choose(script)
+        train.setup.arguments.setText(arguments)
+        train.setup.arguments.textEdited.emit(arguments)
+
+        def over() -> bool:
+            run = bridge.state.run
+            return run is not None and run.plan.run != before and ended(run.phase)
+
+        def tell() -> None:
+            assert bridge.state.run is not None
+            bridge.submit(GetRun(run=bridge.state.run.plan.run), self._on_details)
+
+        def press() -> None:
+            train.setup.train.click()
+            self._until(over, tell)
+
+        def ready() -> bool:
+            # One that still has another run would not take part.
+            free = any(device.linked and not device.busy for device in bridge.state.devices.values())
+            return free and train.setup.read is not None and train.setup.train.isEnabled()
+
+        self._until(ready, press)
+
+    def _on_details(self, answer: object) -> None:
+        """Then every screen is looked at, as after any run."""
+        assert isinstance(answer, RunDetails)
+
+        def next_screen(left: list[int]) -> None:
+            if left:
+                self._window.go_to(left[0])
+                QTimer.singleShot(EACH_SCREEN_MS, self, lambda: next_screen(left[1:]))
+            else:
+                self._say(
+                    finished=isinstance(answer.entry.phase, Finished),
+                    phase=answer.entry.phase,
+                    steps_s=answer.entry.summary.steps_s,
+                    gaps=self._watchdog.take(),
+                )
+
+        next_screen(list(SHOWN))
+
+    def _until(self, condition: Callable[[], object], then: Callable[[], None]) -> None:
+        if condition():
+            then()
+        else:
+            QTimer.singleShot(LOOK_MS, self, lambda: self._until(condition, then))
+
+    def _say(self, **said: Any) -> None:
+        self._said.write(msgspec.json.encode({"at_s": time.monotonic(), **said}).decode() + "\n")
+
+
+def main(home: str) -> int:
+    begin = conductors.Conductor.begin
+
+    def begin_and_drive(conductor: Conductor) -> None:
+        Driver(conductor)
+        begin(conductor)
+
+    conductors.Conductor.begin = begin_and_drive  # type: ignore[method-assign, assignment]
+    return desktop.main(["--home", home])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

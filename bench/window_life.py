@@ -1,0 +1,127 @@
+"""The open window: idle, during a whole run, and what it takes from the training."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from app.demo import training
+from app.demo.nodes import Node
+from bench import processes
+from bench.result import Row, median, ratios, spread
+from bench.window.opened import Opened, window_and_agents
+from core import events as ev
+from core.answers import RunAccepted, RunDetails
+from core.cluster.plan import RunSpec
+from core.commands import GetRun, StartRun
+from core.errors import TandemError
+from core.run.phases import Failed, Finished, ended
+
+ROUNDS = 5
+EPOCHS = 100
+IDLE_S = 30.0
+RUN_LIMIT_S = 400.0
+GAP_LIMIT_MS = 50.0
+SPEED_LIMIT = 0.97
+MEMORY_LIMIT_MB = 200.0
+CPU_LIMIT_PCT = 2.0
+
+
+def measure() -> list[Row]:
+    return asyncio.run(_measure())
+
+
+async def _measure() -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="tandem-bench-") as base:
+        folder = Path(base).resolve()
+        scripts = [training.copy_example(folder / name) for name in ("open", "headless")]
+        async with window_and_agents(folder) as (window, first, second):
+            found = await _idle(window)
+            watched, open_, headless = [], [], []
+            for _ in range(ROUNDS):
+                await free(first, second)
+                said = await window.tell("train", str(scripts[0]), "--epochs", str(EPOCHS))
+                if not said["finished"]:
+                    raise RuntimeError(f"the window's run ended as {said['phase']}")
+                watched.append(said)
+                open_.append(float(said["steps_s"]))
+                # The other run finds the same two processes beside it, but a window that shows no run.
+                await free(first, second)
+                headless.append(await _headless(first, second, scripts[1]))
+    over = ratios(open_, headless)
+    return [
+        *found,
+        *_gaps("opening", [window.begun]),
+        *_gaps("runs, then every screen", watched),
+        Row(what="training with the window open", value=median(open_), unit="steps/s", note=spread(open_, 1)),
+        Row(what="training headless", value=median(headless), unit="steps/s", note=spread(headless, 1)),
+        Row(what="open ÷ headless", value=median(over), limit=SPEED_LIMIT, at="least", note=spread(over)),
+    ]
+
+
+async def _idle(window: Opened) -> list[Row]:
+    await processes.wait_at_rest(window.pid, quiet_s=0.5, limit_s=60.0)
+    before_s, began_s = processes.cpu_s(window.pid), time.monotonic()
+    await asyncio.sleep(IDLE_S)
+    part = 100 * (processes.cpu_s(window.pid) - before_s) / (time.monotonic() - began_s)
+    resident, proportional = processes.memory_mb(window.pid)
+    return [
+        Row(
+            what="idle: resident memory", value=resident, unit="MB", limit=MEMORY_LIMIT_MB, note=window.where
+        ),
+        Row(what="idle: proportional memory (PSS)", value=proportional, unit="MB"),
+        Row(what=f"idle: CPU over {IDLE_S:g} s", value=part, unit="% of a core", limit=CPU_LIMIT_PCT),
+    ]
+
+
+def _gaps(when: str, said: list[dict[str, Any]]) -> list[Row]:
+    gaps = sorted((gap for each in said for gap in each["gaps"]), key=lambda gap: float(gap["seconds"]))
+    longest = gaps[-1]
+    busiest = max(gaps, key=lambda gap: float(gap["cpu_s"]))
+    return [
+        Row(
+            what=f"longest gap of the GUI thread: {when}",
+            value=1000 * longest["seconds"],
+            unit="ms",
+            limit=GAP_LIMIT_MS,
+            note=" < ".join(reversed(longest["doing"][-2:])),
+        ),
+        Row(
+            what=f"most CPU time in one gap: {when}",
+            value=1000 * busiest["cpu_s"],
+            unit="ms",
+            note=" < ".join(reversed(busiest["doing"][-2:])),
+        ),
+    ]
+
+
+async def free(*nodes: Node) -> None:
+    """Until none of them has a run under way, in any of their eyes."""
+
+    def all_free(node: Node) -> bool | None:
+        busy = node.state.busy or any(device.busy for device in node.state.devices.values())
+        return None if busy else True
+
+    for node in nodes:
+        await node.until(lambda _, node=node: all_free(node), 60.0, "be free")  # type: ignore[misc]
+
+
+async def _headless(first: Node, second: Node, script: Path) -> float:
+    """Steps a second of a run that no window shows."""
+    first.following.skip()
+    spec = RunSpec(script=str(script), arguments=("--epochs", str(EPOCHS)), devices=(second.device,))
+    run = (await first.following.submit(StartRun(spec=spec), RunAccepted)).run
+    async with asyncio.timeout(RUN_LIMIT_S):
+        while True:
+            event, _ = await first.following.next()
+            if isinstance(event, ev.RunPhaseChanged) and event.run == run and ended(event.phase):
+                break
+    if isinstance(event.phase, Failed):
+        raise TandemError.of(event.phase.problem)
+    details = await first.following.submit(GetRun(run=run), RunDetails)
+    if not isinstance(event.phase, Finished) or details.entry.summary.steps_s is None:
+        raise RuntimeError(f"the headless run ended as {event.phase}")
+    return details.entry.summary.steps_s
