@@ -46,6 +46,7 @@ class Conductor(QObject):
         self.own = True
         self._ending = False
         self._to_fill = list(range(len(SCREENS)))
+        self._example = ""
         self._welcome: WelcomeView | None = None
         self._welcomed = False
         over = window.sheet_parent()
@@ -67,7 +68,7 @@ class Conductor(QObject):
 
     def begin(self) -> None:
         self._start_core()
-        QTimer.singleShot(0, self, self._fill_next)
+        self._fill_next()
 
     def close(self) -> None:
         """The window is to be closed: at once, or after a question."""
@@ -106,6 +107,8 @@ class Conductor(QObject):
 
     def _on_opened(self, own: bool) -> None:
         self.own = own
+        # Not before: two threads that import at once hold each other up, and the window with them.
+        QTimer.singleShot(0, self, self._fill_rest)
         if self._welcome is None:
             self.window.show_screens()
 
@@ -183,9 +186,15 @@ class Conductor(QObject):
         index = self._to_fill.pop(0)
         view = SCREENS[index].make(self.bridge)
         self.window.fill(index, view, self.bridge.state)
+        if index == TRAIN:
+            self._choose_example()
         if index == SETTINGS:
             self._connect_screens()
-        QTimer.singleShot(0, self, self._fill_next)
+
+    def _fill_rest(self) -> None:
+        self._fill_next()
+        if self._to_fill:
+            QTimer.singleShot(0, self, self._fill_rest)
 
     def _connect_screens(self) -> None:
         from app.views.devices import DevicesView
@@ -229,7 +238,12 @@ class Conductor(QObject):
             self.window.go_to(DEVICES)
             return
         self.window.go_to(TRAIN)
-        train = self.window.view(TRAIN)
-        choose = getattr(train, "choose_example", None)
-        if choose is not None:
-            choose(example)
+        self._example = example
+        self._choose_example()
+
+    def _choose_example(self) -> None:
+        """At once, or when the screen for it is there."""
+        choose = getattr(self.window.view(TRAIN), "choose_example", None)
+        if self._example and choose is not None:
+            choose(self._example)
+            self._example = ""
