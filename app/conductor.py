@@ -46,6 +46,7 @@ class Conductor(QObject):
         self.own = True
         self._ending = False
         self._to_fill = list(range(len(SCREENS)))
+        self._loaded: set[int] = set()
         self._example = ""
         self._welcome: WelcomeView | None = None
         self._welcomed = False
@@ -184,7 +185,7 @@ class Conductor(QObject):
         if not self._to_fill or self._ending:
             return
         index = self._to_fill.pop(0)
-        view = SCREENS[index].make(self.bridge)
+        view = SCREENS[index].load()(self.bridge)
         self.window.fill(index, view, self.bridge.state)
         if index == TRAIN:
             self._choose_example()
@@ -192,9 +193,16 @@ class Conductor(QObject):
             self._connect_screens()
 
     def _fill_rest(self) -> None:
-        self._fill_next()
-        if self._to_fill:
-            QTimer.singleShot(0, self, self._fill_rest)
+        """A turn of the event loop for each import, and one for what it imported."""
+        if not self._to_fill or self._ending:
+            return
+        index = self._to_fill[0]
+        if index in self._loaded:
+            self._fill_next()
+        else:
+            SCREENS[index].load()
+            self._loaded.add(index)
+        QTimer.singleShot(0, self, self._fill_rest)
 
     def _connect_screens(self) -> None:
         from app.views.devices import DevicesView

@@ -13,40 +13,40 @@ if TYPE_CHECKING:
 
 
 class Screen(NamedTuple):
-    """``make`` imports what the screen needs, so that the first paint does not wait for it."""
+    """``load`` imports what the screen needs, and returns what makes it: two turns of the event loop."""
 
     entry: Entry
-    make: Callable[[Bridge], View]
+    load: Callable[[], Callable[[Bridge], View]]
 
 
-def _devices(bridge: Bridge) -> View:
+def _devices() -> Callable[[Bridge], View]:
     from app.views.devices import DevicesView
 
-    return DevicesView(bridge)
+    return DevicesView
 
 
-def _train(bridge: Bridge) -> View:
+def _train() -> Callable[[Bridge], View]:
     from app.views.train import TrainView
 
-    return TrainView(bridge)
+    return TrainView
 
 
-def _machines(bridge: Bridge) -> View:
+def _machines() -> Callable[[Bridge], View]:
     from app.views.machines import MachinesView
 
-    return MachinesView(bridge)
+    return MachinesView
 
 
-def _runs(bridge: Bridge) -> View:
+def _runs() -> Callable[[Bridge], View]:
     from app.views.runs import RunsView
 
-    return RunsView(bridge)
+    return RunsView
 
 
-def _settings(bridge: Bridge) -> View:
+def _settings() -> Callable[[Bridge], View]:
     from app.views.settings import SettingsView
 
-    return SettingsView(bridge)
+    return SettingsView
 
 
 DEVICES, TRAIN, MACHINES, RUNS, SETTINGS = range(5)

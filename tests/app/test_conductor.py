@@ -45,7 +45,9 @@ class Plain(View):
 @pytest.fixture(autouse=True)
 def screens(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = (DEVICES, SETTINGS)
-    plain = [each if index in ours else Screen(each.entry, Plain) for index, each in enumerate(SCREENS)]
+    plain = [
+        each if index in ours else Screen(each.entry, lambda: Plain) for index, each in enumerate(SCREENS)
+    ]
     monkeypatch.setattr(conductor_module, "SCREENS", tuple(plain))
 
 
