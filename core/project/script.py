@@ -15,7 +15,7 @@ from core.project.findings import Found, Mistake
 from core.project.imports import Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
 from core.project.paths import shown
-from core.project.strategies import find_strategies, last_part
+from core.project.strategies import STRATEGIES, find_strategies, last_part
 from core.project.syntax import Source, called
 
 Kind = Literal["managed", "own", "neither"]
@@ -44,9 +44,12 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fits_in_own_strategy(self) -> bool:
-        """It builds ``MultiWorkerMirroredStrategy`` for Keras' ``fit``, and no loop by hand in a strategy."""
+        """It builds ``MultiWorkerMirroredStrategy``, or a class of its own that may be one, for Keras' ``fit``.
+
+        A loop by hand in a strategy is left alone."""
         what = {found.what for found in self.found}
-        return "fit" in what and "strategy.run" not in what and bool(what & _MULTI_WORKER)
+        across = _MULTI_WORKER.union(self.strategies) - (STRATEGIES - _MULTI_WORKER)
+        return "fit" in what and "strategy.run" not in what and bool(what & across)
 
 
 def analyse(script: Path) -> ScriptReport:

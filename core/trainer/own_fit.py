@@ -18,6 +18,7 @@ from core.errors import TandemError
 from core.project.script import analyse
 
 # Not later: once the script runs, nothing of ours can be imported any more.
+from core.trainer.exact import solo
 from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster
 from core.trainer.observer import ReportingObserver
@@ -50,6 +51,8 @@ class OwnFit:
     def on_strategy(self, strategy: Any) -> None:
         """A strategy was built. The engine goes into the first that joins several members."""
         if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            if self.installation is None:
+                solo.install(self._observer)  # Keras' own fit, which reports at least
             return
         members = strategy.num_replicas_in_sync
         if members < 2:

@@ -242,6 +242,8 @@ for batch in data:
         (OWN.replace("MultiWorkerMirrored", "Mirrored"), False),
         (OWN.replace("model.fit(x)", "print(1)"), False),
         (HAND, False),
+        ("import tensorflow as tf\nclass Mine(tf.distribute.MultiWorkerMirroredStrategy): pass\n"
+         "strategy = Mine()\n" + MANAGED, True),
         (OWN + "strategy.run(step)\n", False),
         (OWN + "def f(strategy):\n  strategy.run(step)\n", False),
         (OWN + "class A:\n  def f(self):\n    self.strategy.run(self.step)\n", False),

@@ -123,7 +123,7 @@ async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_proces
 
 async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(tmp_path: Path) -> None:
     configs = cluster(chief=1, worker=1)
-    slowly = ("--epochs", "100000", "--slow", "0.01")
+    slowly = ("--epochs", "100000", "--slow", "0.01", "--own-class")
     trainers = members(tmp_path, configs, strategy="own", script="own_fit.py", arguments=slowly)
     chief = trainers["chief:0"]
     await chief.wait(lambda: len(chief.progress()) > 2)
@@ -132,6 +132,7 @@ async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+    assert [met.strategy for met in chief.of(protocol.Met)] == ["Mine"]
 
 
 async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(tmp_path: Path) -> None:
