@@ -44,7 +44,7 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fits_in_own_strategy(self) -> bool:
-        """It builds ``MultiWorkerMirroredStrategy``, or a class of its own that may be one, for Keras' ``fit``.
+        """It builds ``MultiWorkerMirroredStrategy``, or perhaps a class derived from it, for Keras' ``fit``.
 
         A loop by hand in a strategy is left alone."""
         what = {found.what for found in self.found}
