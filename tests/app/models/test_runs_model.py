@@ -48,7 +48,11 @@ def test_changes_are_made_in_place(qtbot: QtBot) -> None:
     assert not resets
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(first=st.lists(st.integers(0, 9), unique=True), then=st.lists(st.integers(0, 9), unique=True))
 def test_it_shows_what_it_is_given(qtbot: QtBot, first: list[int], then: list[int]) -> None:
     model, _ = made(*(world.entry(n) for n in first))

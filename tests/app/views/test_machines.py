@@ -116,7 +116,11 @@ def test_hidden_it_keeps_the_history_and_does_no_more(core: FakeCore, shown: Sho
     assert not view._age_timer.isActive()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True, width=32))
 def test_hostile_names_and_numbers_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
     bridge = Bridge()

@@ -167,7 +167,11 @@ def test_what_is_chosen_stays_chosen_when_the_list_grows(core: FakeCore, view: R
     assert view.chosen == [ENTRIES[2]]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True))
 def test_hostile_entries_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
     problem = Problem(code="x", what=text, fix=text, detail=text)

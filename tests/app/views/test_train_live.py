@@ -279,7 +279,11 @@ def test_the_next_run_begins_afresh(core: FakeCore, view: TrainView, live: Train
     assert live.progress.isVisible()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(text=st.text(max_size=300), number=st.floats(allow_nan=True, allow_infinity=True))
 def test_hostile_names_logs_and_numbers_are_only_shown(qtbot: QtBot, text: str, number: float) -> None:
     bridge = Bridge()

@@ -395,7 +395,11 @@ def _fields(entry: object) -> dict[str, object]:
 # --- hostile words -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(text=st.text(max_size=400), other=st.text(max_size=60))
 def test_hostile_texts_are_only_shown(qtbot: QtBot, text: str, other: str) -> None:
     bridge = Bridge()

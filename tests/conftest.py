@@ -1,0 +1,13 @@
+"""What holds for every test."""
+
+from hypothesis import HealthCheck, settings
+
+# The same examples each time, and none that fails because the machine is slow. For a longer search:
+# pytest --hypothesis-profile=search
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("repeatable")
