@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+import shiboken6
 from PySide6.QtCore import QObject, Qt, Signal
 
 from core.answers import Answer
@@ -89,7 +90,8 @@ class Bridge(QObject):
         if events or begun:
             self.changed.emit(events, self.state)
         for callback, answer in answers:
-            callback(answer)
+            if _asker_lives(callback):
+                callback(answer)
         if problem is not None:
             self.failed.emit(problem)
         if over:
@@ -132,6 +134,12 @@ class Bridge(QObject):
         if self._asleep:
             self._asleep = False
             self._woken.emit()
+
+
+def _asker_lives(callback: OnAnswer) -> bool:
+    """A screen may be gone before its answer comes: the first steps skipped while the doctor looks, say."""
+    asker = getattr(callback, "__self__", None)
+    return not isinstance(asker, QObject) or shiboken6.isValid(asker)
 
 
 def _ignore(answer: Answer) -> None:

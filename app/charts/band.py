@@ -26,8 +26,9 @@ class Band(pg.GraphicsObject):  # type: ignore[misc]
 
     def show_extent(self, x: Floats, low: Floats, high: Floats) -> None:
         """Shapes (n,) each; nothing for n = 0. Where a number is missing the outline leaps over it."""
-        there = ~np.isnan(low)
-        x, low, high = x[there], low[there], high[there]
+        if np.isnan(low.sum()):
+            there = ~np.isnan(low)
+            x, low, high = x[there], low[there], high[there]
         if not len(x) and self._bounds.isNull():
             return
         self.prepareGeometryChange()

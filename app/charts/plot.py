@@ -154,7 +154,7 @@ class Plot(QWidget):
             )
             if len(lows):
                 low, high = np.fmin(low, np.fmin.reduce(lows)), np.fmax(high, np.fmax.reduce(highs))
-            over = raw if curve.smooth is None else curve.smooth.drawn(left, right, columns)
+            over = raw if curve.smooth is None else curve.smooth.drawn(left, right, columns, apart=2)
             middle = logarithms(over.middle) if self._look.log else over.middle
             _draw(line, over.x, middle)
             _draw(faint, *((raw.x, lows) if curve.smooth is not None and not raw.dense else _NOTHING))

@@ -69,7 +69,7 @@ class TrainLive(QWidget):
         self.charts = ChartPanel()
         self.plots = plots = Card()
         plots.body.addWidget(self.charts, 1)
-        plots.setMinimumHeight(self.fontMetrics().height() * 20)
+        plots.setMinimumHeight(self.fontMetrics().height() * 17)
         plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.log = LogDrawer()
         for piece in (self.script, self.progress, self.outcome):

@@ -1,6 +1,8 @@
 import threading
 
 import pytest
+import shiboken6
+from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -94,3 +96,28 @@ def test_a_failure_and_the_end_are_told(qtbot: QtBot, bridge: Bridge) -> None:
     bridge.end()
     qtbot.waitUntil(lambda: len(told) == 2, timeout=60_000)
     assert told == [PROBLEM, "ended"]
+
+
+class Asker(QObject):
+    """A screen that asks."""
+
+    def __init__(self, told: list[Answer]) -> None:
+        super().__init__()
+        self.told = told
+
+    def on_answer(self, answer: Answer) -> None:
+        self.told.append(answer)
+
+
+def test_the_answer_for_a_screen_that_is_gone_is_dropped_and_the_next_one_comes(
+    bridge: Bridge, core: FakeCore
+) -> None:
+    told: list[Answer] = []
+    gone, stays = Asker(told), Asker(told)
+    core.held = True
+    bridge.submit(StopRun(), gone.on_answer)
+    bridge.submit(StopRun(), stays.on_answer)
+    shiboken6.delete(gone)
+    core.release()
+    core.flush()
+    assert told == [Done()]
