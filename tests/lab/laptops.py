@@ -59,7 +59,7 @@ class Laptops:
 
 def digits(folder: Path, *arguments: str, others: tuple[Agent, ...]) -> RunSpec:
     """The shipped example, unmodified, in a folder where its outputs may land; with these other laptops."""
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.keras"))
     return RunSpec(
         script=str(folder / "digits.py"),
         arguments=arguments,
