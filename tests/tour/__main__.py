@@ -1,0 +1,58 @@
+"""``make gui-tour``: two real windows on two virtual laptops, driven by mouse and keyboard alone.
+
+    python -m tests.tour [PART]
+
+Leaves a picture of every screen and state in ``build/gui-tour``. With the name of a part (tests.tour.story) it ends after that.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.lab.lab import NAMES, Lab
+from tests.lab.network import why_none
+from tests.tour.album import Album
+from tests.tour.laptop import Laptop, Lost
+from tests.tour.programs import missing_packages
+from tests.tour.screen import NoScreen
+from tests.tour.story import STORY
+
+PICTURES = Path(__file__).parents[2] / "build" / "gui-tour"
+CANNOT = 2
+
+
+def main(last: str = "") -> int:
+    if packages := missing_packages():
+        print(f"The tour needs more of the system: apt-get install {' '.join(packages)}", file=sys.stderr)
+        return CANNOT
+    if why := why_none():
+        print(f"The tour needs two laptops in network namespaces: {why}", file=sys.stderr)
+        return CANNOT
+    began_s = time.monotonic()
+    album = Album(PICTURES)
+    with ExitStack() as ends:
+        folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="tandem-tour-")))
+        lab = ends.enter_context(Lab(folder / "lab", hosts=2))
+        anna, ben = (
+            ends.enter_context(Laptop(name, lab.enter(host), folder / name, album))
+            for host, name in enumerate(NAMES[:2])
+        )
+        for part in STORY:
+            print(f"{time.monotonic() - began_s:6.1f} s  {part.__name__.replace('_', ' ')}", flush=True)
+            try:
+                part(anna, ben)
+            except (Lost, NoScreen, AssertionError) as error:
+                print(f"The tour ended here: {error}", file=sys.stderr)
+                return 1
+            if part.__name__ == last:
+                break
+    print(f"{time.monotonic() - began_s:6.1f} s  Everything was there. The pictures: {PICTURES}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))

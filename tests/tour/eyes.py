@@ -1,0 +1,142 @@
+"""The real window, and what somebody in front of it can see, told on stdout for each line on stdin.
+
+    python -m tests.tour.eyes [--home DIR]
+
+It only looks: where things are and what they say. What is done to them is done by mouse and keyboard.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import msgspec
+from PySide6.QtCore import QObject, QPoint, QRect, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QScrollArea, QWidget
+
+from tests.tour.thing import Spot, Thing
+
+_TEXTS = ("text", "currentText", "toPlainText")
+
+
+class Eyes(QObject):
+    """Made on the GUI thread; its own thread only hands the questions over."""
+
+    asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked.connect(self._tell, Qt.ConnectionType.QueuedConnection)
+        threading.Thread(target=self._read, name="eyes", daemon=True).start()
+
+    def _read(self) -> None:
+        for _ in sys.stdin:
+            self.asked.emit()
+
+    def _tell(self) -> None:
+        sys.stdout.buffer.write(msgspec.json.encode(look()) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def look() -> list[Thing]:
+    """Everything that is on the screen at this moment, from the back to the front."""
+    found: list[Thing] = []
+    for top in QApplication.topLevelWidgets():
+        if top.isVisible():
+            for widget in (top, *top.findChildren(QWidget)):
+                if widget.isVisible():
+                    found += _things(widget)
+    return found
+
+
+def _things(widget: QWidget) -> list[Thing]:
+    thing = Thing(
+        name=widget.objectName(),
+        reader=widget.accessibleName(),
+        kind=type(widget).__name__,
+        inside=[each.objectName() for each in _parents(widget) if each.objectName()],
+        text=_text(widget),
+        enabled=widget.isEnabled(),
+        checked=bool(_call(widget, "isChecked")),
+        focused=widget.hasFocus(),
+        reachable=_reachable(widget),
+        spot=_spot(widget, widget.rect()),
+        seen=_spot(widget, widget.visibleRegion().boundingRect()),
+        scroller=_scroller(widget),
+    )
+    if isinstance(widget, QAbstractItemView):
+        return [thing, *_rows(widget)]
+    if isinstance(widget, QMenu):
+        entries = [
+            Thing(kind="action", text=action.text(), spot=_spot(widget, widget.actionGeometry(action)))
+            for action in widget.actions()
+        ]
+        return [thing, *entries]
+    return [thing]
+
+
+def _rows(view: QAbstractItemView) -> list[Thing]:
+    model, root = view.model(), view.rootIndex()
+    if model is None:
+        return []
+    rows = []
+    for row in range(min(model.rowCount(root), 60)):
+        cells = [model.index(row, column, root) for column in range(model.columnCount(root))]
+        words = " | ".join(str(cell.data() or "") for cell in cells)
+        spot = _spot(view.viewport(), view.visualRect(cells[0]))
+        rows.append(
+            Thing(kind="row", name=view.objectName(), reader=view.accessibleName(), text=words, spot=spot)
+        )
+    return rows
+
+
+def _parents(widget: QWidget) -> list[QWidget]:
+    parents, parent = [], widget.parentWidget()
+    while parent is not None:
+        parents.append(parent)
+        parent = parent.parentWidget()
+    return parents
+
+
+def _text(widget: QWidget) -> str:
+    return next((str(text) for name in _TEXTS if (text := _call(widget, name))), "")
+
+
+def _call(widget: QWidget, name: str) -> object:
+    method = getattr(widget, name, None)
+    return method() if callable(method) else None
+
+
+def _reachable(widget: QWidget) -> bool:
+    """Whether a click in its middle would meet it, and nothing that lies over it."""
+    region = widget.visibleRegion()
+    if region.isEmpty():
+        return False
+    middle = widget.mapToGlobal(widget.rect().center())
+    met = QApplication.widgetAt(middle)
+    return met is not None and (met is widget or widget.isAncestorOf(met))
+
+
+def _scroller(widget: QWidget) -> Spot | None:
+    for parent in _parents(widget):
+        if isinstance(parent, QScrollArea):
+            return _spot(parent, parent.rect())
+    return None
+
+
+def _spot(widget: QWidget, rect: QRect) -> Spot:
+    corner: QPoint = widget.mapToGlobal(rect.topLeft())
+    return Spot(corner.x(), corner.y(), max(rect.width(), 0), max(rect.height(), 0))
+
+
+def main() -> int:
+    from app import desktop
+
+    app = QApplication(["tandem"])
+    eyes = Eyes()
+    eyes.setParent(app)
+    return desktop.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

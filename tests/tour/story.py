@@ -1,0 +1,263 @@
+"""What two people do with Tandem, from the first double click to the last run, in the order they do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.tour.laptop import TRAINED_S, Laptop
+from tests.tour.thing import Thing
+
+LONG, SHORT = "--epochs 400", "--epochs 12"
+_CRASHING = '''"""Reads a file that is not there."""
+import keras
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+data = open("measurements.csv").read()
+'''
+
+
+def first_run(anna: Laptop, ben: Laptop) -> None:
+    """Ben looks around alone; then Anna begins, and they find each other."""
+    ben.open_tandem()
+    ben.sees("next")
+    ben.picture("first-start")
+    ben.fill("name", "ben")
+    ben.click("next")
+    ben.reads("Step 2 of 3")
+    ben.picture("first-run-nobody-there")
+    ben.click("skip")
+    ben.sees("look-for-cause")
+    ben.picture("nobody-found")
+
+    anna.open_tandem()
+    anna.fill("name", "anna")
+    anna.reads("The network")
+    anna.picture("first-run-name")
+    anna.screen.press("Return")
+    anna.reads("Step 2 of 3")
+    anna.sees("Pair with ben")
+    ben.sees("pair")
+    anna.picture("first-run-found-ben")
+    ben.picture("found-anna")
+
+
+def pair(anna: Laptop, ben: Laptop) -> None:
+    """Both compare the digits; Anna uses the mouse, Ben the keyboard."""
+    anna.click("Pair with ben")
+    codes = [laptop.until(_code, "six digits").text for laptop in (anna, ben)]
+    anna.picture("pairing-code")
+    ben.picture("pairing-code")
+    assert codes[0] == codes[1], codes
+    anna.click("same")
+    anna.reads("Waiting for ben")
+    anna.picture("pairing-waiting")
+    ben.tab_to("same")
+    ben.picture("pairing-by-keyboard")
+    ben.screen.press("Return")
+    for laptop in (anna, ben):
+        laptop.reads("Paired with")
+        laptop.picture("paired")
+        laptop.click("close-pairing")
+        laptop.gone("close-pairing")
+    anna.click("next")
+    anna.reads("Step 3 of 3")
+    anna.picture("first-run-sample")
+    ben.picture("devices")
+
+
+def choose(anna: Laptop, ben: Laptop) -> None:
+    """The digits example; who does what."""
+    anna.click("train-sample")
+    anna.reads("of each batch")
+    anna.until(_enabled("train"), "Train")
+    anna.picture("train-setup")
+    chief = anna.sees("Role of anna (this laptop)").text
+    anna.scroll_to("swap-roles")
+    anna.click("swap-roles")
+    anna.until(
+        lambda things: any(t.reader == "Role of anna (this laptop)" and t.text != chief for t in things),
+        "swapped roles",
+    )
+    anna.picture("roles-swapped")
+    anna.click("tf-config")
+    anna.scroll_to("copy-tf-config")
+    anna.picture("tf-config")
+    anna.click("tf-config")
+    anna.click("Role of ben")
+    anna.picture("role-list", still=False)
+    anna.screen.press("Escape")
+    anna.click("options")
+    anna.picture("options")
+    anna.click("options")
+    anna.fill("arguments", LONG)
+    anna.click("shares-by-hand")
+    anna.picture("shares-by-hand")
+    anna.click("shares-by-hand")
+    anna.until(_enabled("train"), "Train")
+    anna.scroll_to("train")
+    anna.picture("before-the-start")
+
+
+def train(anna: Laptop, ben: Laptop) -> None:
+    """Ben consents; both see the loss fall, and what each laptop does."""
+    anna.click("train")
+    ben.sees("allow-once")
+    ben.picture("consent")
+    anna.sees("stop")
+    anna.picture("waiting-for-consent")
+    ben.click("allow-once")
+    ben.gone("allow-once")
+    ben.click("screen-train")
+    for laptop in (anna, ben):
+        laptop.sees("stop")
+        laptop.picture("starting")
+    for laptop in (anna, ben):
+        laptop.until(_epoch(3), "the third epoch", TRAINED_S)
+        laptop.picture("training")
+    for laptop in (anna, ben):
+        laptop.click("screen-machines")
+        laptop.sees("Step")
+        laptop.picture("machines")
+        laptop.click("screen-train")
+    ben.click("log")
+    ben.scroll_to("copy-log")
+    ben.picture("log")
+    anna.click("screen-devices")
+    anna.picture("devices-training")
+    anna.click("screen-train")
+    anna.click("Log scale")
+    anna.picture("log-scale")
+    anna.click("Log scale")
+
+
+def close_and_stop(anna: Laptop, ben: Laptop) -> None:
+    """The window may go while the run goes on; then Anna stops it."""
+    anna.screen.ask_to_close()
+    anna.sees("keep-training")
+    anna.picture("closing-while-training")
+    anna.click("keep-training")
+    anna.until(lambda things: not things, "the window to go")
+    anna.open_tandem_again()
+    anna.until(lambda things: things, "the window to come back")
+    anna.screen.focus()
+    anna.picture("back-from-background")
+    anna.click("stop")
+    for laptop in (anna, ben):
+        laptop.reads("topped", limit_s=TRAINED_S)
+        laptop.picture("stopped")
+
+
+def run_again(anna: Laptop, ben: Laptop) -> None:
+    """Found in the history, changed a little, trained to its end."""
+    anna.screen.press("ctrl+4")
+    anna.click_row("digits.py")
+    anna.picture("runs")
+    anna.click("run-again")
+    anna.reads("of each batch")
+    anna.fill("arguments", SHORT)
+    anna.until(_enabled("train"), "Train")
+    anna.click("train")
+    ben.click("allow-always")
+    for laptop in (anna, ben):
+        laptop.sees("new-run", limit_s=TRAINED_S)
+        laptop.picture("finished")
+
+
+def history(anna: Laptop, ben: Laptop) -> None:
+    anna.screen.press("ctrl+4")
+    anna.until(lambda things: sum(t.kind == "row" for t in things) == 2, "two runs")
+    anna.click_row("inished")
+    anna.screen.press("Return")
+    anna.sees("back")
+    anna.picture("past-run")
+    anna.click("back")
+    anna.click_row("inished")
+    anna.click_row("topped", held="ctrl")
+    anna.picture("two-chosen")
+    anna.click("compare")
+    anna.reads("2 runs compared")
+    anna.picture("overlay")
+    ben.screen.press("ctrl+4")
+    ben.click_row("digits.py")
+    ben.picture("runs")
+
+
+def settings(anna: Laptop, ben: Laptop) -> None:
+    """The doctor, and the dark theme on every screen."""
+    anna.screen.press("ctrl+5")
+    anna.picture("settings")
+    anna.click("doctor")
+    anna.until(lambda things: any(t.name.startswith("finding-") for t in things), "the doctor's findings")
+    anna.until(_enabled("doctor"), "the doctor to be done")
+    anna.scroll_to("doctor")
+    anna.picture("doctor")
+    anna.scroll_to("welcome")
+    anna.picture("help")
+    anna.choose("theme", "Dark")
+    anna.scroll_to("theme")
+    anna.picture("settings-dark")
+    for number, screen in enumerate(("devices", "train", "machines", "runs"), start=1):
+        anna.screen.press(f"ctrl+{number}")
+        anna.picture(f"{screen}-dark")
+
+
+def failures(anna: Laptop, ben: Laptop) -> None:
+    """A script that breaks, and a laptop that leaves in the middle."""
+    script = anna.folder / "broken.py"
+    script.write_text(_CRASHING)
+    anna.screen.press("ctrl+2")
+    anna.click("new-run")
+    anna.picture("train-setup-dark")
+    anna.click("choose-script")
+    anna.sees("fileNameEdit")
+    anna.picture("choosing-a-file")
+    anna.screen.write(str(script))
+    anna.screen.press("Return")
+    anna.gone("fileNameEdit")
+    anna.reads("broken.py")
+    anna.until(_enabled("train"), "Train")
+    anna.scroll_to("train")
+    anna.picture("broken-script-ahead")
+    anna.click("train")
+    anna.reads("measurements.csv", limit_s=TRAINED_S)
+    anna.picture("broken-script")
+    anna.click("traceback")
+    anna.picture("broken-script-traceback")
+    anna.click("new-run")
+    anna.click("example-digits")
+    anna.fill("arguments", LONG)
+    anna.until(_enabled("train"), "Train")
+    anna.click("train")
+    ben.screen.press("ctrl+2")
+    ben.until(_epoch(2), "the second epoch", TRAINED_S)
+    ben.screen.ask_to_close()
+    ben.click("stop-and-quit")
+    ben.until_ended()
+    anna.sees("new-run", limit_s=TRAINED_S)
+    anna.picture("ben-left")
+    anna.screen.press("ctrl+1")
+    anna.reads("Not")
+    anna.picture("ben-away-dark")
+
+
+STORY = (first_run, pair, choose, train, close_and_stop, run_again, history, settings, failures)
+
+
+def _code(things: list[Thing]) -> Thing | None:
+    return next((t for t in things if t.name == "code" and len(t.text.replace(" ", "")) == 6), None)
+
+
+def _enabled(name: str) -> Callable[[list[Thing]], bool]:
+    return lambda things: any(t.name == name and t.enabled for t in things)
+
+
+def _epoch(least: int) -> Callable[[list[Thing]], bool]:
+    def look(things: list[Thing]) -> bool:
+        for thing in things:
+            words = thing.text.lower()
+            if words.startswith("epoch ") and "/" in words:
+                return int(words.removeprefix("epoch ").split("/")[0]) >= least
+        return False
+
+    return look
