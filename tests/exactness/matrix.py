@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +46,7 @@ class Ran:
 @functools.cache
 def ran(shares: tuple[int, ...]) -> Ran:
     out = Path(tempfile.mkdtemp(prefix="tandem-matrix-"))
+    atexit.register(shutil.rmtree, out, ignore_errors=True)
     folders = tuple(out / f"rank{rank}" for rank in range(max(1, len(shares))))
     try:
         processes.run(shares, scenarios_at(shares), out, NO_PROGRESS_S)
