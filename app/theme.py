@@ -175,7 +175,9 @@ def _sheet(c: Colours, pt: float) -> str:
     QPushButton[kind="primary"]:focus {{ border: 2px solid {c.text}; }}
     QPushButton[kind="primary"]:disabled {{ background: {c.raised}; color: {c.faint}; }}
     QPushButton[kind="danger"] {{ color: {c.bad}; }}
-    QPushButton[kind="quiet"] {{ background: transparent; border-color: transparent; color: {c.accent}; }}
+    QPushButton[kind="quiet"] {{ background: transparent; border-color: transparent; color: {c.accent};
+        padding: 6px; }}
+    QPushButton[kind="quiet"]:focus {{ padding: 5px; }}
     QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
     QFrame#navigation {{ background: {c.panel}; border: none; border-right: 1px solid {c.line}; }}
     QPushButton[kind="screen"] {{ text-align: left; padding: 9px 18px 9px 12px; background: transparent;
@@ -196,13 +198,17 @@ def _sheet(c: Colours, pt: float) -> str:
     QAbstractSpinBox::down-arrow {{ image: url({icons}/down-on-{c.name}.svg); width: 10px; height: 10px; }}
     QComboBox::drop-down {{ border: none; width: 22px; }}
     QComboBox::down-arrow {{ image: url({icons}/down-on-{c.name}.svg); width: 14px; height: 14px; }}
-    QComboBox QAbstractItemView {{ background: {c.panel}; border: 1px solid {c.line}; }}
+    QComboBoxPrivateContainer {{ background: {c.panel}; border: 1px solid {c.line}; }}
+    QComboBox QAbstractItemView {{ border: none; border-radius: 0; outline: none; padding: 2px;
+        selection-background-color: {c.accent}; selection-color: {c.on_accent}; }}
+    QComboBox QAbstractItemView::item {{ min-height: {pt * 2:.0f}pt; padding: 0 4px; }}
+    QComboBox QAbstractItemView::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
     QCheckBox {{ spacing: 8px; }}
     QCheckBox::indicator {{ width: 16px; height: 16px; border: 1px solid {c.faint}; border-radius: 4px;
         background: {c.panel}; }}
     QCheckBox::indicator:hover {{ border-color: {c.accent}; }}
     QCheckBox:focus {{ color: {c.accent}; }}
-    QCheckBox::indicator:focus {{ border: 2px solid {c.accent}; }}
+    QCheckBox::indicator:focus {{ width: 14px; height: 14px; border: 2px solid {c.accent}; }}
     QCheckBox::indicator:checked {{ background: {c.accent}; border-color: {c.accent};
         image: url({icons}/check-on-{c.name}.svg); }}
     QScrollBar:vertical {{ background: transparent; width: 12px; margin: 0; }}
@@ -215,7 +221,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
     QToolTip {{ background: {c.raised}; color: {c.text}; border: 1px solid {c.line}; padding: 4px; }}
     QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center;
-        min-height: 8px; }}
+        min-height: 8px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
     QHeaderView::section {{ background: {c.window}; border: none; padding: 6px;
         border-bottom: 1px solid {c.line}; }}

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import theme
 from app.charts import loading
@@ -64,12 +64,15 @@ class ChartPanel(QWidget):
         self.bar.look_changed.connect(self._wear)
         self.bar.follow_asked.connect(self.follow)
         self._canvas = QWidget()
+        # As high as there is room: a plot's own wish would make its page scroll.
+        self._canvas.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self._row = QHBoxLayout(self._canvas)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(theme.GAP)
         self.legend = Legend()
         self._words = empty
         self.empty = Label(empty, "faint", wraps=True)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.export = ExportMenu(self._canvas, lambda: self.sources)
         self.bar.layout_row.addWidget(self.export.button)
         layout = QVBoxLayout(self)

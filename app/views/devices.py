@@ -44,6 +44,7 @@ class DevicesView(View):
         self._order: list[DeviceId] = []
         self._devices: dict[DeviceId, Device] | None = None
         self._waited = False
+        self._offered = False
         page = Page(self.title)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -120,14 +121,20 @@ class DevicesView(View):
         nobody = not state.devices and state.me is not None
         self.looking.setVisible(nobody and not self._waited)
         self.nobody.setVisible(nobody and self._waited)
+        if state.devices and self._offered and not self.by_address.edit.text():
+            # It was offered for want of anybody.
+            self._offered = False
+            self.by_address.hide()
 
     def _lose_patience(self) -> None:
         self._waited = True
         self._show_emptiness(self.bridge.state)
         if not self.bridge.state.devices:
+            self._offered = self.by_address.isHidden()
             self.by_address.show()
 
     def _toggle_by_address(self) -> None:
+        self._offered = False
         self.by_address.setVisible(self.by_address.isHidden())
         if not self.by_address.isHidden():
             self.by_address.edit.setFocus()

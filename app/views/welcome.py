@@ -181,9 +181,13 @@ class WelcomeView(View):
         at = self.steps.currentIndex()
         self.step.say(f"Step {at + 1} of {STEPS}")
         self.back.setVisible(at > 0)
-        alone = not any(device.paired for device in self.bridge.state.devices.values())
+        self.skip.setVisible(at < STEPS - 1)
+        devices = self.bridge.state.devices.values()
+        alone = not any(device.paired for device in devices)
         last = "Not now" if at == STEPS - 1 else "Next"
-        set_kind(self.next, "" if at == STEPS - 1 else "primary")
+        # The deed of a step is its own: pairing where somebody is there, training the sample.
+        plain = at == STEPS - 1 or (at == 1 and alone and bool(devices))
+        set_kind(self.next, "" if plain else "primary")
         self.next.setText("Go on alone" if at == 1 and alone else last)
         self.next.setAccessibleName(self.next.text())
 

@@ -29,7 +29,7 @@ class ByAddress(Card):
         self.edit.returnPressed.connect(self._ask)
         self.edit.textEdited.connect(lambda: self.show_problem(None))
         name_for_readers(self.edit, "Address of the other laptop")
-        self.pair = button("Pair", self._ask, "primary", name="pair-address")
+        self.pair = button("Pair", self._ask, name="pair-address")
         name_for_readers(self.pair, "Pair with the laptop at this address")
         self.own = Label("", wraps=True)
         self.body.addWidget(heading("Pair by address"))

@@ -53,7 +53,7 @@ class _Line(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(GAP)
-        layout.addWidget(self.name, 1)
+        layout.addWidget(self.name)
         layout.addWidget(self.where, 1)
         layout.addWidget(self.paired)
         layout.addWidget(self.pair)

@@ -159,7 +159,9 @@ class Laptop:
     def reads(self, words: str, *, limit_s: float = SEEN_S) -> Thing:
         """Until something on the screen says that, among other words."""
         return self.until(
-            lambda things: next((thing for thing in things if words in thing.text), None),
+            lambda things: next(
+                (thing for thing in things if words in thing.text or words in thing.reader), None
+            ),
             f"the words {words!r}",
             limit_s,
         )

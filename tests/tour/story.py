@@ -117,7 +117,7 @@ def train(anna: Laptop, ben: Laptop) -> None:
         laptop.picture("training")
     for laptop in (anna, ben):
         laptop.click("screen-machines")
-        laptop.sees("Step")
+        laptop.reads("Step: ")
         laptop.picture("machines")
         laptop.click("screen-train")
     ben.click("log")

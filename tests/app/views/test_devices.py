@@ -75,10 +75,18 @@ def test_the_causes_go_when_a_laptop_comes(view: DevicesView, core: FakeCore) ->
     view._patience.timeout.emit()
     core.happen(found())
     assert not view.nobody.isVisible()
+    assert not view.by_address.isVisible(), "it was offered for want of anybody"
     assert card(view).name.text() == "ben"
     core.happen(ev.DeviceGone(device=BEN))
     assert view.nobody.isVisible()
     assert view.findChild(DeviceCard, f"device-{BEN[:8]}") is None or not card(view).isVisible()
+
+
+def test_an_address_that_is_being_typed_stays_when_a_laptop_comes(view: DevicesView, core: FakeCore) -> None:
+    view._patience.timeout.emit()
+    view.by_address.edit.setText("10.0.")
+    core.happen(found())
+    assert view.by_address.isVisible()
 
 
 def test_looking_for_the_cause_leads_to_the_doctor(qtbot: QtBot, view: DevicesView) -> None:
