@@ -21,6 +21,7 @@ from core import answers
 from core.commands import GetRun
 from core.errors import TandemError
 from core.ids import RunId
+from core.run import launch
 from core.run.phases import ended
 from core.run.tensorboard import check_installed, write_event_files
 from core.text import plain
@@ -61,8 +62,7 @@ async def tensorboard(arguments: argparse.Namespace, screen: Screen) -> int:
 
 async def _serve(logdir: Path, port: int | None, screen: Screen, interrupts: Interrupts) -> int:
     process = await asyncio.create_subprocess_exec(
-        # -P: else `-m` looks into the working directory first, where a project may have such a folder.
-        *(sys.executable, "-P", "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1"),
+        *(*_program(), "--logdir", str(logdir), "--host", "127.0.0.1"),
         *(("--port", str(port)) if port is not None else ()),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
@@ -91,6 +91,13 @@ async def _serve(logdir: Path, port: int | None, screen: Screen, interrupts: Int
         stopping.cancel()
         await _end(process)
         reading.cancel()
+
+
+def _program() -> tuple[str, ...]:
+    if getattr(sys, "frozen", False):
+        return sys.executable, launch.TENSORBOARD_ARGUMENT
+    # -P: else `-m` looks into the working directory first, where a project may have such a folder.
+    return sys.executable, "-P", "-m", "tensorboard.main"
 
 
 async def _read(stream: asyncio.StreamReader, words: deque[str], address: asyncio.Future[str]) -> None:

@@ -20,8 +20,6 @@ LOAD_LIMIT_S = 120.0
 PYTHONS = ("3.11", "3.12", "3.13")
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 _HOUSE = Path(core.__file__).resolve().parent.parent
-PROBE_ARGUMENT = "--tensorflow-probe"
-"""First argument with which a frozen program becomes ``core.trainer.probe``."""
 
 
 def check_python(view: View, versions: Versions | None = None) -> Finding:
@@ -115,5 +113,5 @@ async def check_loading(
 
 def probe_command() -> list[str]:
     if getattr(sys, "frozen", False):
-        return [sys.executable, PROBE_ARGUMENT]
+        return [sys.executable, launch.PROBE_ARGUMENT]
     return [sys.executable, "-m", "core.trainer.probe"]

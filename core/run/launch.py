@@ -16,6 +16,12 @@ from core.errors import TandemError
 HIDDEN_ARGUMENT = "--trainer-process"
 """First argument with which a frozen program becomes a trainer: ``core.trainer.__main__.run(rest)``."""
 
+PROBE_ARGUMENT = "--tensorflow-probe"
+"""First argument with which a frozen program becomes ``core.trainer.probe``."""
+
+TENSORBOARD_ARGUMENT = "--tensorboard-process"
+"""First argument with which a frozen program becomes TensorBoard."""
+
 _HOUSE = Path(core.__file__).resolve().parent.parent
 
 _DEFAULTS = {

@@ -8,7 +8,7 @@ import pytest
 
 from app import __main__ as entry
 from app.cli.exit_codes import ExitCode
-from core.run.launch import HIDDEN_ARGUMENT
+from core.run.launch import HIDDEN_ARGUMENT, PROBE_ARGUMENT, TENSORBOARD_ARGUMENT
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,35 @@ def test_the_hidden_argument_becomes_the_trainer(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "core.trainer.__main__", Trainer)
     assert entry.main([HIDDEN_ARGUMENT, "--orders", "3"]) == 7
     assert seen == [["--orders", "3"]]
+
+
+def test_the_hidden_argument_becomes_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Probe:
+        @staticmethod
+        def main() -> None:
+            seen.append("probed")
+
+    monkeypatch.setitem(sys.modules, "core.trainer.probe", Probe)
+    assert entry.main([PROBE_ARGUMENT]) == 0
+    assert seen == ["probed"]
+
+
+def test_the_hidden_argument_becomes_tensorboard_with_its_own_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[list[str]] = []
+
+    class TensorBoard:
+        @staticmethod
+        def run_main() -> None:
+            seen.append(sys.argv[1:])
+
+    monkeypatch.setitem(sys.modules, "tensorboard.main", TensorBoard)
+    monkeypatch.setattr(sys, "argv", ["tandem", TENSORBOARD_ARGUMENT, "--logdir", "/x"])
+    assert entry.main() == 0
+    assert seen == [["--logdir", "/x"]]
 
 
 @pytest.mark.real
