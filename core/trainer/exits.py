@@ -12,7 +12,6 @@ import tensorflow as tf
 from core.errors import Problem, TandemError
 from core.run.phases import Exit
 
-_TRAINER = str(Path(__file__).resolve().parent)
 _PEER_GONE = re.compile(
     r"Collective ops is aborted|Connection reset by peer|Socket closed|failed to connect to all addresses"
     r"|has gone|heartbeat|coordination service|CoordinationService",
@@ -113,6 +112,10 @@ def _drop_ours(printed: traceback.TracebackException, seen: set[int]) -> None:
     for other in (printed.__cause__, printed.__context__, *(getattr(printed, "exceptions", None) or ())):
         if other is not None:
             _drop_ours(other, seen)
+
+
+# Not `__file__`: a frozen program's code is named otherwise, and relative.
+_TRAINER = str(Path(own_traceback.__code__.co_filename).parent)
 
 
 def _is_ours(filename: str) -> bool:

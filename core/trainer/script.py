@@ -50,8 +50,8 @@ def hide_house() -> None:
 
 
 def _has_others(entry: str) -> bool:
-    """Installed for good, we live among everybody's packages: that folder must stay on the path."""
-    return Path(entry).name in ("site-packages", "dist-packages")
+    """Installed for good or frozen, we live among all packages: that folder must stay on the path."""
+    return Path(entry).name in ("site-packages", "dist-packages") or getattr(sys, "frozen", False)
 
 
 def run(path: Path, arguments: Sequence[str]) -> None:

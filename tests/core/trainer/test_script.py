@@ -109,3 +109,24 @@ def test_an_encoding_that_the_script_names_is_used(tmp_path: Path) -> None:
 
 def test_future_imports_of_ours_are_not_the_scripts(tmp_path: Path) -> None:
     assert said(tmp_path, "def f(x: int): pass\nprint(f.__annotations__)") == "{'x': <class 'int'>}\n"
+
+
+def test_a_frozen_program_keeps_the_folder_that_holds_every_package(tmp_path: Path) -> None:
+    frozen = RUN.replace("script.hide_house()", "sys.frozen = True\nscript.hide_house()")
+    text = "import sys\ntry:\n    import core\nexcept ModuleNotFoundError:\n    print(sys.path)"
+    (tmp_path / "train.py").write_text(text)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.path[0] = " + repr(str(ROOT)) + frozen,
+            tmp_path / "train.py",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert repr(str(ROOT)) in done.stdout
