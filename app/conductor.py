@@ -116,6 +116,8 @@ class Conductor(QObject):
     def _on_failed(self, problem: Problem) -> None:
         if self._ending:
             return
+        for sheet in (self.closing, self.consent, self.pairing):
+            sheet.shut()  # nobody is there to take its answer, and it would lie over the page
         page = StartProblemPage(problem)
         page.again_asked.connect(self._start_again)
         self._welcome = None

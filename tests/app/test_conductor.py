@@ -228,6 +228,22 @@ def test_a_node_that_is_lost_is_said_in_the_screens_place(
     qtbot.waitUntil(running.window.navigation.isVisible, timeout=LIMIT_MS)
 
 
+@pytest.mark.parametrize(
+    "events", [(pairing_began(incoming=True), code_shown()), (consent_asked(),), tuple(training())]
+)
+def test_a_node_that_is_lost_leaves_no_question_over_the_page(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening, events: tuple[ev.Event, ...]
+) -> None:
+    happen(qtbot, running, opening, *events)
+    if running.bridge.state.busy:
+        running.window.close()
+    sheets = (running.pairing, running.consent, running.closing)
+    assert any(sheet.is_open for sheet in sheets)
+    opening.lose(PROBLEM)
+    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
+    assert not any(sheet.is_open for sheet in sheets)
+
+
 def test_a_node_ended_from_elsewhere_is_said_too(
     qtbot: QtBot, running: Conductor, opening: FakeOpening
 ) -> None:
