@@ -110,9 +110,7 @@ class WelcomeView(View):
         )
         self.by_address = ByAddress()
         self.by_address.asked.connect(
-            lambda where: self.bridge.submit(
-                Pair(address=where), lambda answer: self.by_address.show_problem(problem_of(answer))
-            )
+            lambda where: self.bridge.submit(Pair(address=where), self._on_address_answered)
         )
         card.body.addWidget(heading("Pair with another laptop"))
         card.body.addWidget(
@@ -166,10 +164,15 @@ class WelcomeView(View):
         self._on_answer(answer)
         if problem_of(answer) is None:
             self._named = self.name.text()
-            self._go(1)
+            # Next may have been pressed twice before the answer came.
+            if self.steps.currentIndex() == 0:
+                self._go(1)
 
     def _on_answer(self, answer: Answer) -> None:
         self.problem.show_problem(problem_of(answer))
+
+    def _on_address_answered(self, answer: Answer) -> None:
+        self.by_address.show_problem(problem_of(answer))
 
     def _go(self, by: int) -> None:
         self.problem.show_problem(None)

@@ -1,4 +1,5 @@
 import pytest
+import shiboken6
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
@@ -48,6 +49,32 @@ def test_a_new_name_is_kept_before_the_next_step(qtbot: QtBot, view: WelcomeView
     core.flush()
     assert core.commands[-1] == ChangeSettings(change=SettingsChange(name="desk"))
     assert view.steps.currentIndex() == 1
+
+
+def test_next_pressed_twice_leaves_no_step_out(view: WelcomeView, core: FakeCore) -> None:
+    core.held = True
+    view.name.setText("desk")
+    view.next.click()
+    view.next.click()
+    assert len(core.asked(ChangeSettings)) == 2
+    core.release()
+    core.flush()
+    assert view.steps.currentIndex() == 1
+
+
+def test_an_address_that_answers_after_the_steps_were_left_disturbs_nobody(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore
+) -> None:
+    core.answers[RunDoctor] = FINDINGS
+    answers: list[object] = []
+    view = WelcomeView(bridge)
+    core.held = True
+    view.by_address.asked.emit("10.0.0.7:27600")
+    bridge.submit(RunDoctor(), answers.append)
+    shiboken6.delete(view)
+    core.release()
+    core.flush()
+    assert answers == [FINDINGS], "the next answer comes"
 
 
 def test_a_name_that_cannot_be_is_said_and_the_step_stays(view: WelcomeView, core: FakeCore) -> None:
