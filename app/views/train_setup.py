@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
+from app.device_words import problem_of
 from app.models import preflight
 from app.models.draft import Draft, candidates, spec_of, taking_part, why_not
 from app.theme import GAP
@@ -65,7 +66,8 @@ class TrainSetup(QWidget):
         page = Page("Train")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(page)
+        layout.setSpacing(0)
+        layout.addWidget(page, 1)
         self.drop = ScriptDrop()
         self.drop.chosen.connect(self.choose)
         self.drop.refused.connect(self._refuse)
@@ -96,8 +98,6 @@ class TrainSetup(QWidget):
         looked = Card()
         looked.body.addWidget(Label("Before the start", "heading"))
         looked.body.addWidget(self.checks)
-        looked.body.addSpacing(GAP // 2)
-        looked.body.addLayout(row(self.train, self.why, 1))
         for card in (script, self.roles, looked):
             ahead.addWidget(card)
         self.under_way = button("Show the run under way", self.live_asked.emit, name="show-live")
@@ -105,6 +105,14 @@ class TrainSetup(QWidget):
         for piece in (self.drop, self.problem, self.reading, self.ahead):
             page.body.addWidget(piece)
         page.body.addStretch(1)
+        # Below what scrolls, so that the main deed is always in reach.
+        self.foot = QFrame()
+        self.foot.setObjectName("foot")
+        foot = row(self.train, self.why)
+        foot.setStretchFactor(self.why, 1)
+        foot.setContentsMargins(GAP * 2, GAP, GAP * 2, GAP)
+        self.foot.setLayout(foot)
+        layout.addWidget(self.foot)
 
     # --- what is to be run ---------------------------------------------------------------------------------
 
@@ -161,6 +169,7 @@ class TrainSetup(QWidget):
         waiting = read is None and bool(self.draft.script) and self.problem.problem is None
         self.reading.setVisible(waiting)
         self.ahead.setVisible(read is not None)
+        self.foot.setVisible(read is not None)
         if read is None:
             return
         plan = self.refusal or (None if self._stale else self.made)
@@ -203,7 +212,7 @@ class TrainSetup(QWidget):
         self._show()
 
     def _mend(self, code: str) -> None:
-        self._bridge.submit(Mend(code=code), lambda _: self._ask(RunDoctor(), Findings, self._on_findings))
+        self._bridge.submit(Mend(code=code), self._on_mended)
 
     def start(self) -> None:
         """Press Train."""
@@ -265,6 +274,10 @@ class TrainSetup(QWidget):
     def _on_findings(self, findings: Findings) -> None:
         self._findings = findings.findings
         self._show()
+
+    def _on_mended(self, answer: Answer) -> None:
+        self.problem.show_problem(problem_of(answer))
+        self._ask(RunDoctor(), Findings, self._on_findings)
 
     def _on_runs(self, runs: Runs) -> None:
         self._history = runs.runs

@@ -20,7 +20,7 @@ from core.cluster.making import make_plan
 from core.cluster.proposal import propose_roles
 from core.cluster.roles import Role
 from core.cluster.tf_config import tf_config
-from core.commands import AnalyseScript, Command, PlanRun, StartRun
+from core.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
 from core.errors import Problem, TandemError
 from core.ids import ProjectId
 from tests.app import world
@@ -357,6 +357,15 @@ def test_a_refused_start_says_why_and_may_be_tried_again(
     core.flush()
     assert setup.problem.problem == why
     assert setup.train.isEnabled()
+
+
+def test_a_mend_that_fails_says_why(core: FakeCore, view: TrainView) -> None:
+    why = Problem(code="not-mended", what="The disk is still full.", fix="Empty the bin.")
+    core.answers[Mend] = Refused(problem=why)
+    view.setup.checks.mend_asked.emit("disk-full")
+    core.flush()
+    assert view.setup.problem.problem == why
+    assert core.asked(RunDoctor), "it looks again all the same"
 
 
 def test_train_cannot_be_pressed_twice(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
