@@ -56,7 +56,7 @@ def join(order: dict[str, Any], observer: Any) -> Any:
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    return install(Cluster(strategy, order["rank"], tuple(order["shares"]), SEED), observer)
+    return install(Cluster(strategy, order["rank"], tuple(order["shares"]), SEED, order["wire"]), observer)
 
 
 def main() -> None:

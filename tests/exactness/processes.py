@@ -38,6 +38,7 @@ def run(
     out: Path,
     limit_s: float,
     module: str = "tests.exactness.member",
+    wire: str = "f32",
 ) -> list[Path]:
     """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
 
@@ -55,6 +56,7 @@ def run(
                 "rank": rank,
                 "ports": ports,
                 "shares": shares,
+                "wire": wire,
                 "names": list(names),
                 "out": str(folder),
             }

@@ -55,6 +55,7 @@ class Engine:
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
         self.collectives = Collectives(cluster.strategy, cluster.rank, cluster.members)
         self.gauge = Gauge()
+        self.wire = cluster.wire
         self.rank = cluster.rank
         self.members = cluster.members
         self.trained: list[Any] = []

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from core.trainer.exact import step as steps
 from core.trainer.exact.gauge import loss_scale
+from core.trainer.exact.narrowing import narrowed, wire_type
 from core.trainer.exact.step import Step
 
 _PACKED_ELEMENTS = 65_536
@@ -39,8 +40,8 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
     """Sums gradients over the members. None stays None.
 
     Small dense ones go packed in one all-reduce; a large one goes on its own, uncopied, and can leave while
-    the backward pass still works on others. Sparse ones are gathered, not summed: Keras squares and clips
-    them slice by slice, repeated rows apart.
+    the backward pass still works on others. Both may travel in fewer bits (``Cluster.wire``). Sparse ones
+    are gathered in full, not summed: Keras squares and clips them slice by slice, repeated rows apart.
     """
     reduced: list[Any] = list(grads)
     packs: dict[Any, list[int]] = defaultdict(list)
@@ -50,8 +51,11 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         elif grad is not None:
             packs[grad.dtype if _is_small(grad) else place].append(place)
     if packs:
+        kind = wire_type(step.wire, sum(_known_size(grad) for grad in grads))
         flats = [_weighted(step, [grads[place] for place in places]) for places in packs.values()]
-        for places, total in zip(packs.values(), step.collectives.sum(flats), strict=True):
+        sent = [narrowed(flat, kind, step.collectives.members) for flat in flats]
+        for places, flat, sum_ in zip(packs.values(), flats, step.collectives.sum(sent), strict=True):
+            total = tf.cast(sum_, flat.dtype)
             parts = tf.split(total, [_size(grads[place]) for place in places]) if len(places) > 1 else [total]
             for place, part in zip(places, parts, strict=True):
                 reduced[place] = tf.reshape(part, tf.shape(grads[place]))
@@ -67,6 +71,12 @@ def _weighted(step: Step, tensors: list[Any]) -> Any:
 def _is_small(tensor: Any) -> bool:
     size = tensor.shape.num_elements()
     return size is not None and size <= _PACKED_ELEMENTS
+
+
+def _known_size(grad: Any) -> int:
+    """Elements of a dense gradient whose shape is known; the same on every member."""
+    dense = grad is not None and not isinstance(grad, tf.IndexedSlices)
+    return (grad.shape.num_elements() or 0) if dense else 0
 
 
 def _size(tensor: Any) -> Any:

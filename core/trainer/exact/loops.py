@@ -155,7 +155,9 @@ class Loop:
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         # A member without rows computes on the batch's first row, and all of it counts for nothing.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
-        with steps.active(Step(self._engine.collectives, weight, present, rows, self._engine.gauge)):
+        engine = self._engine
+        step = Step(engine.collectives, weight, present, rows, engine.gauge, engine.wire)
+        with steps.active(step):
             logs = self._step_function(own)
         return logs, weight, rows, present
 

@@ -37,6 +37,7 @@ class Cluster:
     seed: int | None
     """None: whoever installs has set every seed, alike on all members."""
     wire: str = "f32"
+    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < len(self.shares):

@@ -31,6 +31,8 @@ class Step:
     rows: Any
     """int64: rows of the global batch."""
     gauge: Gauge
+    wire: str = "f32"
+    """How dense float32 gradients travel: see narrowing.py."""
     applying: bool = False
     """Inside an optimizer's apply: gradients are already reduced."""
 
