@@ -155,7 +155,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QFrame[kind="card"] {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: 8px; }}
     QFrame[kind="card"][chosen="true"] {{ border: 2px solid {c.accent}; }}
     QFrame[kind="problem"] {{ background: {c.panel}; border: 1px solid {c.bad};
-        border-left: 4px solid {c.bad}; border-radius: 6px; }}
+        border-left: 4px solid {c.bad}; }}
     QFrame[kind="problem"][level="warning"] {{ border-color: {c.warning}; }}
     QFrame[kind="problem"][level="note"] {{ border-color: {c.accent}; }}
     QLabel[kind="title"] {{ font-size: {pt * 1.6:.1f}pt; font-weight: 600; }}
@@ -180,6 +180,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QPushButton[kind="quiet"]:focus {{ padding: 5px; }}
     QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
     QFrame#navigation {{ background: {c.panel}; border: none; border-right: 1px solid {c.line}; }}
+    QFrame#foot {{ background: {c.panel}; border: none; border-top: 1px solid {c.line}; }}
     QPushButton[kind="screen"] {{ text-align: left; padding: 9px 18px 9px 12px; background: transparent;
         border: 1px solid transparent; }}
     QPushButton[kind="screen"]:hover {{ background: {c.raised}; }}
@@ -196,13 +197,11 @@ def _sheet(c: Colours, pt: float) -> str:
     QAbstractSpinBox::down-button {{ subcontrol-position: bottom right; }}
     QAbstractSpinBox::up-arrow {{ image: url({icons}/up-on-{c.name}.svg); width: 10px; height: 10px; }}
     QAbstractSpinBox::down-arrow {{ image: url({icons}/down-on-{c.name}.svg); width: 10px; height: 10px; }}
+    QComboBox {{ combobox-popup: 0; }}
     QComboBox::drop-down {{ border: none; width: 22px; }}
     QComboBox::down-arrow {{ image: url({icons}/down-on-{c.name}.svg); width: 14px; height: 14px; }}
-    QComboBoxPrivateContainer {{ background: {c.panel}; border: 1px solid {c.line}; }}
-    QComboBox QAbstractItemView {{ border: none; border-radius: 0; outline: none; padding: 2px;
+    QComboBox QAbstractItemView {{ border: 1px solid {c.faint}; border-radius: 0; outline: none; padding: 2px;
         selection-background-color: {c.accent}; selection-color: {c.on_accent}; }}
-    QComboBox QAbstractItemView::item {{ min-height: {pt * 2:.0f}pt; padding: 0 4px; }}
-    QComboBox QAbstractItemView::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
     QCheckBox {{ spacing: 8px; }}
     QCheckBox::indicator {{ width: 16px; height: 16px; border: 1px solid {c.faint}; border-radius: 4px;
         background: {c.panel}; }}
@@ -223,7 +222,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center;
         min-height: 8px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
-    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px;
+    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 3px;
         border-bottom: 1px solid {c.line}; }}
     QScrollArea, QWidget#page {{ background: transparent; }}
     """

@@ -15,6 +15,7 @@ from app import theme
 from app.charts.band import Band
 from app.charts.curve import Axis, Curve, Look, logarithms
 from app.charts.series import MOST, Floats
+from app.charts.value_axis import ValueAxis
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 
 FAINT = 0.3
@@ -44,7 +45,7 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
     moved = Signal()
 
     def __init__(self) -> None:
-        super().__init__(background=None)
+        super().__init__(background=None, axisItems={"left": ValueAxis("left")})
         self.paint_s = 0.0
         self.setMenuEnabled(False)
         self.hideButtons()

@@ -27,7 +27,7 @@ def lines_of(reading: Reading, most_bytes_s: float = 0.0) -> list[Line]:
     """GPU first: it is what people look for. ``most_bytes_s``: the greatest network rate seen so far."""
     lines: list[Line] = []
     if not reading.gpus:
-        lines.append(Line("GPU", None, f"CPU only: {reading.no_gpu}" if reading.no_gpu else "CPU only"))
+        lines.append(Line("GPU", None, reading.no_gpu or "CPU only"))
     for number, gpu in enumerate(reading.gpus[:MOST_GPUS], start=1):
         lines += _gpu_lines(gpu, f"GPU {number}" if len(reading.gpus) > 1 else "GPU")
     if len(reading.gpus) > MOST_GPUS:

@@ -2,7 +2,7 @@
 
     python -m tests.tour [PART]
 
-Leaves a picture of every screen and state in ``build/gui-tour``. With the name of a part (tests.tour.story) it ends after that.
+Leaves a picture of every screen and state in ``build/gui-tour``. Ends after a part that is named: *pair*.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import threading
 
 import msgspec
 from PySide6.QtCore import QObject, QPoint, QRect, Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QMenu, QScrollArea, QWidget
 
 from tests.tour.thing import Spot, Thing
 
@@ -64,7 +64,7 @@ def _things(widget: QWidget) -> list[Thing]:
         seen=_spot(widget, widget.visibleRegion().boundingRect()),
         scroller=_scroller(widget),
     )
-    if isinstance(widget, QAbstractItemView):
+    if isinstance(widget, QAbstractItemView) and not isinstance(widget, QHeaderView):
         return [thing, *_rows(widget)]
     if isinstance(widget, QMenu):
         entries = [
