@@ -31,7 +31,7 @@ gui-tour: $(READY)  ## Two windows on two virtual laptops, driven by mouse and k
 	$(BIN)/python -m tests.tour
 
 dist: $(READY)  ## A folder with the frozen program, smoke-tested.
-	$(BIN)/python -m packaging_tandem
+	$(BIN)/python packaging/build.py
 
 $(READY): pyproject.toml resources/constraints.txt
 	$(PYTHON) -c 'import sys; ok = (3, 11) <= sys.version_info < (3, 14); sys.exit(None if ok else "Tandem needs Python 3.11, 3.12 or 3.13. Name one: make PYTHON=python3.12 ...")'

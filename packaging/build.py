@@ -1,0 +1,56 @@
+"""Freezes Tandem into the folder dist/tandem, then tries it: ``python packaging/build.py [--no-smoke]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT_S = 3600.0
+FREE_BYTES = 6 << 30
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--no-smoke", action="store_true", help="build only")
+    arguments = parser.parse_args()
+    if shutil.disk_usage(ROOT).free < FREE_BYTES:
+        print(f"Freezing takes {FREE_BYTES >> 30} GB beside the project. Free some space and try again.")
+        return 1
+    if sys.platform != "linux":
+        print("This was only ever tried on Linux; go on, and tell what is missing.")
+    began_s = time.monotonic()
+    code = freeze()
+    if code:
+        print(f"PyInstaller ended with status {code}; its last lines say why.")
+        return code
+    folder = ROOT / "dist" / "tandem"
+    print(f"built       {folder.relative_to(ROOT)} in {time.monotonic() - began_s:.0f} s")
+    if arguments.no_smoke:
+        return 0
+    return subprocess.run([sys.executable, str(ROOT / "packaging" / "smoke.py"), str(folder)]).returncode
+
+
+def freeze() -> int:
+    """PyInstaller's exit status. A process of its own: it changes much of the one it runs in."""
+    command = [sys.executable, "-m", "PyInstaller", str(ROOT / "packaging" / "tandem.spec")]
+    command += ["--noconfirm", "--log-level", "WARN"]
+    command += ["--distpath", str(ROOT / "dist"), "--workpath", str(ROOT / "build" / "pyinstaller")]
+    # It imports packages to see what they load: neither a GPU nor a screen is needed for that.
+    quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "QT_QPA_PLATFORM": "offscreen"}
+    try:
+        return subprocess.run(
+            command, cwd=ROOT, env={**os.environ, **quiet}, stdin=subprocess.DEVNULL, timeout=LIMIT_S
+        ).returncode
+    except subprocess.TimeoutExpired:
+        print(f"PyInstaller was ended after {LIMIT_S / 60:.0f} minutes.")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
