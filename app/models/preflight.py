@@ -45,7 +45,7 @@ def lines(
     if isinstance(plan, Problem):
         found.append(_line("error", plan.code, plan.what, plan.fix))
     else:
-        found.append(_speed(read, plan, history))
+        found.append(_speed(read, plan, history, together=together))
     if state.busy:
         found.append(_line("error", "busy", "A run is under way.", "Wait until it has ended, or stop it."))
     return found
@@ -128,7 +128,10 @@ def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> li
     return found
 
 
-def _speed(read: ScriptRead, plan: PlanMade | None, history: Sequence[RunEntry]) -> Finding:
+def _speed(
+    read: ScriptRead, plan: PlanMade | None, history: Sequence[RunEntry], *, together: bool
+) -> Finding:
+    """How fast it will be, as earlier runs of this script measured it: nothing else is worth a promise."""
     if plan is not None and plan.expectation:
         return _line("ok", "speed", plan.expectation)
     before = [
@@ -136,18 +139,39 @@ def _speed(read: ScriptRead, plan: PlanMade | None, history: Sequence[RunEntry])
         for entry in history
         if entry.source and entry.source == f"{read.folder}/{read.script}" and entry.summary.samples_s
     ]
-    if not before:
-        return _line("note", "speed", "How fast it will be is not known before the first run of this script.")
-    alone = [entry for entry in before if len(entry.devices) == 1]
-    with_others = [entry for entry in before if len(entry.devices) > 1]
-    said = []
-    for group in (with_others, alone):
-        if group:
-            entry = group[0]
-            names = listed([plain(name, 30) for name in entry.devices])
-            took = f", {duration(entry.summary.total_s)} in all" if entry.summary.total_s else ""
-            said.append(f"{names}: {entry.summary.samples_s:,.0f} samples/s{took}")
-    return _line("ok", "speed", f"Last time with {'; with '.join(said)}.")
+    shared = next((entry for entry in before if len(entry.devices) > 1), None)
+    alone = next((entry for entry in before if len(entry.devices) == 1), None)
+    if together and shared is not None and alone is not None:
+        return _speed_up(shared, alone)
+    said = [_measured(entry) for entry in (shared, alone) if entry is not None]
+    if said:
+        more = " Run it once alone, too, to learn the speed-up." if together and alone is None else ""
+        more = " Together it has not run yet." if together and shared is None else more
+        return _line("ok", "speed", f"Last time with {'; with '.join(said)}.{more}")
+    if together:
+        return _line(
+            "note",
+            "speed",
+            "The speed-up is not known before the first runs of this script.",
+            "Once it has run alone and together, it is said here.",
+        )
+    return _line("note", "speed", "How fast it will be is not known before the first run of this script.")
+
+
+def _speed_up(shared: RunEntry, alone: RunEntry) -> Finding:
+    times = (shared.summary.samples_s or 0.0) / (alone.summary.samples_s or 1.0)
+    one = plain(alone.devices[0], 30)
+    words = f"Last time with {_measured(shared)}: {times:.1f} times as fast as {one} alone."
+    if times >= 1:
+        return _line("ok", "speed", words)
+    fix = "Train on one laptop, or with larger batches: each step waits for the network."
+    return _line("warning", "speed", words, fix)
+
+
+def _measured(entry: RunEntry) -> str:
+    took = f", {duration(entry.summary.total_s)} in all" if entry.summary.total_s else ""
+    names = listed([plain(name, 30) for name in entry.devices])
+    return f"{names}, {entry.summary.samples_s:,.0f} samples/s{took}"
 
 
 def _matters(finding: Finding) -> bool:

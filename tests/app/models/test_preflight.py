@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec.structs import replace as replace_struct
+
 from app.models import preflight
 from app.models.draft import Draft
 from core import events as ev
@@ -102,11 +104,34 @@ def test_what_is_left_out_of_the_project_is_named() -> None:
 
 def test_the_speed_is_known_from_earlier_runs_of_this_script_only() -> None:
     other = world.entry(1, source="/elsewhere/digits.py")
-    assert "not known before the first run" in found(history=(other,))["speed"].what
-    line = found(history=(world.entry(), world.entry(2, devices=("here",))))["speed"]
+    assert "not known before the first runs" in found(history=(other,))["speed"].what
+    assert "not known before the first run" in found(state_of(), history=(other,))["speed"].what
+    line = found(state_of(), history=(world.entry(),))["speed"]
+    assert line.what == "Last time with here and Bob's laptop, 590 samples/s, 0:31 in all."
+
+
+def test_the_speed_up_is_what_the_last_runs_measured() -> None:
+    together, alone = world.entry(), measured(2, 328.0)
+    line = found(history=(together, alone))["speed"]
+    assert line.level == "ok"
     assert line.what == (
-        "Last time with here and Bob's laptop: 590 samples/s, 0:31 in all; "
-        "with here: 590 samples/s, 0:31 in all."
+        "Last time with here and Bob's laptop, 590 samples/s, 0:31 in all: 1.8 times as fast as here alone."
+    )
+    assert "learn the speed-up" in found(history=(together,))["speed"].what
+    assert "Together it has not run yet" in found(history=(alone,))["speed"].what
+
+
+def test_a_second_laptop_that_makes_it_slower_is_warned_of() -> None:
+    line = found(history=(world.entry(), measured(2, 1_180.0)))["speed"]
+    assert line.level == "warning"
+    assert "0.5 times as fast" in line.what
+    assert line.fix
+
+
+def measured(number: int, samples_s: float) -> RunEntry:
+    """A run of this laptop alone."""
+    return replace_struct(
+        world.entry(number, devices=("here",)), summary=replace_struct(world.SUMMARY, samples_s=samples_s)
     )
 
 
