@@ -1,14 +1,13 @@
-"""Who waits for whom in a run, from what each member says of its last step. Pure."""
+"""Who waits for whom in a run, in words, and how a member's last step went. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from core.ids import DeviceId
+from core.run.stragglers import straggler
 from core.state import Run
-
-WORTH_SAYING = 0.15
-"""A part of each step spent waiting that people should know of."""
 
 
 class Step(NamedTuple):
@@ -37,26 +36,19 @@ def steps_of(run: Run | None) -> dict[DeviceId, Step]:
     }
 
 
-def straggler(steps: dict[DeviceId, Step]) -> DeviceId | None:
-    """The member that the others wait for; None where nobody waits worth a word."""
-    if len(steps) < 2:
-        return None
-    slowest = min(steps, key=lambda device: steps[device].waiting)
-    rest = [step.waiting for device, step in steps.items() if device != slowest]
-    return slowest if max(rest) - steps[slowest].waiting >= WORTH_SAYING else None
-
-
-def waiting_words(steps: dict[DeviceId, Step], names: dict[DeviceId, str]) -> str:
+def waiting_words(run: Run | None, names: Mapping[DeviceId, str]) -> str:
     """``Ada waits for Bob: 34 % of each step. …``; ``""`` where nobody does."""
-    slowest = straggler(steps)
-    if slowest is None:
+    if run is None or run.over or any(member.phase != "training" for member in run.members.values()):
         return ""
+    found = straggler({device: member.progress for device, member in run.members.items()})
+    if found is None:
+        return ""
+    slowest = names[found.device]
     parts = [
-        f"{names[device]} waits for {names[slowest]} {100 * step.waiting:.0f} % of each step"
-        for device, step in steps.items()
-        if device != slowest and step.waiting - steps[slowest].waiting >= WORTH_SAYING
+        f"{names[device]} waits for {slowest} {100 * waits_s / found.step_s:.0f} % of each step"
+        for device, waits_s in found.waits_s.items()
     ]
-    return f"{'; '.join(parts)}. A smaller share for {names[slowest]} would make all of them faster."
+    return f"{'; '.join(parts)}. A smaller share for {slowest} would make all of them faster."
 
 
 def step_words(step: Step) -> str:

@@ -124,7 +124,7 @@ class MachinesView(View):
     def _show_waiting(self) -> None:
         run = self._state.run
         names = names_of(self._state, run.members) if run is not None else {}
-        words = stragglers.waiting_words(stragglers.steps_of(run), names)
+        words = stragglers.waiting_words(run, names)
         self.waiting.say(words)
         self.waiting.setVisible(bool(words))
 

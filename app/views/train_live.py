@@ -74,8 +74,9 @@ class TrainLive(QWidget):
         self.log = LogDrawer()
         for piece in (self.script, self.progress, self.outcome):
             self.page.body.addWidget(piece)
-        self.page.body.addWidget(plots, 1)
+        self.page.body.addWidget(plots, 1000)
         self.page.body.addWidget(self.log)
+        self.page.body.addStretch(1)  # for a run without plots
         self.page.body.setSpacing(GAP)
 
     def show_run(self, state: State, events: Sequence[Event]) -> None:
@@ -177,7 +178,7 @@ class TrainLive(QWidget):
             folder = self.entry.folder if self.entry is not None else ""
             self.outcome.show_outcome(run.phase, run.summary, names, folder, own=mine)
         else:
-            waiting = stragglers.waiting_words(stragglers.steps_of(run), names)
+            waiting = stragglers.waiting_words(run, names)
             self.progress.show_run(run, names, waiting)
 
     def _show_stop(self, run: Run) -> None:

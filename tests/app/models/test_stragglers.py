@@ -1,36 +1,37 @@
-"""Who waits for whom."""
+"""Who waits for whom, in words. When a wait counts is tested with core.run.stragglers."""
 
-from app.models.stragglers import Step, straggler, waiting_words
+from app.models.stragglers import Step, steps_of, waiting_words
+from core import events as ev
 from core.ids import DeviceId
+from core.state import Run
+from tests.app import world
+from tests.app.models.test_draft import state_of
+from tests.core.fake_node import ME, OTHER
 
-A, B, C = DeviceId("a"), DeviceId("b"), DeviceId("c")
-NAMES = {A: "Ada", B: "Bob", C: "Cy"}
+NAMES = {ME: "Ada", OTHER: "Bob"}
+
+
+def run(waits: dict[DeviceId, float], *more: ev.Event) -> Run:
+    steps = [world.progressed(device, world.progress(3, wait_s=wait_s)) for device, wait_s in waits.items()]
+    state = state_of(*world.linked(), *world.begun(), *steps, *more)
+    assert state.run is not None
+    return state.run
 
 
 def test_the_one_who_never_waits_is_waited_for() -> None:
-    steps = {A: Step(0.1, 0.05), B: Step(0.1, 0.0)}
-    assert straggler(steps) == B
-    assert waiting_words(steps, NAMES).startswith("Ada waits for Bob 50 % of each step.")
+    words = waiting_words(run({ME: 0.05, OTHER: 0.0}), NAMES)
+    assert words.startswith("Ada waits for Bob 50 % of each step. A smaller share for Bob")
 
 
-def test_a_little_waiting_is_not_worth_a_word() -> None:
-    assert waiting_words({A: Step(0.1, 0.01), B: Step(0.1, 0.0)}, NAMES) == ""
+def test_where_nobody_clearly_waits_nothing_is_said() -> None:
+    assert waiting_words(run({ME: 0.005, OTHER: 0.0}), NAMES) == ""
+    assert waiting_words(None, NAMES) == ""
 
 
-def test_all_that_wait_alike_wait_for_nobody() -> None:
-    # The network is slow then, not one of the laptops.
-    assert straggler({A: Step(0.1, 0.05), B: Step(0.1, 0.05)}) is None
-
-
-def test_several_wait_for_one() -> None:
-    words = waiting_words({A: Step(1, 0.5), B: Step(1, 0.0), C: Step(1, 0.4)}, NAMES)
-    assert "Ada waits for Bob 50 %" in words
-    assert "Cy waits for Bob 40 %" in words
-
-
-def test_alone_nobody_waits() -> None:
-    assert straggler({A: Step(1, 0.9)}) is None
-    assert straggler({}) is None
+def test_a_run_that_is_over_has_nobody_who_waits() -> None:
+    over = run({ME: 0.05, OTHER: 0.0}, *world.finished())
+    assert waiting_words(over, NAMES) == ""
+    assert steps_of(over) == {}
 
 
 def test_a_step_that_took_no_time_is_no_waiting() -> None:
