@@ -87,13 +87,13 @@ def _gaps(when: str, said: list[dict[str, Any]]) -> list[Row]:
             value=1000 * longest["seconds"],
             unit="ms",
             limit=GAP_LIMIT_MS,
-            note=" < ".join(reversed(longest["doing"][-2:])),
+            note=" < ".join(longest["doing"][:2]),
         ),
         Row(
             what=f"most CPU time in one gap: {when}",
             value=1000 * busiest["cpu_s"],
             unit="ms",
-            note=" < ".join(reversed(busiest["doing"][-2:])),
+            note=" < ".join(busiest["doing"][:2]),
         ),
     ]
 

@@ -24,6 +24,7 @@ from core.commands import GetRun
 from core.run.phases import Finished, ended
 
 LOOK_MS = 100
+LIMIT_S = 300.0
 EACH_SCREEN_MS = 1500
 SHOWN = (DEVICES, MACHINES, RUNS, SETTINGS, TRAIN)
 
@@ -40,7 +41,7 @@ class Driver(QObject):
         os.dup2(2, 1)
         self._stdin = QSocketNotifier(0, QSocketNotifier.Type.Read, self)
         self._stdin.activated.connect(self._on_line)
-        self._until(self._whole, lambda: self._say(gaps=self._watchdog.take()))
+        self._until(self._whole, lambda: self._say(gaps=self._watchdog.end()), "the window and a linked peer")
 
     def _whole(self) -> bool:
         linked = any(device.linked for device in self._conductor.bridge.state.devices.values())
@@ -65,7 +66,7 @@ class Driver(QObject):
         assert isinstance(train, TrainView)
         bridge = self._conductor.bridge
         before = bridge.state.run.plan.run if bridge.state.run is not None else None
-        self._watchdog.take()
+        self._watchdog.begin()
         self._window.go_to(TRAIN)
         train.choose(script)
         train.setup.arguments.setText(arguments)
@@ -81,14 +82,14 @@ class Driver(QObject):
 
         def press() -> None:
             train.setup.train.click()
-            self._until(over, tell)
+            self._until(over, tell, "the end of the run")
 
         def ready() -> bool:
             # One that still has another run would not take part.
             free = any(device.linked and not device.busy for device in bridge.state.devices.values())
             return free and train.setup.read is not None and train.setup.train.isEnabled()
 
-        self._until(ready, press)
+        self._until(ready, press, f"Train: {train.setup.why.text()}")
 
     def _on_details(self, answer: object) -> None:
         """Then every screen is looked at, as after any run."""
@@ -103,16 +104,22 @@ class Driver(QObject):
                     finished=isinstance(answer.entry.phase, Finished),
                     phase=answer.entry.phase,
                     steps_s=answer.entry.summary.steps_s,
-                    gaps=self._watchdog.take(),
+                    gaps=self._watchdog.end(),
                 )
 
         next_screen(list(SHOWN))
 
-    def _until(self, condition: Callable[[], object], then: Callable[[], None]) -> None:
+    def _until(
+        self, condition: Callable[[], object], then: Callable[[], None], awaited: str, until_s: float = 0.0
+    ) -> None:
+        until_s = until_s or time.monotonic() + LIMIT_S
         if condition():
             then()
+        elif time.monotonic() < until_s:
+            QTimer.singleShot(LOOK_MS, self, lambda: self._until(condition, then, awaited, until_s))
         else:
-            QTimer.singleShot(LOOK_MS, self, lambda: self._until(condition, then))
+            state = self._conductor.bridge.state
+            self._say(problem=f"waited {LIMIT_S:g} s for {awaited}", run=state.run, devices=state.devices)
 
     def _say(self, **said: Any) -> None:
         self._said.write(msgspec.json.encode({"at_s": time.monotonic(), **said}).decode() + "\n")

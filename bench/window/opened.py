@@ -16,7 +16,7 @@ from app.demo.nodes import Node, running
 from bench.laptops import silent, trust_each_other
 from bench.window import screen
 
-LIMIT_S = 400.0
+LIMIT_S = 700.0
 END_S = 60.0
 
 
@@ -47,6 +47,8 @@ class Opened:
         if not line:
             raise RuntimeError("the window has ended before it answered")
         said: dict[str, Any] = msgspec.json.decode(line)
+        if "problem" in said:
+            raise RuntimeError(f"the window {said.pop('problem')}; {said}")
         return said
 
     async def end(self) -> None:

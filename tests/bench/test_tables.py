@@ -1,0 +1,71 @@
+"""Numbers as words, and the document that they are put into."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from bench import tables
+from bench.__main__ import DOCUMENT, MEASUREMENTS
+from bench.result import Result, Row
+
+GOOD = Result(
+    name="one",
+    title="One",
+    rows=(Row(what="a | b", value=0.5, unit="s", limit=1.5), Row(what="c", value=3.0, limit=4.0, at="least")),
+    at="2026-01-02",
+    machine="2 cores, no GPU",
+    load=(0.5, 1.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "0"), (57.0, "57"), (0.12345, "0.123"), (12.345, "12.3"), (4989.4, "4,989")],
+)
+def test_numbers_have_three_digits_that_count(value: float, words: str) -> None:
+    assert tables.number(value) == words
+
+
+def test_a_row_says_its_limit_and_whether_it_is_kept() -> None:
+    first, second = (tables.cells(row) for row in GOOD.rows)
+    assert first == ("a | b", "0.5 s", "≤ 1.5", "yes", "")
+    assert second == ("c", "3", "≥ 4", "NO", "")
+
+
+def test_a_result_replaces_what_stands_between_its_marks_and_nothing_else() -> None:
+    before = (
+        "# B\n<!-- begin one -->\nold\n<!-- end one -->\nkept\n<!-- begin two -->\nkept\n<!-- end two -->\n"
+    )
+    after = tables.rewritten(before, [GOOD])
+    assert "old" not in after
+    assert after.count("\nkept\n") == 2
+    assert "| a \\| b | 0.5 s | ≤ 1.5 | yes |  |" in after
+    assert "2026-01-02, 2 cores, no GPU" in after
+    assert tables.rewritten(after, [GOOD]) == after
+
+
+def test_a_result_without_its_place_is_not_lost_silently() -> None:
+    with pytest.raises(ValueError, match="one"):
+        tables.rewritten("# B\n", [GOOD])
+
+
+def test_a_failure_is_said_instead_of_numbers() -> None:
+    failed = Result(name="one", title="One", failure="TimeoutError: late", at="2026-01-02")
+    assert "TimeoutError: late" in tables.markdown(failed)
+    written = io.StringIO()
+    tables.say(failed, Console(file=written, width=200))
+    assert "not measured: TimeoutError: late" in written.getvalue()
+
+
+def test_a_terminal_shows_each_row() -> None:
+    written = io.StringIO()
+    tables.say(GOOD, Console(file=written, width=200))
+    assert "a | b" in written.getvalue()
+    assert "NO" in written.getvalue()
+
+
+def test_the_document_has_a_place_for_each_measurement() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for name, (title, _) in MEASUREMENTS.items():
+        tables.rewritten(text, [Result(name=name, title=title)])
