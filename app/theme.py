@@ -162,6 +162,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QLabel[kind="heading"] {{ font-weight: 600; }}
     QLabel[kind="faint"] {{ color: {c.faint}; }}
     QLabel[kind="good"] {{ color: {c.good}; }}
+    QLabel[kind="good-heading"] {{ color: {c.good}; font-weight: 600; }}
     QLabel[kind="warning"] {{ color: {c.warning}; }}
     QLabel[kind="bad"] {{ color: {c.bad}; }}
     QLabel[kind="mono"] {{ font-family: monospace; }}

@@ -57,7 +57,7 @@ class OutcomeCard(Card):
         """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop."""
         words = phase_words(phase)
         self.head.say(words[:1].upper() + words[1:])
-        self.head.make("good" if isinstance(phase, Finished) else "heading")
+        self.head.make("good-heading" if isinstance(phase, Finished) else "heading")
         problem = phase.problem if isinstance(phase, Failed) else None
         self.head.setVisible(problem is None)
         self.problem.show_problem(problem)

@@ -12,10 +12,19 @@ import threading
 
 import msgspec
 from PySide6.QtCore import QObject, QPoint, QRect, Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QMenu, QScrollArea, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QMenu,
+    QScrollArea,
+    QTableView,
+    QWidget,
+)
 
 from tests.tour.thing import Spot, Thing
 
+MOST_ROWS = 60
 _TEXTS = ("text", "currentText", "toPlainText")
 
 
@@ -77,11 +86,10 @@ def _things(widget: QWidget) -> list[Thing]:
 
 def _rows(view: QAbstractItemView) -> list[Thing]:
     model, root = view.model(), view.rootIndex()
-    if model is None:
-        return []
+    columns = view.horizontalHeader().count() if isinstance(view, QTableView) else 1
     rows = []
-    for row in range(min(model.rowCount(root), 60)):
-        cells = [model.index(row, column, root) for column in range(model.columnCount(root))]
+    for row in range(min(model.rowCount(root), MOST_ROWS) if model else 0):
+        cells = [model.index(row, column, root) for column in range(columns)]
         words = " | ".join(str(cell.data() or "") for cell in cells)
         spot = _spot(view.viewport(), view.visualRect(cells[0]))
         rows.append(

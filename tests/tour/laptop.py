@@ -227,6 +227,18 @@ class Laptop:
             f"{text!r} in {called!r}",
         )
 
+    def drag_row(self, called: str, onto: str) -> None:
+        """A laptop's card in the list of roles, by its name, onto another."""
+
+        def card(name: str) -> Thing:
+            return self.until(
+                lambda things: next((t for t in things if t.kind == "RoleRow" and t.reader == name), None),
+                f"the card of {name}",
+            )
+
+        (x, y), (to_x, to_y) = card(called).spot.middle, card(onto).spot.middle
+        self.screen.drag((x - 40, y), (to_x - 40, to_y))
+
     def choose(self, called: str, entry: str) -> None:
         """In a drop-down list."""
         self.click(called)

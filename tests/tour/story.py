@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.tour.laptop import TRAINED_S, Laptop
+from tests.tour.screen import SIZE
 from tests.tour.thing import Thing
 
 LONG, SHORT = "--epochs 400", "--epochs 12"
@@ -72,14 +73,15 @@ def choose(anna: Laptop, ben: Laptop) -> None:
     anna.reads("of each batch")
     anna.until(_enabled("train"), "Train")
     anna.picture("train-setup")
-    chief = anna.sees("Role of anna (this laptop)").text
     anna.scroll_to("swap-roles")
     anna.click("swap-roles")
-    anna.until(
-        lambda things: any(t.reader == "Role of anna (this laptop)" and t.text != chief for t in things),
-        "swapped roles",
-    )
+    anna.until(_chief("ben"), "swapped roles")
     anna.picture("roles-swapped")
+    anna.drag_row("ben", "anna (this laptop)")
+    anna.until(_chief("anna (this laptop)"), "roles swapped back")
+    anna.picture("roles-dragged")
+    anna.click("swap-roles")
+    anna.until(_chief("ben"), "roles swapped again")
     anna.click("tf-config")
     anna.scroll_to("copy-tf-config")
     anna.picture("tf-config")
@@ -144,7 +146,7 @@ def close_and_stop(anna: Laptop, ben: Laptop) -> None:
     anna.picture("back-from-background")
     anna.click("stop")
     for laptop in (anna, ben):
-        laptop.reads("topped", limit_s=TRAINED_S)
+        laptop.reads("Stopped on anna", limit_s=TRAINED_S)
         laptop.picture("stopped")
 
 
@@ -165,15 +167,16 @@ def run_again(anna: Laptop, ben: Laptop) -> None:
 
 
 def history(anna: Laptop, ben: Laptop) -> None:
+    """A past run, two over each other, and what the other laptop kept; small windows, too."""
     anna.screen.press("ctrl+4")
     anna.until(lambda things: sum(t.kind == "row" for t in things) == 2, "two runs")
-    anna.click_row("inished")
+    anna.click_row("finished")
     anna.screen.press("Return")
     anna.sees("back")
     anna.picture("past-run")
     anna.click("back")
-    anna.click_row("inished")
-    anna.click_row("topped", held="ctrl")
+    anna.click_row("finished")
+    anna.click_row("stopped", held="ctrl")
     anna.picture("two-chosen")
     anna.click("compare")
     anna.reads("2 runs compared")
@@ -181,6 +184,14 @@ def history(anna: Laptop, ben: Laptop) -> None:
     ben.screen.press("ctrl+4")
     ben.click_row("digits.py")
     ben.picture("runs")
+    ben.screen.press("ctrl+2")
+    ben.screen.resize(720, 480)
+    ben.picture("small-window")
+    ben.screen.press("ctrl+3")
+    ben.picture("small-window-machines")
+    ben.screen.press("ctrl+1")
+    ben.picture("small-window-devices")
+    ben.screen.resize(*SIZE)
 
 
 def settings(anna: Laptop, ben: Laptop) -> None:
@@ -246,6 +257,10 @@ STORY = (first_run, pair, choose, train, close_and_stop, run_again, history, set
 
 def _code(things: list[Thing]) -> Thing | None:
     return next((t for t in things if t.name == "code" and len(t.text.replace(" ", "")) == 6), None)
+
+
+def _chief(name: str) -> Callable[[list[Thing]], bool]:
+    return lambda things: any(t.reader == f"Role of {name}" and t.text == "chief" for t in things)
 
 
 def _enabled(name: str) -> Callable[[list[Thing]], bool]:

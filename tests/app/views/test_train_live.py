@@ -300,3 +300,10 @@ def test_hostile_names_logs_and_numbers_are_only_shown(qtbot: QtBot, text: str, 
     core.happen(*world.finished(last=Failed(problem=problem)))
     view.grab()
     view.hide()
+
+
+def test_a_run_without_plots_is_told_at_the_top(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    problem = Problem(code="script-failed", what="It broke.", fix="Mend it.")
+    core.happen(*world.linked(), *world.begun(), *world.finished(last=Failed(problem=problem)))
+    assert not live.plots.isVisible()
+    qtbot.waitUntil(lambda: 0 < live.outcome.geometry().bottom() < live.page.height() // 2, timeout=LIMIT_MS)
