@@ -77,6 +77,8 @@ class Window(QMainWindow):
 
     def fill(self, index: int, view: View, state: State) -> None:
         """Puts a screen into its place, which was empty."""
+        from app.widgets.tab_order import tab_as_seen
+
         empty = self._places[index]
         current = self._screens.currentIndex()
         self._screens.insertWidget(index, view)
@@ -86,6 +88,7 @@ class Window(QMainWindow):
         self._screens.setCurrentIndex(current)
         self._views[index] = view
         view.show_state(state, ())
+        tab_as_seen(view)
 
     def view(self, index: int) -> View | None:
         """None until it was filled in."""

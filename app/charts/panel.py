@@ -18,6 +18,7 @@ from app.charts.legend import Legend
 from app.charts.look_bar import LookBar
 from app.charts.points import CurveKey, RunPoints
 from app.widgets.labels import Label
+from app.widgets.tab_order import tab_as_seen
 from core.ids import DeviceId, short
 
 if TYPE_CHECKING:
@@ -196,6 +197,7 @@ class ChartPanel(QWidget):
             lines.update({curve.name: (curve.colour, curve.dashed) for curve in curves})
         self.legend.show_lines([(name, *how) for name, how in lines.items()])
         self._show_whether_empty()
+        tab_as_seen(self)
         return True
 
     def _new_plot(self, metric: str) -> Plot:

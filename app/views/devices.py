@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout
 from app import device_words as words
 from app.bridge import Bridge
 from app.theme import GAP
+from app.views.pairing import UNDER_WAY
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.by_address import ByAddress
@@ -19,6 +20,7 @@ from app.widgets.my_card import MyCard
 from app.widgets.nobody_found import NobodyFound
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
+from app.widgets.tab_order import tab_as_seen
 from core import address
 from core.answers import Answer
 from core.commands import Command, Forget, Pair, Rename, SetCodePolicy
@@ -84,7 +86,7 @@ class DevicesView(View):
         if state.devices is not self._devices:
             self._devices = state.devices
             self._show_devices(state.devices)
-        pairing = state.pairing is not None and state.pairing.stage in ("connecting", "comparing", "waiting")
+        pairing = state.pairing is not None and state.pairing.stage in UNDER_WAY
         for card in self._cards.values():
             card.show_busy_pairing(pairing)
         self.by_address.pair.setEnabled(not pairing)
@@ -106,6 +108,7 @@ class DevicesView(View):
             for index, each in enumerate(order):
                 self._list.removeWidget(self._cards[each])
                 self._list.insertWidget(index, self._cards[each])
+            tab_as_seen(self)
 
     def _new_card(self, device: DeviceId) -> DeviceCard:
         card = DeviceCard(device)

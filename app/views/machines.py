@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
@@ -15,7 +15,7 @@ from app.cli.naming import names_of
 from app.models import stragglers
 from app.theme import GAP
 from app.views.view import View
-from app.widgets.labels import Label
+from app.widgets.labels import Label, name_for_readers
 from app.widgets.machine_card import MachineCard
 from app.widgets.page import Page
 from core.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
@@ -53,6 +53,10 @@ class MachinesView(View):
         self.alone = Label(
             "Pair another laptop on the Devices screen to see it here too.", "faint", wraps=True
         )
+        # Nothing in it takes the keyboard: its keys scroll.
+        page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        name_for_readers(page, self.title)
+        self.setFocusProxy(page)
         cards = QWidget()
         self._grid = QGridLayout(cards)
         self._grid.setContentsMargins(0, 0, 0, 0)

@@ -16,6 +16,7 @@ from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import Label, set_tooltip
 from app.widgets.role_row import RoleRow
+from app.widgets.tab_order import tab_as_seen
 from app.widgets.tf_config_fold import TfConfigFold
 from core.answers import PlanMade
 from core.cluster.plan import Plan
@@ -96,6 +97,7 @@ class RolesBox(Card):
         }
         for place, line in enumerate(self.rows.values()):
             self._rows.insertWidget(place, line)
+        tab_as_seen(self)
 
     def _new(self, device: DeviceId) -> RoleRow:
         line = RoleRow(device)

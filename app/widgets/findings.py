@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.labels import Label, name_for_readers
+from app.widgets.tab_order import tab_as_seen
 from core.answers import Finding
 
 SIGNS = {"ok": ("✓", "good"), "note": ("i", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
@@ -38,6 +39,8 @@ class FindingsList(QWidget):
         self._lines = [self._line(each) for each in sorted(findings, key=lambda f: order.index(f.level))]
         for line in self._lines:
             self._layout.addWidget(line)
+        if any(finding.mend for finding in findings):
+            tab_as_seen(self)
 
     def _line(self, finding: Finding) -> QWidget:
         line = QWidget()

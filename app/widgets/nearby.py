@@ -9,6 +9,7 @@ from app.device_words import addresses_words
 from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
+from app.widgets.tab_order import tab_as_seen
 from core.ids import DeviceId
 from core.state import Device, State
 
@@ -37,6 +38,7 @@ class Nearby(QWidget):
                 line = _Line(self, device.device)
                 self._lines[device.device] = line
                 self._layout.addWidget(line)
+                tab_as_seen(self)
             self._lines[device.device].show_device(device)
         self._looking.setVisible(not self._lines)
 

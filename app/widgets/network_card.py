@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QSpinBox, QVBoxLayout
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import faint, heading, name_for_readers, set_tooltip
+from app.widgets.tab_order import tab_as_seen
 from core.settings import Settings, SettingsChange
 from core.state import Me
 from core.text import plain
@@ -88,6 +89,7 @@ class NetworkCard(Card):
             box.setText(words)
             set_tooltip(box, words)
             box.setChecked(name in settings.interfaces)
+        tab_as_seen(self)
 
     def _choose(self) -> None:
         chosen = tuple(name for name, box in self.boxes.items() if box.isChecked())

@@ -9,6 +9,7 @@ from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import ElidedLabel, faint, heading, name_for_readers, set_tooltip
+from app.widgets.tab_order import tab_as_seen
 from core.ids import DeviceId, short
 from core.state import Device
 
@@ -37,6 +38,7 @@ class PairedCard(Card):
             if device not in self._lines:
                 self._lines[device] = _Line(self, device)
                 self._list.addWidget(self._lines[device])
+                tab_as_seen(self)
             self._lines[device].show_device(each, again=again)
         self.none.setVisible(not paired)
 

@@ -2,8 +2,11 @@
 
 import gc
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.conductor import Conductor
@@ -89,3 +92,33 @@ def test_run_again_leads_from_the_history_to_train(
     qtbot.waitUntil(train.isVisible, timeout=LIMIT_MS)
     wanted = AnalyseScript(path="/home/ada/digits/digits.py")
     qtbot.waitUntil(lambda: wanted in opening.node.commands, timeout=LIMIT_MS)
+
+
+def test_the_tabulator_goes_down_every_screen(
+    qtbot: QtBot, conductor: Conductor, opening: FakeOpening
+) -> None:
+    opening.happen(world.linked()[0])
+    opening.happen(world.linked()[1])
+    qtbot.waitUntil(lambda: OTHER in conductor.bridge.state.devices, timeout=LIMIT_MS)
+    window = conductor.window
+    for index in range(len(SCREENS)):
+        window.go_to(index)
+        view = window.view(index)
+        assert view is not None
+        heights = [widget.mapTo(view, widget.rect().center()).y() for widget in stops(view)]
+        assert all(after > before - NEAR for before, after in pairwise(heights)), (view.title, heights)
+
+
+NEAR = 30
+"""Pixels: things that stand in one row differ in height."""
+
+
+def stops(view: QWidget) -> list[QWidget]:
+    """What Tab stops at, in its order."""
+    found, widget = [], view.nextInFocusChain()
+    while widget is not None and widget is not view:
+        takes = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        if view.isAncestorOf(widget) and takes and widget.isVisible() and widget.focusProxy() is None:
+            found.append(widget)
+        widget = widget.nextInFocusChain()
+    return found

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.machines import MachinesView
+from app.widgets.page import Page
 from core import events as ev
 from tests.app import world
 from tests.app.fake_core import FakeCore
@@ -97,6 +99,18 @@ def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
     assert words(view, ME)["Step"] == "60 ms, 40 ms waiting"
     core.happen(*world.finished())
     assert not view.waiting.isVisible()
+
+
+def test_the_keyboard_scrolls_what_has_no_room(qtbot: QtBot, core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(*world.linked(), world.told(ME, world.reading()), world.told(OTHER, world.reading()))
+    view.resize(700, 200)
+    page = view.findChild(Page)
+    assert page is not None
+    qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() > 0, timeout=60_000)
+    assert view.focusProxy() is page
+    qtbot.keyClick(page, Qt.Key.Key_PageDown)
+    assert page.verticalScrollBar().value() > 0
 
 
 def test_a_forgotten_laptop_leaves(core: FakeCore, shown: Shown) -> None:
