@@ -19,7 +19,7 @@ _NOT_FOR_SCRIPTS = {
     "tkinter",
     "turtle",
 }
-_NOT_FOR_SCRIPTS |= {"turtledemo", "venv", "test", "tests", "__main__"}
+_NOT_FOR_SCRIPTS |= {"_tkinter", "turtledemo", "venv", "test", "tests", "__main__"}
 
 EXCLUDED = (
     # For building and testing only.
@@ -27,7 +27,7 @@ EXCLUDED = (
     # Nothing reads C headers while it trains.
     "clang",
     # Other windows' and other frameworks', which libraries ask for where they are installed.
-    *("IPython", "PyQt5", "PyQt6", "PySide2", "jax", "matplotlib", "tkinter", "torch"),
+    *("IPython", "PyQt5", "PyQt6", "PySide2", "jax", "matplotlib", "_tkinter", "tkinter", "torch"),
     *("PySide6.QtDesigner", "PySide6.QtPrintSupport", "PySide6.QtQml", "PySide6.QtQuick", "PySide6.QtSql"),
     *("PySide6.QtQuickWidgets", "PySide6.QtTest", "pyqtgraph.examples", "pyqtgraph.opengl"),
 )
@@ -37,7 +37,7 @@ QT_PLUGINS = {
     "imageformats": ("*qico*", "*qjpeg*", "*qsvg*"),
     "platforminputcontexts": ("*compose*", "*ibus*"),
     "platforms": ("*qcocoa*", "*qoffscreen*", "*qwayland*", "*qwindows*", "*qxcb*"),
-    "platformthemes": ("*",),
+    "platformthemes": ("*xdgdesktopportal*",),
     "styles": ("*",),
     "wayland-decoration-client": ("*",),
     "wayland-graphics-integration-client": ("*qt-plugin-wayland-egl*",),
@@ -47,8 +47,17 @@ QT_PLUGINS = {
 """Kept plugins of Qt by kind; another kind goes as a whole. Our window draws pixels, pictures and SVG."""
 
 _QT_LIBRARIES_LEFT_OUT = ("*Qt6Pdf*", "*Qt6Qml*", "*Qt6Quick*", "*Qt6VirtualKeyboard*", "*Qt6EglFS*")
-_SYSTEM_LIBRARIES_LEFT_OUT = ("libgtk-3*", "libgdk-3*")
-"""GTK's theme plugin must meet the desktop's own GTK; without one Qt goes without the plugin."""
+_LEFT_BEHIND = (
+    "libatk-*",
+    "libcairo*",
+    "libdatrie*",
+    "libfribidi*",
+    "libgdk*",
+    "libgtk*",
+    "libpango*",
+    "libthai*",
+)
+"""What only GTK's theme plugin needed. It would load the desktop's own GTK upon our libraries, and crash."""
 
 _WRITTEN_BY_RUNS = ("*.keras", "*.pyc", "*/__pycache__/*")
 
@@ -87,7 +96,7 @@ def resources(folder: Path) -> list[tuple[str, str]]:
 def is_wanted(destination: str) -> bool:
     """Whether a collected file stays. ``destination``: its path inside the program."""
     path = Path(destination)
-    if any(fnmatch(path.name, pattern) for pattern in (*_QT_LIBRARIES_LEFT_OUT, *_SYSTEM_LIBRARIES_LEFT_OUT)):
+    if any(fnmatch(path.name, pattern) for pattern in (*_QT_LIBRARIES_LEFT_OUT, *_LEFT_BEHIND)):
         return False
     parts = path.parts
     if "PySide6" in parts and "translations" in parts:
