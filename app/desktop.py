@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] = ()) -> int:
     """``argv``: nothing, ``--home DIR`` or ``--home=DIR``. The process's exit code."""
+    if not has_screen(os.environ):
+        return _say_no_screen()
     app = QApplication.instance() or QApplication([Path(sys.argv[0]).name or "tandem"])
     assert isinstance(app, QApplication)
     app.setApplicationName("tandem")
@@ -43,6 +45,23 @@ def main(argv: Sequence[str] = ()) -> int:
         return app.exec()
     finally:
         first.release()
+
+
+def has_screen(environment: Mapping[str, str], platform: str = sys.platform) -> bool:
+    """Qt ends the whole process, by a crash, where it finds none."""
+    if platform in ("win32", "darwin"):
+        return True
+    return any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
+
+
+def _say_no_screen() -> int:
+    from app.cli.exit_codes import ExitCode
+
+    sys.stderr.write(
+        "Tandem's window needs a desktop; here neither DISPLAY nor WAYLAND_DISPLAY names one.\n"
+        "Start it on the laptop's own desktop, or train without a window: see tandem --help.\n"
+    )
+    return ExitCode.CANNOT_START
 
 
 def _begin(window: Window, folder: Path, first: SingleInstance) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.exit_codes import ExitCode
+
 HEAVY = (
     "tensorflow",
     "keras",
@@ -123,6 +125,23 @@ def run(code: str, home: Path, environment: Mapping[str, str]) -> tuple[int, obj
 def test_nothing_heavy_is_loaded_before_the_first_paint(home: Path, environment: dict[str, str]) -> None:
     code, loaded, errors = run(FIRST_PAINT, home, environment)
     assert (code, loaded) == (0, []), errors
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there is always a desktop")
+def test_without_a_desktop_it_says_so_instead_of_crashing(home: Path, environment: dict[str, str]) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        environment.pop(name, None)
+    ended = subprocess.run(
+        [sys.executable, "-m", "app", "--home", str(home)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == ExitCode.CANNOT_START, ended.stderr
+    assert "needs a desktop" in ended.stderr
+    assert "tandem --help" in ended.stderr
 
 
 def test_it_opens_with_a_node_of_its_own_and_closes(home: Path, environment: dict[str, str]) -> None:
