@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout
@@ -87,7 +88,16 @@ class SettingsView(View):
         except TandemError as error:
             self._refused(error.problem)
             return
-        self._change(SettingsChange(start_at_login=wanted))
+        change = ChangeSettings(change=SettingsChange(start_at_login=wanted))
+        self.bridge.submit(change, lambda answer: self._on_start_kept(wanted, answer))
+
+    def _on_start_kept(self, wanted: bool, answer: Answer) -> None:
+        problem = problem_of(answer)
+        if problem is not None:
+            # What the box shows again must hold.
+            with suppress(TandemError):
+                self._set_start(not wanted)
+        self._refused(problem)
 
     def _ask(self, command: ChangeSettings | Forget | SetCodePolicy) -> None:
         self.bridge.submit(command, lambda answer: self._refused(problem_of(answer)))

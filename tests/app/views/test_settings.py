@@ -170,6 +170,17 @@ def test_start_at_login_is_done_and_then_kept(view: SettingsView, core: FakeCore
     assert core.commands == [change(start_at_login=True)]
 
 
+def test_start_at_login_that_cannot_be_kept_is_undone(
+    view: SettingsView, core: FakeCore, login: Login
+) -> None:
+    core.answers[ChangeSettings] = Refused(problem=PROBLEM)
+    view.background.login.click()
+    core.flush()
+    assert login.asked == [True, False]
+    assert not view.background.login.isChecked()
+    assert view.problem.problem == PROBLEM
+
+
 def test_start_at_login_that_is_not_to_be_had_is_said(
     view: SettingsView, core: FakeCore, login: Login
 ) -> None:
