@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +46,16 @@ class ExportMenu(QObject):
         match path.suffix.lower():
             case ".csv":
                 named = [(source.label, source.points) for source in self._sources()]
-                export.save_csv(named, path, lambda problem: self.saved.emit(str(path), problem))
+                export.save_csv(named, path, lambda problem: self._tell(str(path), problem))
             case ".svg":
                 title = ", ".join(source.label for source in self._sources())
                 self.saved.emit(str(path), export.save_svg(self._picture, path, title))
             case _:
                 self.saved.emit(str(path), export.save_png(self._picture, path))
+
+    def _tell(self, path: str, problem: Problem | None) -> None:
+        with suppress(RuntimeError):  # the window may be gone before a long table is written
+            self.saved.emit(path, problem)
 
     def _ask(self, suffix: str) -> None:
         dialog = QFileDialog(self._picture.window(), "Export", f"plots{suffix}")

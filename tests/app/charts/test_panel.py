@@ -2,10 +2,13 @@
 
 import csv
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import shiboken6
 from pytestqt.qtbot import QtBot
 
 from app.charts.panel import ChartPanel, Source
@@ -190,6 +193,34 @@ def test_an_export_that_fails_says_why(qtbot: QtBot, panel: ChartPanel, tmp_path
     panel.export.save(tmp_path / "no such folder" / f"plots.{suffix}")
     qtbot.waitUntil(panel.export.said.isVisible, timeout=LIMIT_MS)
     assert "could not be written" in panel.export.said.text()
+
+
+def test_a_table_is_written_though_its_window_is_gone(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.charts import export
+
+    panel = ChartPanel()
+    panel.show_sources([Source("now", run_of(step(0, loss=1.0)))])
+    gone = threading.Event()
+    threads: list[threading.Thread] = []
+    save = export.save_csv
+
+    def late(sources: Any, path: Path, done: Any) -> threading.Thread:
+        def told(problem: object) -> None:
+            assert gone.wait(60)
+            done(problem)
+
+        threads.append(save(sources, path, told))
+        return threads[-1]
+
+    monkeypatch.setattr(export, "save_csv", late)
+    panel.export.save(tmp_path / "plots.csv")
+    shiboken6.delete(panel)
+    gone.set()
+    threads[0].join(60)
+    assert not threads[0].is_alive()
+    assert "now" in (tmp_path / "plots.csv").read_text()
 
 
 def test_member_ids_that_nobody_named_are_shortened(qtbot: QtBot, panel: ChartPanel) -> None:
