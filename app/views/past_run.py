@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
@@ -16,10 +15,11 @@ from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.comparison import Comparison, lines_of
 from app.widgets.fold import Fold
-from app.widgets.labels import ElidedLabel, name_for_readers
+from app.widgets.labels import ElidedLabel
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
+from app.widgets.text_view import TextView
 from core.answers import RunDetails, RunEntry
 from core.errors import Problem
 from core.ids import DeviceId
@@ -56,13 +56,7 @@ class PastRun(QWidget):
         plots.setMinimumHeight(self.fontMetrics().height() * 17)
         plots.body.addWidget(self.charts, 1)
         self.log = Fold("Log", name="log")
-        self.log_text = QPlainTextEdit()
-        self.log_text.setReadOnly(True)
-        self.log_text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.log_text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.log_text.setMinimumHeight(self.fontMetrics().height() * 14)
-        self.log_text.setTabChangesFocus(True)
-        name_for_readers(self.log_text, "Log")
+        self.log_text = TextView("Log", lines=14)
         self.log.body.addWidget(self.log_text)
         for piece in (self.about, self.problem, self.outcome, self.compared):
             self.page.body.addWidget(piece)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QItemSelection, QModelIndex, QSortFilterProxyModel, Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QShowEvent
+from PySide6.QtCore import QItemSelection, QModelIndex, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QTableView, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
@@ -18,10 +18,10 @@ from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.labels import Label, name_for_readers
+from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from core.answers import Answer, Refused, RunDetails, RunEntry, Runs
 from core.commands import GetRun, ListRuns
-from core.errors import Problem
 from core.events import Event, RunPhaseChanged, RunPlanned, RunSummarised
 from core.ids import RunId
 from core.state import State
@@ -165,16 +165,7 @@ class RunsView(View):
         self.again_asked.emit(self.chosen[0])
 
     def _open_folder(self) -> None:
-        folder = self.chosen[0].folder
-        if not Path(folder).is_dir() or not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
-            self.problem.show_problem(
-                Problem(
-                    code="folder-gone",
-                    what="The folder of this run could not be opened.",
-                    fix=f"It should be at {folder}; if it was deleted, its plots are gone too.",
-                ),
-                "warning",
-            )
+        self.problem.show_problem(open_folder(Path(self.chosen[0].folder)), "warning")
 
 
 class _Table(QTableView):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QStandardPaths, QUrl, Signal
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtCore import QStandardPaths, Signal
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QProgressBar, QWidget
 
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
 from app.widgets.labels import ElidedLabel, Label, faint, heading
+from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from core.answers import Finding
 from core.errors import Problem
@@ -122,4 +122,4 @@ class HelpCard(Card):
 
     def _open(self) -> None:
         if self._me is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(self._me.home))
+            self.problem.show_problem(open_folder(Path(self._me.home)))

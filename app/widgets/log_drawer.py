@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QFontDatabase, QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit
+from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QComboBox
 
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.fold import Fold
 from app.widgets.labels import name_for_readers
+from app.widgets.text_view import TextView
 from core.events import MemberLogged
 from core.ids import DeviceId
 from core.state import Run
@@ -34,15 +35,8 @@ class LogDrawer(Fold):
         name_for_readers(self.pages, "Whose log")
         self.pages.currentIndexChanged.connect(lambda _: self._show_page())
         self.copy = button("Copy", self._copy, name="copy-log")
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setUndoRedoEnabled(False)
+        self.text = TextView("Log", lines=12)
         self.text.setMaximumBlockCount(MOST_LINES)
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.text.setMinimumHeight(self.fontMetrics().height() * 12)
-        self.text.setTabChangesFocus(True)
-        name_for_readers(self.text, "Log")
         self.body.addLayout(row(self.pages, 1, self.copy))
         self.body.addWidget(self.text)
         self._timer = QTimer(self, singleShot=True, interval=FLUSH_MS)

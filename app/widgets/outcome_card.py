@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QFontDatabase
-from PySide6.QtWidgets import QPlainTextEdit
+from PySide6.QtCore import Signal
 
 from app.cli.run_words import phase_words, summary_lines
 from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.fold import Fold
-from app.widgets.labels import Label, name_for_readers
+from app.widgets.labels import Label
+from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
-from core.errors import Problem
+from app.widgets.text_view import TextView
 from core.ids import DeviceId
 from core.run.phases import Failed, Finished, Phase
 from core.run.reports import Summary
@@ -35,18 +34,15 @@ class OutcomeCard(Card):
         self.head = Label("", "heading")
         self.problem = ProblemBox()
         self.traceback = Fold("What Python said", name="traceback")
-        self.detail = QPlainTextEdit()
-        self.detail.setReadOnly(True)
-        self.detail.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.detail.setMinimumHeight(self.fontMetrics().height() * 10)
-        name_for_readers(self.detail, "Traceback")
+        self.detail = TextView("Traceback", lines=10, wraps=True)
         self.traceback.body.addWidget(self.detail)
         self.lines: list[Label] = []
         self._lines = column()
         self.open = button("Open folder", self._open, name="open-folder")
         self.again = button("Train again", self.again_asked.emit, "primary", name="again")
         self.new = button("Another run", self.new_asked.emit, name="new-run")
-        for piece in (self.head, self.problem, self.traceback):
+        self.not_opened = ProblemBox(level="warning")
+        for piece in (self.head, self.problem, self.traceback, self.not_opened):
             self.body.addWidget(piece)
         self.body.addLayout(self._lines)
         self.body.addLayout(row(self.again, self.new, self.open, 1))
@@ -66,19 +62,11 @@ class OutcomeCard(Card):
         if detail != self.detail.toPlainText():
             self.detail.setPlainText(detail)
         self._show_lines(_lines(summary, names))
+        if folder != self._folder:
+            self.not_opened.show_problem(None)
         self._folder = folder
         self.open.setVisible(bool(folder))
         self.again.setVisible(own)
-
-    def say_not_opened(self) -> None:
-        self.problem.show_problem(
-            Problem(
-                code="folder-not-opened",
-                what="The folder could not be opened.",
-                fix=f"It is at {self._folder}.",
-            ),
-            "warning",
-        )
 
     def _show_lines(self, words: list[str]) -> None:
         while len(self.lines) < len(words):
@@ -93,8 +81,7 @@ class OutcomeCard(Card):
     def _open(self) -> None:
         outputs = Path(self._folder) / "outputs"
         folder = outputs if outputs.is_dir() else Path(self._folder)
-        if not folder.is_dir() or not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
-            self.say_not_opened()
+        self.not_opened.show_problem(open_folder(folder), "warning")
 
 
 def _lines(summary: Summary | None, names: dict[DeviceId, str]) -> list[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtGui import QFontDatabase, QGuiApplication
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QComboBox
 
 from app.cli.naming import names_of
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.fold import Fold
 from app.widgets.labels import Label, name_for_readers
+from app.widgets.text_view import TextView
 from core.answers import PlanMade
 from core.ids import DeviceId
 from core.state import State
@@ -24,12 +25,8 @@ class TfConfigFold(Fold):
         self._texts: dict[str, str] = {}
         self.task = QComboBox()
         name_for_readers(self.task, "Task")
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text = TextView("TF_CONFIG", "Exactly as it will be written.", wraps=True)
         self.text.setMaximumHeight(self.fontMetrics().height() * 6)
-        self.text.setTabChangesFocus(True)
-        name_for_readers(self.text, "TF_CONFIG", "Exactly as it will be written.")
         self.copy = button("Copy", self._copy, name="copy-tf-config")
         self.note = Label(_ALONE, "faint", wraps=True)
         self.body.addLayout(row(self.task, 1, self.copy))

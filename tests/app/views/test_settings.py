@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -268,6 +269,14 @@ def test_thinking_better_of_it_saves_nothing(view: SettingsView, core: FakeCore)
 def test_versions_and_home_are_shown(view: SettingsView) -> None:
     assert "TensorFlow 2.21.0" in view.help.versions.text()
     assert view.help.home.text() == "Tandem's files: /home"
+
+
+def test_a_home_that_cannot_be_opened_is_said(view: SettingsView, core: FakeCore, tmp_path: Path) -> None:
+    assert core.state.me is not None
+    view.help.show_me(replace(core.state.me, home=str(tmp_path / "gone")))
+    view.help.open.click()
+    assert view.help.problem.problem is not None
+    assert str(tmp_path / "gone") in view.help.problem.problem.fix
 
 
 def test_the_first_steps_can_be_seen_again(qtbot: QtBot, view: SettingsView) -> None:

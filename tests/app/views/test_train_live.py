@@ -117,7 +117,7 @@ def test_what_came_out_is_shown_with_its_folder(
 ) -> None:
     opened = []
     monkeypatch.setattr(
-        "app.widgets.outcome_card.QDesktopServices.openUrl",
+        "app.widgets.open_folder.QDesktopServices.openUrl",
         lambda url: opened.append(url.toLocalFile()) or True,
     )
     (tmp_path / "outputs").mkdir()
@@ -148,9 +148,9 @@ def test_a_folder_that_is_gone_is_said(core: FakeCore, live: TrainLive, tmp_path
     core.happen(*world.linked(), *world.begun(), *world.finished())
     core.flush()
     live.outcome.open.click()
-    assert live.outcome.problem.isVisible()
-    assert live.outcome.problem.problem is not None
-    assert str(tmp_path / "gone") in live.outcome.problem.problem.fix
+    assert live.outcome.not_opened.isVisible()
+    assert live.outcome.not_opened.problem is not None
+    assert str(tmp_path / "gone") in live.outcome.not_opened.problem.fix
 
 
 def test_a_crash_shows_the_scripts_line_and_its_traceback(core: FakeCore, live: TrainLive) -> None:
