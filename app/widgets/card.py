@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.labels import set_property
+
+Piece = QWidget | QLayout | int
+Box = TypeVar("Box", QHBoxLayout, QVBoxLayout)
 
 
 class Card(QFrame):
@@ -23,24 +28,17 @@ class Card(QFrame):
         set_property(self, "chosen", "true" if chosen else "false")
 
 
-def row(*pieces: QWidget | QLayout | int, spacing: int = GAP) -> QHBoxLayout:
+def row(*pieces: Piece, spacing: int = GAP) -> QHBoxLayout:
     """Widgets side by side; a number is a stretch."""
-    layout = QHBoxLayout()
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(spacing)
-    for piece in pieces:
-        if isinstance(piece, int):
-            layout.addStretch(piece)
-        elif isinstance(piece, QLayout):
-            layout.addLayout(piece)
-        else:
-            layout.addWidget(piece)
-    return layout
+    return _filled(QHBoxLayout(), pieces, spacing)
 
 
-def column(*pieces: QWidget | QLayout | int, spacing: int = GAP // 2) -> QVBoxLayout:
+def column(*pieces: Piece, spacing: int = GAP // 2) -> QVBoxLayout:
     """Widgets one below the other; a number is a stretch."""
-    layout = QVBoxLayout()
+    return _filled(QVBoxLayout(), pieces, spacing)
+
+
+def _filled(layout: Box, pieces: tuple[Piece, ...], spacing: int) -> Box:
     layout.setContentsMargins(0, 0, 0, 0)
     layout.setSpacing(spacing)
     for piece in pieces:
