@@ -15,6 +15,8 @@ from core.state import Device, State
 from core.text import plain
 
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
+_NO_HINDRANCE = ("network", "doctor")
+"""Topics of the doctor. Who can be reached is known better from the links, and alone nobody need be."""
 _OPEN_PORT = Finding(
     code="not-sealed",
     topic="sealing",
@@ -175,7 +177,8 @@ def _measured(entry: RunEntry) -> str:
 
 
 def _matters(finding: Finding) -> bool:
-    return finding.code in _FROM_DOCTOR or finding.level == "error"
+    hinders = finding.level == "error" and finding.topic not in _NO_HINDRANCE
+    return hinders or finding.code in _FROM_DOCTOR
 
 
 def _line(level: Literal["ok", "note", "warning", "error"], code: str, what: str, fix: str = "") -> Finding:

@@ -69,6 +69,15 @@ def test_while_the_plan_is_made_nobody_may_train() -> None:
     assert not preflight.ready(list(found(plan=None).values()), None)
 
 
+def test_a_network_without_mdns_or_none_at_all_does_not_forbid_to_train() -> None:
+    for code in ("mdns", "no-network"):
+        trouble = Finding(code=code, topic="network", level="error", what="Nobody is heard.", fix="Join one.")
+        for state in (TWO, state_of()):
+            lines = found(state, findings=(trouble,))
+            assert code not in lines
+            assert preflight.ready(list(lines.values()), PLAN)
+
+
 def test_a_full_disk_forbids_to_train_and_other_notes_do_not_disturb() -> None:
     full = Finding(
         code="disk-full", topic="files", level="error", what="Only 1 MB is free.", fix="Delete something."
