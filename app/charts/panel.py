@@ -17,6 +17,7 @@ from app.charts.export_menu import ExportMenu
 from app.charts.legend import Legend
 from app.charts.look_bar import LookBar
 from app.charts.points import CurveKey, RunPoints
+from app.widgets.card import take_out
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
 from core.ids import DeviceId, short
@@ -88,9 +89,7 @@ class ChartPanel(QWidget):
         self._keys = []
         self._chosen = None
         for plot in self.plots:
-            self._row.removeWidget(plot)
-            plot.hide()
-            plot.deleteLater()
+            take_out(self._row, plot)
         self.plots = []
         self._last_s = 0.0
         self._show_whether_empty()
@@ -179,9 +178,7 @@ class ChartPanel(QWidget):
         self.bar.show_metrics(metrics, chosen)
         for plot in [plot for plot in self.plots if plot.shown not in chosen]:
             self.plots.remove(plot)
-            self._row.removeWidget(plot)
-            plot.hide()
-            plot.deleteLater()
+            take_out(self._row, plot)
         missing = [name for name in chosen if name not in {plot.shown for plot in self.plots}]
         if missing:
             self.plots.append(self._new_plot(missing[0]))

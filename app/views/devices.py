@@ -14,6 +14,7 @@ from app.views.pairing import UNDER_WAY
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.by_address import ByAddress
+from app.widgets.card import take_out
 from app.widgets.device_card import DeviceCard
 from app.widgets.labels import Label
 from app.widgets.my_card import MyCard
@@ -95,9 +96,7 @@ class DevicesView(View):
     def _show_devices(self, devices: dict[DeviceId, Device]) -> None:
         for gone in self._cards.keys() - devices.keys():
             card = self._cards.pop(gone)
-            self._list.removeWidget(card)
-            card.hide()
-            card.deleteLater()
+            take_out(self._list, card)
         for device in devices.values():
             if device.device not in self._cards:
                 self._cards[device.device] = self._new_card(device.device)

@@ -15,6 +15,7 @@ from app.cli.naming import names_of
 from app.models import stragglers
 from app.theme import GAP
 from app.views.view import View
+from app.widgets.card import take_out
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.machine_card import MachineCard
 from app.widgets.page import Page
@@ -145,9 +146,7 @@ class MachinesView(View):
     def _make_cards(self, wanted: list[DeviceId]) -> None:
         for device in [device for device in self.cards if device not in wanted]:
             card = self.cards.pop(device)
-            self._grid.removeWidget(card)
-            card.hide()
-            card.deleteLater()
+            take_out(self._grid, card)
             self._heard_s.pop(device, None)
             self._shown.pop(device, None)
         self.cards = {device: self.cards.get(device) or MachineCard() for device in wanted}

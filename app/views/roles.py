@@ -13,7 +13,7 @@ from app.models.draft import Draft, candidates, why_not
 from app.models.role_changes import roles_of, swapped, with_roles
 from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, row, take_out
 from app.widgets.labels import Label, set_tooltip
 from app.widgets.role_row import RoleRow
 from app.widgets.tab_order import tab_as_seen
@@ -89,9 +89,7 @@ class RolesBox(Card):
             return
         for device in [device for device in self.rows if device not in wanted]:
             line = self.rows.pop(device)
-            self._rows.removeWidget(line)
-            line.hide()
-            line.deleteLater()
+            take_out(self._rows, line)
         self.rows = {
             device: self.rows[device] if device in self.rows else self._new(device) for device in wanted
         }

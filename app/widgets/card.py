@@ -49,3 +49,10 @@ def _filled(layout: Box, pieces: tuple[Piece, ...], spacing: int) -> Box:
         else:
             layout.addWidget(piece)
     return layout
+
+
+def take_out(layout: QLayout, widget: QWidget) -> None:
+    """For good. Hidden at once: until Qt deletes it, it would be drawn where it was, and keep the focus."""
+    layout.removeWidget(widget)
+    widget.hide()
+    widget.deleteLater()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button
+from app.widgets.card import take_out
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.tab_order import tab_as_seen
 from core.answers import Finding
@@ -32,9 +33,7 @@ class FindingsList(QWidget):
     def show_findings(self, findings: Sequence[Finding]) -> None:
         """Replaces what was shown; worst first."""
         for line in self._lines:
-            self._layout.removeWidget(line)
-            line.hide()
-            line.deleteLater()
+            take_out(self._layout, line)
         order = ["error", "warning", "note", "ok"]
         self._lines = [self._line(each) for each in sorted(findings, key=lambda f: order.index(f.level))]
         for line in self._lines:

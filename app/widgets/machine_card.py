@@ -7,7 +7,7 @@ from app.charts.gauge import Gauge
 from app.models import readings, stragglers
 from app.models.readings import Line
 from app.models.stragglers import Step
-from app.widgets.card import Card, column, row
+from app.widgets.card import Card, column, row, take_out
 from app.widgets.labels import ElidedLabel, Label
 from core.telemetry.reading import Hardware, Reading
 
@@ -70,9 +70,7 @@ class MachineCard(Card):
             return
         for name in [name for name in self.gauges if name not in names]:
             gauge = self.gauges.pop(name)
-            self._lines.removeWidget(gauge)
-            gauge.hide()
-            gauge.deleteLater()
+            take_out(self._lines, gauge)
         kept = {name: self.gauges[name] if name in self.gauges else Gauge(name) for name in names}
         for gauge in kept.values():
             self._lines.removeWidget(gauge)

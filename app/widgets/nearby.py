@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 from app.device_words import addresses_words
 from app.theme import GAP
 from app.widgets.buttons import button
+from app.widgets.card import take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.tab_order import tab_as_seen
 from core.ids import DeviceId
@@ -31,8 +32,7 @@ class Nearby(QWidget):
     def show_state(self, state: State) -> None:
         for gone in self._lines.keys() - state.devices.keys():
             line = self._lines.pop(gone)
-            self._layout.removeWidget(line)
-            line.deleteLater()
+            take_out(self._layout, line)
         for device in state.devices.values():
             if device.device not in self._lines:
                 line = _Line(self, device.device)

@@ -9,7 +9,7 @@ from PySide6.QtNetwork import QNetworkInterface
 from PySide6.QtWidgets import QCheckBox, QSpinBox, QVBoxLayout
 
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, row, take_out
 from app.widgets.labels import faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
 from core.settings import Settings, SettingsChange
@@ -76,8 +76,7 @@ class NetworkCard(Card):
         names = [*present, *(name for name in settings.interfaces if name not in present)]
         for gone in self.boxes.keys() - set(names):
             box = self.boxes.pop(gone)
-            self._list.removeWidget(box)
-            box.deleteLater()
+            take_out(self._list, box)
         for name in names:
             if name not in self.boxes:
                 self.boxes[name] = box = QCheckBox()

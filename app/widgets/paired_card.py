@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, row, take_out
 from app.widgets.labels import ElidedLabel, faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
 from core.ids import DeviceId, short
@@ -32,8 +32,7 @@ class PairedCard(Card):
         paired = {device: each for device, each in devices.items() if each.paired}
         for gone in self._lines.keys() - paired.keys():
             line = self._lines.pop(gone)
-            self._list.removeWidget(line)
-            line.deleteLater()
+            take_out(self._list, line)
         for device, each in paired.items():
             if device not in self._lines:
                 self._lines[device] = _Line(self, device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout
 
 from app.cli import run_words
-from app.widgets.card import Card, row
+from app.widgets.card import Card, row, take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from core.ids import DeviceId
 from core.run.phases import Stopping, Training
@@ -63,9 +63,7 @@ class RunProgress(Card):
     def _show_members(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
         if list(self.members) != list(run.members):
             for label in self.members.values():
-                self._members.removeWidget(label)
-                label.hide()
-                label.deleteLater()
+                take_out(self._members, label)
             self.members = {device: ElidedLabel("", "faint") for device in run.members}
             for label in self.members.values():
                 self._members.addWidget(label)
