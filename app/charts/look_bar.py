@@ -48,7 +48,7 @@ class LookBar(QWidget):
         self.follow.hide()
         self.layout_row = QHBoxLayout(self)
         self.layout_row.setContentsMargins(0, 0, 0, 0)
-        self.layout_row.setSpacing(GAP)
+        self.layout_row.setSpacing(GAP * 2 // 3)
         pieces: tuple[QWidget, ...] = (
             self.metrics,
             Label("Smoothing", "faint"),

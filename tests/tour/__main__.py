@@ -7,13 +7,14 @@ Leaves a picture of every screen and state in ``build/gui-tour``. Ends after a p
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.lab.lab import NAMES, Lab
+from tests.lab.lab import Lab
 from tests.lab.network import why_none
 from tests.tour.album import Album
 from tests.tour.laptop import Laptop, Lost
@@ -26,6 +27,8 @@ CANNOT = 2
 
 
 def main(last: str = "") -> int:
+    # Windows and screens are sessions of their own: whoever ends the tour ends them, too.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if packages := missing_packages():
         print(f"The tour needs more of the system: apt-get install {' '.join(packages)}", file=sys.stderr)
         return CANNOT
@@ -36,11 +39,8 @@ def main(last: str = "") -> int:
     album = Album(PICTURES)
     with ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="tandem-tour-")))
-        lab = ends.enter_context(Lab(folder / "lab", hosts=2))
-        anna, ben = (
-            ends.enter_context(Laptop(name, lab.enter(host), folder / name, album))
-            for host, name in enumerate(NAMES[:2])
-        )
+        lab = ends.enter_context(Lab(folder, hosts=2))
+        anna, ben = (ends.enter_context(Laptop(lab, host, album)) for host in range(2))
         for part in STORY:
             print(f"{time.monotonic() - began_s:6.1f} s  {part.__name__.replace('_', ' ')}", flush=True)
             try:

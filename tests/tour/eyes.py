@@ -7,6 +7,8 @@ It only looks: where things are and what they say. What is done to them is done 
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 
@@ -41,6 +43,8 @@ class Eyes(QObject):
     def _read(self) -> None:
         for _ in sys.stdin:
             self.asked.emit()
+        # Whoever asked is gone: end in order, as on a signal.
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def _tell(self) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(look()) + b"\n")

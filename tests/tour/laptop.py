@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
+from tests.lab.lab import NAMES, Lab
 from tests.tour.album import Album
 from tests.tour.screen import SIZE, Screen
 from tests.tour.thing import Spot, Thing
@@ -26,7 +27,7 @@ PAINTED_S = 0.4
 ENDED_S = 60.0
 MOST_TURNS = 60
 """Of the mouse's wheel, to bring something into view."""
-_KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONPATH")
+_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONPATH")
 V = TypeVar("V")
 
 
@@ -35,15 +36,18 @@ class Lost(AssertionError):
 
 
 class Laptop:
-    """``enter``: put before a command line so that it runs there. ``folder``: this person's home folder."""
+    """A host of ``lab`` with its window, and with a home folder that is seen as ``home`` on that laptop."""
 
-    def __init__(self, name: str, enter: tuple[str, ...], folder: Path, album: Album) -> None:
-        self.name = name
-        self.folder = folder
-        self._enter, self._album = enter, album
-        self._log = folder.with_name(f"{name}.log")
-        folder.mkdir(parents=True)
-        self.screen = Screen(enter, folder.with_name(f"{name}.xvfb.log"))
+    def __init__(self, lab: Lab, host: int, album: Album) -> None:
+        self.name = name = NAMES[host]
+        self._enter, self._album = lab.enter(host), album
+        self._log = lab.folder / f"{name}.log"
+        homes = lab.folder / f"homes-on-{name}"
+        self.folder = homes / name
+        (self.folder / "tmp").mkdir(parents=True)
+        self.home = _place_for_homes() / name
+        lab.network.do(host, "mount", "--bind", str(homes), str(self.home.parent))
+        self.screen = Screen(self._enter, lab.folder / f"{name}.xvfb.log")
         self._program: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -110,7 +114,9 @@ class Laptop:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         return {
             **kept,
-            "HOME": str(self.folder),
+            "HOME": str(self.home),
+            # A second start looks there for the first one: another tour's Anna is somebody else.
+            "TMPDIR": str(self.home / "tmp"),
             "DISPLAY": self.screen.display,
             "QT_QPA_PLATFORM": "xcb",
             "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -145,7 +151,9 @@ class Laptop:
             if time.monotonic() > until_s:
                 self.picture("LOST")
                 words = " / ".join(dict.fromkeys(t.text for t in things if t.text))
-                raise Lost(f"{self.name} waited {limit_s:g} s for {awaited}. On the screen: {words}")
+                raise Lost(
+                    f"{self.name} waited {limit_s:g} s for {awaited}. On the screen: {words}\n{self._log_end()}"
+                )
             time.sleep(GLANCE_S)
 
     def sees(self, called: str, *, inside: str = "", limit_s: float = SEEN_S) -> Thing:
@@ -276,6 +284,15 @@ class Laptop:
 
     def _log_end(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-40:])
+
+
+def _place_for_homes() -> Path:
+    """Covered on the laptop, so that no picture shows our own paths: nothing that is needed may lie there."""
+    needed = [Path(path).resolve() for path in (ROOT, sys.prefix, sys.base_prefix)]
+    places = (Path("/home"), Path("/srv"), Path("/mnt"))
+    return next(
+        place for place in places if place.is_dir() and not any(path.is_relative_to(place) for path in needed)
+    )
 
 
 def _out_of_view(thing: Thing) -> bool:

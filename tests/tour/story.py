@@ -97,7 +97,8 @@ def choose(anna: Laptop, ben: Laptop) -> None:
     anna.picture("shares-by-hand")
     anna.click("shares-by-hand")
     anna.until(_enabled("train"), "Train")
-    anna.scroll_to("train")
+    last = [thing.name for thing in anna.look() if thing.name.startswith("finding-")][-1]
+    anna.scroll_to(last)
     anna.picture("before-the-start")
 
 
@@ -125,12 +126,16 @@ def train(anna: Laptop, ben: Laptop) -> None:
     ben.click("log")
     ben.scroll_to("copy-log")
     ben.picture("log")
+    ben.click("log")
     anna.click("screen-devices")
     anna.picture("devices-training")
     anna.click("screen-train")
     anna.click("Log scale")
     anna.picture("log-scale")
     anna.click("Log scale")
+    for laptop in (anna, ben):
+        laptop.until(_epoch(16), "the sixteenth epoch", TRAINED_S)
+        laptop.picture("loss-falls")
 
 
 def close_and_stop(anna: Laptop, ben: Laptop) -> None:
@@ -206,7 +211,7 @@ def settings(anna: Laptop, ben: Laptop) -> None:
     anna.scroll_to("welcome")
     anna.picture("help")
     anna.choose("theme", "Dark")
-    anna.scroll_to("theme")
+    anna.scroll_to("This laptop")
     anna.picture("settings-dark")
     for number, screen in enumerate(("devices", "train", "machines", "runs"), start=1):
         anna.screen.press(f"ctrl+{number}")
@@ -215,15 +220,14 @@ def settings(anna: Laptop, ben: Laptop) -> None:
 
 def failures(anna: Laptop, ben: Laptop) -> None:
     """A script that breaks, and a laptop that leaves in the middle."""
-    script = anna.folder / "broken.py"
-    script.write_text(_CRASHING)
+    (anna.folder / "broken.py").write_text(_CRASHING)
     anna.screen.press("ctrl+2")
     anna.click("new-run")
     anna.picture("train-setup-dark")
     anna.click("choose-script")
     anna.sees("fileNameEdit")
     anna.picture("choosing-a-file")
-    anna.screen.write(str(script))
+    anna.screen.write(str(anna.home / "broken.py"))
     anna.screen.press("Return")
     anna.gone("fileNameEdit")
     anna.reads("broken.py")
