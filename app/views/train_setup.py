@@ -60,6 +60,7 @@ class TrainSetup(QWidget):
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settle.timeout.connect(self._plan)
         self._build()
+        self.setFocusProxy(self.drop.file)
         self._show()
 
     def _build(self) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.labels import Label
+from app.widgets.labels import Label, name_for_readers
 from app.widgets.problem_box import ProblemBox
 from core.errors import Problem
 
@@ -46,7 +46,7 @@ class NoticeBar(QWidget):
     def _show(self) -> None:
         open_ones = [notice for notice in reversed(self._notices) if notice not in self._dismissed]
         for index, box in enumerate(self._boxes):
-            box.show_problem(open_ones[index] if index < len(open_ones) else None, "warning")
+            box.show_notice(open_ones[index] if index < len(open_ones) else None)
         more = len(open_ones) - SHOWN
         self._more.say(f"{more} more below these" if more > 0 else "")
         self._more.setVisible(more > 0)
@@ -56,5 +56,10 @@ class NoticeBar(QWidget):
 class _Notice(ProblemBox):
     def __init__(self, bar: NoticeBar) -> None:
         super().__init__(level="warning")
-        dismiss = button("Dismiss", lambda: bar.dismiss(self.problem), "quiet", name="dismiss")
-        self.buttons.addWidget(dismiss)
+        self.dismiss = button("Dismiss", lambda: bar.dismiss(self.problem), "quiet", name="dismiss")
+        self.buttons.addWidget(self.dismiss)
+
+    def show_notice(self, notice: Problem | None) -> None:
+        self.show_problem(notice, "warning")
+        if notice is not None:
+            name_for_readers(self.dismiss, f"Dismiss: {notice.what}")

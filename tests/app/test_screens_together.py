@@ -109,6 +109,15 @@ def test_the_tabulator_goes_down_every_screen(
         assert all(after > before - NEAR for before, after in pairwise(heights)), (view.title, heights)
 
 
+def test_whoever_comes_by_keyboard_lands_on_something_with_a_name(conductor: Conductor) -> None:
+    window = conductor.window
+    for index in range(len(SCREENS)):
+        window.go_to(index)
+        focused = window.focusWidget()
+        assert focused is not None
+        assert focused.accessibleName(), window.view(index)
+
+
 NEAR = 30
 """Pixels: things that stand in one row differ in height."""
 

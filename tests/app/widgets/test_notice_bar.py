@@ -19,6 +19,7 @@ def test_the_newest_come_first_and_the_rest_are_counted(qtbot: QtBot) -> None:
     bar.show_notices(notice(code) for code in "abcd")
     assert shown(bar) == ["d", "c"]
     assert bar._more.text() == "2 more below these"
+    assert bar._boxes[0].dismiss.accessibleName() == "Dismiss: It is so."
 
 
 def test_a_dismissed_notice_stays_away_until_it_says_something_else(qtbot: QtBot) -> None:
