@@ -58,6 +58,7 @@ class PastRun(QWidget):
         self.log = Fold("Log", name="log")
         self.log_text = TextView("Log", lines=14)
         self.log.body.addWidget(self.log_text)
+        self.log.unfolded.connect(lambda _: self._show_log())
         for piece in (self.about, self.problem, self.outcome, self.compared):
             self.page.body.addWidget(piece)
         self.page.body.addWidget(plots, 1)
@@ -96,7 +97,12 @@ class PastRun(QWidget):
             self.about.say(" · ".join(_about(entry)))
             self.outcome.show_outcome(entry.phase, entry.summary, names, entry.folder, own=bool(entry.source))
             self.outcome.head.say(phase_words(entry.phase).capitalize())
-            self.log_text.setPlainText("\n".join(plain_lines(one.log)))
+        self._show_log()
+
+    def _show_log(self) -> None:
+        """Only where somebody looks: thousands of lines take longer to make plain than a frame."""
+        log = self._runs[0].log if len(self._runs) == 1 and self.log.is_open else ""
+        self.log_text.setPlainText("\n".join(plain_lines(log)))
 
 
 def _about(entry: RunEntry) -> list[str]:

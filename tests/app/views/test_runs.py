@@ -79,6 +79,8 @@ def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None
     core.flush()
     assert view.pages.currentWidget() is view.past
     assert view.past.page.title.text().startswith("digits.py, ")
+    assert view.past.log_text.toPlainText() == "", "made only where somebody looks"
+    view.past.log.head.click()
     assert view.past.log_text.toPlainText().startswith("Epoch 1/8")
     qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
     view.past.back.click()
