@@ -151,9 +151,8 @@ class Laptop:
             if time.monotonic() > until_s:
                 self.picture("LOST")
                 words = " / ".join(dict.fromkeys(t.text for t in things if t.text))
-                raise Lost(
-                    f"{self.name} waited {limit_s:g} s for {awaited}. On the screen: {words}\n{self._log_end()}"
-                )
+                why = f"{self.name} waited {limit_s:g} s for {awaited}. On the screen: {words}"
+                raise Lost(f"{why}\n{self._log_end()}")
             time.sleep(GLANCE_S)
 
     def sees(self, called: str, *, inside: str = "", limit_s: float = SEEN_S) -> Thing:
