@@ -14,7 +14,7 @@ from app.widgets.labels import Label, name_for_readers
 from app.widgets.tab_order import tab_as_seen
 from core.answers import Finding
 
-SIGNS = {"ok": ("✓", "good"), "note": ("i", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
+SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
 
 
