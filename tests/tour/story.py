@@ -34,6 +34,7 @@ def first_run(anna: Laptop, ben: Laptop) -> None:
     anna.open_tandem()
     anna.fill("name", "anna")
     anna.reads("The network")
+    anna.gone("Checking the network…")
     anna.picture("first-run-name")
     anna.screen.press("Return")
     anna.reads("Step 2 of 3")
