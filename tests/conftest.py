@@ -1,6 +1,11 @@
 """What holds for every test."""
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+# Windows are tested without a screen.
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 # The same examples each time, and none that fails because the machine is slow. For a longer search:
 # pytest --hypothesis-profile=search

@@ -1,10 +1,6 @@
-"""Windows are tested without a screen; Qt's own warnings fail a test (see pyproject.toml)."""
+"""What tests of the window share; Qt's own warnings fail a test (see pyproject.toml)."""
 
 from __future__ import annotations
-
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pytest
 
