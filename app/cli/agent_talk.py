@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from app.cli import naming, pairing, run_words
+from app import naming, run_words
+from app.cli import pairing
 from app.cli.asking import Asker
 from app.cli.following import Following
 from app.cli.run_display import Plain

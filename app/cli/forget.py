@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app.cli import naming
+from app import naming
 from app.cli.exit_codes import ExitCode
 from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app.cli import naming, pairing
+from app import naming
+from app.cli import pairing
 from app.cli.asking import Asker
 from app.cli.exit_codes import ExitCode
 from app.cli.following import Following

@@ -7,7 +7,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-from app.cli import naming, run_words, spec
+from app import naming, run_words
+from app.cli import spec
 from app.cli.exit_codes import ExitCode
 from app.cli.following import Following
 from app.cli.interrupts import Interrupts

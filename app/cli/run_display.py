@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from app.cli import naming, run_words
+from app import naming, run_words
 from app.cli.screen import Screen
 from core import events as ev
 from core.events import Event

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from app.cli import run_words
+from app import run_words
 from app.cli.exit_codes import ExitCode
 from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from app.cli import naming
+from app import naming
 from app.cli.following import Following
 from core.cluster.plan import RunSpec, StrategyKind, Wire
 from core.cluster.roles import Role

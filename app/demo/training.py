@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.cli import run_words
+from app import run_words
 from app.demo.nodes import Node
 from app.demo.report import Report
 from app.demo.saying import Say

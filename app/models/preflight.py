@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from app.cli.run_words import duration
 from app.device_words import size_words
 from app.models.draft import Draft, candidates, taking_part, why_not
+from app.run_words import duration
 from core.answers import Finding, PlanMade, RunEntry, ScriptRead
 from core.errors import Problem
 from core.run.verdicts import listed

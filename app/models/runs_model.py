@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from app.cli.run_words import duration, number, phase_words
+from app.run_words import duration, number, phase_words
 from core.answers import RunEntry
 from core.run.phases import Failed
 from core.text import plain

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
-from app.cli.run_words import phase_words
 from app.models.runs_model import when
+from app.run_words import phase_words
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.comparison import Comparison, lines_of

@@ -11,8 +11,8 @@ from app.bridge import Bridge
 from app.charts import loading
 from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
-from app.cli.naming import names_of
 from app.models import stragglers
+from app.naming import names_of
 from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.card import Card

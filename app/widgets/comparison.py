@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from app.cli.run_words import duration, number, phase_words
 from app.models.runs_model import when
+from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
 from core.answers import RunEntry

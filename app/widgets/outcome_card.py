@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 
-from app.cli.run_words import phase_words, summary_lines
+from app.run_words import phase_words, summary_lines
 from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.fold import Fold

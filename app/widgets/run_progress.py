@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout
 
-from app.cli import run_words
+from app import run_words
 from app.widgets.card import Card, row, take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from core.ids import DeviceId
@@ -37,7 +37,8 @@ class RunProgress(Card):
         self.body.addWidget(self.step)
         self.body.addWidget(self.logs)
         self.body.addLayout(self._members)
-        self.waiting = Label("", "warning", wraps=True)
+        # Always in its place: one that came and went would resize the plots under it, which repaints them.
+        self.waiting = ElidedLabel("", "warning")
         self.body.addWidget(self.waiting)
 
     def show_run(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
@@ -75,7 +76,6 @@ class RunProgress(Card):
             about = f" ({task}{share})" if task else ""
             label.say(f"{names[device]}{about} {run_words.member_words(run.members[device])}")
         self.waiting.say(waiting)
-        self.waiting.setVisible(bool(waiting))
 
 
 def _received(run: Run) -> float | None:

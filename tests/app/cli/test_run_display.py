@@ -8,7 +8,7 @@ from core.ids import DeviceId
 from core.run import phases
 from core.run.reports import EpochEnd, LogLines, Progress
 from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, paired, plan
-from tests.app.cli.test_run_words import HALF
+from tests.app.test_run_words import HALF
 
 
 class Clock:

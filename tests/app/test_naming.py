@@ -1,6 +1,6 @@
 import pytest
 
-from app.cli import naming
+from app import naming
 from core import events as ev
 from core.errors import TandemError
 from core.ids import DeviceId

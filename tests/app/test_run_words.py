@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from app.cli import run_words
+from app import run_words
 from core.ids import DeviceId
 from core.run import phases
 from core.run.reports import Progress, Summary
