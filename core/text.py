@@ -36,6 +36,9 @@ def plain_lines(text: str, limit: int = 500) -> list[str]:
 
 
 def _visible(text: str) -> str:
+    # Nearly all words are of this kind, and screens ask for them ten times a second.
+    if text.isascii() and text.isprintable():
+        return text
     text = _ESCAPE.sub("", text)
     return "".join(
         " " if char in "\n\r\t\v\f\x85\u2028\u2029" else char

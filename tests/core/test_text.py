@@ -30,6 +30,11 @@ def test_a_long_text_is_cut_and_says_so() -> None:
     assert plain("b" * 5_000_000, 10) == "bbbbbbbbb…"
 
 
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
+def test_ordinary_words_stay_as_they_are(text: str) -> None:
+    assert plain(text, 10_000) == " ".join(text.split())
+
+
 @given(st.text())
 def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
     for line in (plain(text), *plain_lines(text)):
