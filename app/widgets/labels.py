@@ -29,11 +29,15 @@ class Label(QLabel):
         super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setWordWrap(wraps)
+        self._said: str | None = None
         if kind:
             self.setProperty("kind", kind)
         self.say(text)
 
     def say(self, text: str) -> None:
+        if text == self._said:
+            return
+        self._said = text
         words = safe.plain(text, LIMIT)
         if self.wordWrap():
             words = _LONG_WORD.sub(_breakable, words)
@@ -63,6 +67,7 @@ class ElidedLabel(QWidget):
     ) -> None:
         super().__init__(parent)
         self._text = ""
+        self._said = ""
         self._mode = mode
         # A label of the same kind lends its font and colour: the style sheet speaks of labels.
         self._like = QLabel(self)
@@ -77,6 +82,9 @@ class ElidedLabel(QWidget):
         return self._text
 
     def say(self, text: str) -> None:
+        if text == self._said:
+            return
+        self._said = text
         words = safe.plain(text, LIMIT)
         if words != self._text:
             self._text = words
