@@ -27,6 +27,12 @@ def cpu_s(pid: int) -> float:
     return spent
 
 
+def own_cpu_s(pid: int) -> float:
+    """User and system seconds of the process alone."""
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
+
+
 def memory_mb(pid: int) -> tuple[float, float]:
     """Resident, and proportional: what is shared with others counted in parts."""
     info = psutil.Process(pid).memory_full_info()

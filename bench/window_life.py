@@ -20,7 +20,7 @@ from core.commands import GetRun, StartRun
 from core.errors import TandemError
 from core.run.phases import Failed, Finished, ended
 
-ROUNDS = 5
+ROUNDS = 6
 EPOCHS = 100
 IDLE_S = 30.0
 RUN_LIMIT_S = 400.0
@@ -40,24 +40,35 @@ async def _measure() -> list[Row]:
         scripts = [training.copy_example(folder / name) for name in ("open", "headless")]
         async with window_and_agents(folder) as (window, first, second):
             found = await _idle(window)
-            watched, open_, headless = [], [], []
-            for _ in range(ROUNDS):
-                await free(first, second)
-                said = await window.tell("train", str(scripts[0]), "--epochs", str(EPOCHS))
-                if not said["finished"]:
-                    raise RuntimeError(f"the window's run ended as {said['phase']}")
-                watched.append(said)
-                open_.append(float(said["steps_s"]))
-                # The other run finds the same two processes beside it, but a window that shows no run.
-                await free(first, second)
-                headless.append(await _headless(first, second, scripts[1]))
+            watched = await _trained(window, "watch", scripts[0], first, second)
+            shown: list[dict[str, Any]] = []
+            hidden: list[tuple[float, float]] = []
+            for count in range(ROUNDS):
+                # Each goes first as often as the other.
+                for is_open in (True, False) if count % 2 else (False, True):
+                    if is_open:
+                        shown.append(await _trained(window, "train", scripts[0], first, second))
+                    else:
+                        hidden.append(await _headless(first, second, scripts[1]))
+    open_ = [float(said["steps_s"]) for said in shown]
+    headless = [steps_s for steps_s, _ in hidden]
     over = ratios(open_, headless)
     return [
         *found,
-        *_gaps("opening", [window.begun]),
-        *_gaps("runs, then every screen", watched),
+        *_gaps("opening", window.begun),
+        *_gaps("a run, then every screen", watched),
         Row(what="training with the window open", value=median(open_), unit="steps/s", note=spread(open_, 1)),
         Row(what="training headless", value=median(headless), unit="steps/s", note=spread(headless, 1)),
+        Row(
+            what="CPU of the window's process in a run",
+            value=median([100 * said["cpu_s"] / said["run_s"] for said in shown]),
+            unit="% of a core",
+        ),
+        Row(
+            what="CPU of the headless agent in a run",
+            value=median([part for _, part in hidden]),
+            unit="% of a core",
+        ),
         Row(what="open ÷ headless", value=median(over), limit=SPEED_LIMIT, at="least", note=spread(over)),
     ]
 
@@ -77,8 +88,16 @@ async def _idle(window: Opened) -> list[Row]:
     ]
 
 
-def _gaps(when: str, said: list[dict[str, Any]]) -> list[Row]:
-    gaps = sorted((gap for each in said for gap in each["gaps"]), key=lambda gap: float(gap["seconds"]))
+async def _trained(window: Opened, how: str, script: Path, *others: Node) -> dict[str, Any]:
+    await free(*others)
+    said = await window.tell(how, str(script), "--epochs", str(EPOCHS))
+    if not said["finished"]:
+        raise RuntimeError(f"the window's run ended as {said['phase']}")
+    return said
+
+
+def _gaps(when: str, said: dict[str, Any]) -> list[Row]:
+    gaps = sorted(said["gaps"], key=lambda gap: float(gap["seconds"]))
     longest = gaps[-1]
     busiest = max(gaps, key=lambda gap: float(gap["cpu_s"]))
     return [
@@ -109,8 +128,10 @@ async def free(*nodes: Node) -> None:
         await node.until(lambda _, node=node: all_free(node), 60.0, "be free")  # type: ignore[misc]
 
 
-async def _headless(first: Node, second: Node, script: Path) -> float:
-    """Steps a second of a run that no window shows."""
+async def _headless(first: Node, second: Node, script: Path) -> tuple[float, float]:
+    """Steps a second of a run that no window shows, and the % of a core that the starter's agent took."""
+    await free(first, second)
+    before_s, began_s = processes.own_cpu_s(first.agent.pid), time.monotonic()
     first.following.skip()
     spec = RunSpec(script=str(script), arguments=("--epochs", str(EPOCHS)), devices=(second.device,))
     run = (await first.following.submit(StartRun(spec=spec), RunAccepted)).run
@@ -119,9 +140,10 @@ async def _headless(first: Node, second: Node, script: Path) -> float:
             event, _ = await first.following.next()
             if isinstance(event, ev.RunPhaseChanged) and event.run == run and ended(event.phase):
                 break
+    part = 100 * (processes.own_cpu_s(first.agent.pid) - before_s) / (time.monotonic() - began_s)
     if isinstance(event.phase, Failed):
         raise TandemError.of(event.phase.problem)
     details = await first.following.submit(GetRun(run=run), RunDetails)
     if not isinstance(event.phase, Finished) or details.entry.summary.steps_s is None:
         raise RuntimeError(f"the headless run ended as {event.phase}")
-    return details.entry.summary.steps_s
+    return details.entry.summary.steps_s, part

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from PySide6.QtCore import QObject, QSocketNotifier, QTimer
+from PySide6.QtWidgets import QLabel
 
 from app import conductor as conductors
 from app import desktop
@@ -37,6 +38,7 @@ class Driver(QObject):
         self._conductor = conductor
         self._window = conductor.window
         self._watchdog = Watchdog(self)
+        self._run_s = self._cpu_s = 0.0
         self._said = os.fdopen(os.dup(1), "w", buffering=1)
         os.dup2(2, 1)
         self._stdin = QSocketNotifier(0, QSocketNotifier.Type.Read, self)
@@ -49,7 +51,9 @@ class Driver(QObject):
 
     def _on_line(self) -> None:
         match sys.stdin.readline().split():
-            case ["train", script, *arguments]:
+            case ["train" | "watch" as how, script, *arguments]:
+                if how == "watch":
+                    self._watchdog.begin()
                 self._train(script, " ".join(arguments))
             case ["show", name]:
                 self._window.go_to({"devices": DEVICES, "train": TRAIN}[name])
@@ -66,7 +70,6 @@ class Driver(QObject):
         assert isinstance(train, TrainView)
         bridge = self._conductor.bridge
         before = bridge.state.run.plan.run if bridge.state.run is not None else None
-        self._watchdog.begin()
         self._window.go_to(TRAIN)
         train.choose(script)
         train.setup.arguments.setText(arguments)
@@ -77,10 +80,12 @@ class Driver(QObject):
             return run is not None and run.plan.run != before and ended(run.phase)
 
         def tell() -> None:
+            self._run_s, self._cpu_s = time.monotonic() - self._run_s, time.process_time() - self._cpu_s
             assert bridge.state.run is not None
             bridge.submit(GetRun(run=bridge.state.run.plan.run), self._on_details)
 
         def press() -> None:
+            self._run_s, self._cpu_s = time.monotonic(), time.process_time()
             train.setup.train.click()
             self._until(over, tell, "the end of the run")
 
@@ -89,7 +94,7 @@ class Driver(QObject):
             free = any(device.linked and not device.busy for device in bridge.state.devices.values())
             return free and train.setup.read is not None and train.setup.train.isEnabled()
 
-        self._until(ready, press, f"Train: {train.setup.why.text()}")
+        self._until(ready, press, "Train to be ready")
 
     def _on_details(self, answer: object) -> None:
         """Then every screen is looked at, as after any run."""
@@ -105,6 +110,8 @@ class Driver(QObject):
                     phase=answer.entry.phase,
                     steps_s=answer.entry.summary.steps_s,
                     gaps=self._watchdog.end(),
+                    run_s=self._run_s,
+                    cpu_s=self._cpu_s,
                 )
 
         next_screen(list(SHOWN))
@@ -118,8 +125,8 @@ class Driver(QObject):
         elif time.monotonic() < until_s:
             QTimer.singleShot(LOOK_MS, self, lambda: self._until(condition, then, awaited, until_s))
         else:
-            state = self._conductor.bridge.state
-            self._say(problem=f"waited {LIMIT_S:g} s for {awaited}", run=state.run, devices=state.devices)
+            seen = [label.text() for label in self._window.findChildren(QLabel) if label.isVisible()]
+            self._say(problem=f"waited {LIMIT_S:g} s for {awaited}", seen=seen)
 
     def _say(self, **said: Any) -> None:
         self._said.write(msgspec.json.encode({"at_s": time.monotonic(), **said}).decode() + "\n")

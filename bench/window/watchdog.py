@@ -52,7 +52,8 @@ class Watchdog(QObject):
         """The longest gaps since ``begin``, longest first. Until the next ``begin`` it costs nothing."""
         self._timer.stop()
         self._watching.clear()
-        return self._gaps
+        gaps, self._gaps = self._gaps, []
+        return gaps
 
     def _tick(self) -> None:
         now_s, cpu_s = time.monotonic(), time.thread_time()
