@@ -59,9 +59,9 @@ async def test_a_script_that_ignores_stop_and_sigterm_is_killed(tmp_path: Path) 
     (tmp_path / "deaf.py").write_text(
         "import signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "print('deaf', flush=True)\n"
         "while True:\n"
         "    try:\n"
+        "        print('deaf', flush=True)\n"
         "        time.sleep(3600)\n"
         "    except KeyboardInterrupt:\n"
         "        print('not listening', flush=True)\n"
@@ -80,8 +80,8 @@ async def test_a_script_that_ignores_stop_and_sigterm_is_killed(tmp_path: Path) 
 async def test_stop_before_any_fit_interrupts_as_ctrl_c_does(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(
         "import time\n"
-        "print('waiting', flush=True)\n"
         "try:\n"
+        "    print('waiting', flush=True)\n"
         "    time.sleep(3600)\n"
         "finally:\n"
         "    print('cleaned up', flush=True)\n"
