@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -38,18 +39,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     # All members live on one machine: they cannot share its GPU in a collective.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    # As by Ctrl-C: whoever ends this ends the processes that it has started, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=options.json, width=options.width)
     results = []
     for name in options.only or MEASUREMENTS:
         console.print(f"[dim]{MEASUREMENTS[name][0]} …[/]", highlight=False)
-        results.append(measured(name))
-        tables.say(results[-1], console)
+        result = measured(name)
+        results.append(result)
+        tables.say(result, console)
+        if options.write_docs:
+            text = DOCUMENT.read_text(encoding="utf-8")
+            DOCUMENT.write_text(tables.rewritten(text, [result]), encoding="utf-8")
     if options.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
-    if options.write_docs:
-        text = DOCUMENT.read_text(encoding="utf-8")
-        DOCUMENT.write_text(tables.rewritten(text, results), encoding="utf-8")
-        console.print(f"Written into {DOCUMENT}.", highlight=False)
     return 0 if all(result.ok for result in results) else 1
 
 

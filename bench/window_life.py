@@ -20,8 +20,8 @@ from core.commands import GetRun, StartRun
 from core.errors import TandemError
 from core.run.phases import Failed, Finished, ended
 
-ROUNDS = 6
-EPOCHS = 100
+ROUNDS = 4
+EPOCHS = 60
 IDLE_S = 30.0
 RUN_LIMIT_S = 400.0
 GAP_LIMIT_MS = 50.0
