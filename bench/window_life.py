@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +43,8 @@ async def _measure() -> list[Row]:
         scripts = [training.copy_example(folder / name) for name in ("open", "headless")]
         async with window_and_agents(folder) as (window, first, second):
             found = await _idle(window)
-            watched = await _trained(window, "watch", scripts[0], first, second)
+            async with _ticking() as beside:
+                watched = await _trained(window, "watch", scripts[0], first, second)
             shown: list[dict[str, Any]] = []
             hidden: list[tuple[float, float]] = []
             for count in range(ROUNDS):
@@ -57,6 +61,12 @@ async def _measure() -> list[Row]:
         *found,
         *_gaps("opening", window.begun),
         *_gaps("a run, then every screen", watched),
+        Row(
+            what="longest gap of a program beside it that does nothing",
+            value=1000 * beside[0],
+            unit="ms",
+            note="what this machine lets anybody wait",
+        ),
         Row(what="training with the window open", value=median(open_), unit="steps/s", note=spread(open_, 1)),
         Row(what="training headless", value=median(headless), unit="steps/s", note=spread(headless, 1)),
         Row(
@@ -71,6 +81,21 @@ async def _measure() -> list[Row]:
         ),
         Row(what="open ÷ headless", value=median(over), limit=SPEED_LIMIT, at="least", note=spread(over)),
     ]
+
+
+@asynccontextmanager
+async def _ticking() -> AsyncIterator[list[float]]:
+    """A bare program beside; its longest gap in seconds is in the list afterwards."""
+    longest: list[float] = []
+    pipe = asyncio.subprocess.PIPE
+    beside = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.window.beside", stdin=pipe, stdout=pipe
+    )
+    try:
+        yield longest
+    finally:
+        said, _ = await beside.communicate()
+        longest.append(float(said))
 
 
 async def _idle(window: Opened) -> list[Row]:
