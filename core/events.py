@@ -9,7 +9,7 @@ from core.errors import Problem
 from core.ids import DeviceId, ProjectId, RunId
 from core.project.manifest import ProjectFile
 from core.run.phases import Exit, MemberPhase, Phase
-from core.run.reports import EpochEnd, LogLines, Progress, Summary
+from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Summary
 from core.settings import Settings
 from core.tagged import Tagged
 from core.telemetry.reading import Hardware, Reading
@@ -209,6 +209,14 @@ class MemberPhaseChanged(Tagged, frozen=True, kw_only=True):
     strategy: str = ""
 
 
+class MemberMeasured(Tagged, frozen=True, kw_only=True):
+    """Before a fit's first step the members measured it and the wire. The chief says it for all."""
+
+    run: RunId
+    device: DeviceId
+    expectation: Expectation
+
+
 class MemberProgressed(Tagged, frozen=True, kw_only=True):
     run: RunId
     device: DeviceId
@@ -247,6 +255,7 @@ RunEvent = (
     RunPlanned
     | RunPhaseChanged
     | MemberPhaseChanged
+    | MemberMeasured
     | MemberProgressed
     | MemberEndedEpoch
     | MemberLogged

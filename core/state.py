@@ -13,7 +13,7 @@ from core.errors import IllegalTransition, Problem
 from core.ids import DeviceId, RunId
 from core.project.manifest import ProjectFile
 from core.run.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
-from core.run.reports import EpochEnd, Progress, Summary
+from core.run.reports import EpochEnd, Expectation, Progress, Summary
 from core.settings import Settings
 from core.telemetry.reading import Hardware, Reading
 from core.versions import Versions
@@ -110,6 +110,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     phase: Phase
     members: dict[DeviceId, MemberState]
+    expectation: Expectation | None = None
+    """What the members measured before the newest fit's first step."""
     summary: Summary | None = None
 
     @property
@@ -140,6 +142,7 @@ def apply(state: State, event: ev.Event) -> State:
             ev.RunPlanned()
             | ev.RunPhaseChanged()
             | ev.MemberPhaseChanged()
+            | ev.MemberMeasured()
             | ev.MemberProgressed()
             | ev.MemberEndedEpoch()
             | ev.MemberLogged()
@@ -324,6 +327,8 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
             return replace(run, phase=event.phase)
         case ev.RunSummarised():
             return replace(run, summary=event.summary)
+        case ev.MemberMeasured():
+            return replace(run, expectation=event.expectation)
     device: DeviceId = getattr(event, "device")  # noqa: B009  (every remaining run event has one)
     member = run.members.get(device)
     if member is None:

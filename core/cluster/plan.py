@@ -70,6 +70,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[Member, ...]
     tasks: tuple[Task, ...]
     """In rank order: the chief first, then workers by index; then ps, then evaluator."""
+    balance: bool = False
+    """Shares follow the members' measured speeds. Members' ``share`` is where they begin."""
     seed: int = 0
     wire: Wire = "f32"
 

@@ -183,6 +183,8 @@ class _Step(Conclusion):
                     self.wait("receive", limits.RECEIVE_S)
                 if event.phase == "training":
                     self.on_met()
+            case ev.MemberMeasured() if device == self.now.plan.chief.device:
+                self.emit(event)
             case ev.MemberProgressed() | ev.MemberEndedEpoch():
                 self.on_first_step()
                 self.emit(event)

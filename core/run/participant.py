@@ -250,6 +250,9 @@ class _Step(PartTurn):
                 if self.now_s - self.now.progressed_s >= limits.PROGRESS_GAP_S:
                     self.now = replace(self.now, progressed_s=self.now_s)
                     self.report(ev.MemberProgressed(run=run, device=me, progress=progress))
+            case protocol.Measured(expectation=expectation):
+                if task == self.now.plan.chief.name:
+                    self.report(ev.MemberMeasured(run=run, device=me, expectation=expectation))
             case protocol.EpochEnded(epoch=epoch):
                 self.report(ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
             case protocol.Evaluated(logs=logs):

@@ -29,6 +29,30 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     grad_norm: float | None = None
     """The global norm of the gradient of all rows, before clipping; taken about twice a second."""
     share: int | None = None
+    """This member's rows of the batch."""
+    wire_s: float | None = None
+    """What of a step the exchange of gradients takes where nobody waits for a slower member: the shortest
+    ``wait_s`` of all members."""
+    wire_bytes: int | None = None
+    """Bytes of gradients that this member sends in a step, as they travel (after ``--wire``)."""
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the members measured before a ``fit``'s first step, and what they conclude. By rank where plural.
+
+    Times are seconds of one step of the whole global batch.
+    """
+
+    alone_s: tuple[float, ...]
+    """If that member trained alone."""
+    step_s: float
+    """Together, with ``shares``."""
+    wire_s: float
+    """What of ``step_s`` the exchange of gradients takes."""
+    wire_bytes: int
+    """What each member sends in a step."""
+    shares: tuple[int, ...]
+    """Rows of the global batch."""
 
 
 class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from core.cluster.plan import StrategyKind, Wire
 from core.run.phases import Exit
-from core.run.reports import EpochEnd, Progress
+from core.run.reports import EpochEnd, Expectation, Progress
 from core.tagged import Tagged
 
 # --- node to trainer ---------------------------------------------------------------------------------------
@@ -30,6 +30,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     strategy: StrategyKind = "managed"
     rank: int = 0
     shares: tuple[int, ...] = (1,)
+    balance: bool = False
+    """Shares follow the members' measured speeds; ``shares`` is where they begin."""
     seed: int = 0
     gpus: int | None = None
     """How many of this laptop's GPUs take part; None: all, and one in a managed cluster. Members of a
@@ -74,6 +76,12 @@ class FitBegan(Tagged, frozen=True, kw_only=True):
     global_batch: int | None = None
 
 
+class Measured(Tagged, frozen=True, kw_only=True):
+    """Measured before the first step of a fit; every member measures, and all say the same."""
+
+    expectation: Expectation
+
+
 class Progressed(Tagged, frozen=True, kw_only=True):
     progress: Progress
 
@@ -100,4 +108,4 @@ class Ended(Tagged, frozen=True, kw_only=True):
     exit: Exit
 
 
-Report = Booted | Meeting | Met | FitBegan | Progressed | EpochEnded | Evaluated | Said | Ended
+Report = Booted | Meeting | Met | FitBegan | Measured | Progressed | EpochEnded | Evaluated | Said | Ended
