@@ -1,4 +1,4 @@
-"""One process of a pair: ``python -m bench.engine.member KIND WORK RANK CORE``, with TF_CONFIG set.
+"""One process of a pair: ``python -m bench.engine.member KIND WORK RANK CORE WIRE``, with TF_CONFIG set.
 
 Each line on stdin is a number of epochs to train; each on stdout says how many
 steps that were and how many seconds they took. Ends with its stdin.
@@ -11,7 +11,7 @@ import sys
 import time
 
 
-def main(kind: str, name: str, rank: int, core: int) -> None:
+def main(kind: str, name: str, rank: int, core: int, wire: str) -> None:
     # Before TensorFlow counts the cores for its thread pools.
     os.sched_setaffinity(0, {core})
     said = os.fdopen(os.dup(1), "w", buffering=1)
@@ -24,7 +24,7 @@ def main(kind: str, name: str, rank: int, core: int) -> None:
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     job = work.load(name)
     if kind == "tandem":
-        train = with_tandem.trainer(strategy, job, rank, strategy.num_replicas_in_sync)
+        train = with_tandem.trainer(strategy, job, rank, strategy.num_replicas_in_sync, wire)
     else:
         train = hand_written.trainer(strategy, job, epoch_a_call=kind == "tuned")
     for line in sys.stdin:
@@ -37,5 +37,5 @@ def main(kind: str, name: str, rank: int, core: int) -> None:
 
 
 if __name__ == "__main__":
-    kind, name, rank, core = sys.argv[1:]
-    main(kind, name, int(rank), int(core))
+    kind, name, rank, core, wire = sys.argv[1:]
+    main(kind, name, int(rank), int(core), wire)

@@ -13,6 +13,7 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import IO, Self
 
+from bench.wire.link import Link
 from core.cluster.plan import Task
 from core.cluster.roles import Role
 from core.ids import DeviceId
@@ -24,15 +25,15 @@ MEMBERS = 2
 
 
 class Pair:
-    """``train`` trains and measures. Ends its processes on leaving."""
+    """``train`` trains and measures. Ends its processes on leaving.
 
-    def __init__(self, kind: str, work: str) -> None:
+    ``link``: what joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel.
+    """
+
+    def __init__(self, kind: str, work: str, *, link: Link | None = None, wire: str = "f32") -> None:
         self.kind = kind
         self._stack = ExitStack()
-        tasks = [Task(device=DeviceId(""), role=Role.WORKER, index=rank) for rank in range(MEMBERS)]
-        held = hold_ports(tasks)
-        workers = [f"127.0.0.1:{held.ports[task.name]}" for task in tasks]
-        held.release()
+        workers = [link.place(rank) for rank in range(MEMBERS)] if link else _on_loopback()
         cores = sorted(os.sched_getaffinity(0))
         self._said: list[queue.Queue[str]] = []
         self._members: list[subprocess.Popen[str]] = []
@@ -41,8 +42,9 @@ class Pair:
             place = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
             core = cores[rank % len(cores)]
             log = self._stack.enter_context(TemporaryFile())  # noqa: SIM115 (the stack is one)
+            line = [sys.executable, "-m", "bench.engine.member", kind, work, str(rank), str(core), wire]
             member = subprocess.Popen(
-                [sys.executable, "-m", "bench.engine.member", kind, work, str(rank), str(core)],
+                [*link.enter(rank), *line] if link else line,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -89,6 +91,14 @@ class Pair:
         log = self._logs[rank]
         log.seek(0)
         return log.read().decode("utf-8", "replace")[-LAST_WORDS:]
+
+
+def _on_loopback() -> list[str]:
+    tasks = [Task(device=DeviceId(""), role=Role.WORKER, index=rank) for rank in range(MEMBERS)]
+    held = hold_ports(tasks)
+    places = [f"127.0.0.1:{held.ports[task.name]}" for task in tasks]
+    held.release()
+    return places
 
 
 def _listen(member: subprocess.Popen[str], said: queue.Queue[str]) -> None:

@@ -28,9 +28,9 @@ class Deaf:
         return False
 
 
-def trainer(strategy: Any, work: Work, rank: int, members: int) -> Callable[[int], None]:
+def trainer(strategy: Any, work: Work, rank: int, members: int, wire: str = "f32") -> Callable[[int], None]:
     """A function that trains so many epochs."""
-    with install(Cluster(strategy, rank, (1,) * members, seed=1), Deaf()).scope():
+    with install(Cluster(strategy, rank, (1,) * members, seed=1, wire=wire), Deaf()).scope():
         model = work.model()
         model.compile(
             optimizer=work.optimizer(), loss="sparse_categorical_crossentropy", metrics=["accuracy"]

@@ -1,0 +1,1 @@
+"""Two members behind a cable of a given rate."""

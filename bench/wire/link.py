@@ -1,0 +1,56 @@
+"""Two laptops on this machine behind a cable of so many megabits a second, in each direction at once.
+
+    with Link(240) as link, Pair("tandem", "5m", link=link, wire="bf16") as pair:
+        pair.train(1)
+
+Any process joins a side by ``link.enter(rank)`` before its command line, and reaches the other at
+``link.address(rank)``. Whole nodes (agents with homes) behind such a cable: ``tests.lab.lab.Lab(folder, rate=…)``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from types import TracebackType
+from typing import Self
+
+from core.cluster.making import FIRST_PORT
+from tests.lab.network import Network, NoLab
+
+FREE_MBIT = 20_000
+"""More than two processes on one machine exchange: as good as no limit."""
+
+
+class Link:
+    """Network namespaces of their own, joined by a switch. ``mbit``: what TCP gets. Ends on leaving.
+
+    Raises ``RuntimeError`` where this system allows no network namespaces. Several pairs may share a link,
+    each with its own ports, as long as they take turns.
+    """
+
+    def __init__(self, mbit: int = FREE_MBIT, members: int = 2) -> None:
+        self.mbit = mbit
+        try:
+            self._network = Network(members, f"{mbit}mbit")
+        except NoLab as refusal:
+            raise RuntimeError(str(refusal)) from refusal
+        self._ports = itertools.count(FIRST_PORT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._network.close()
+
+    def enter(self, rank: int) -> tuple[str, ...]:
+        """What to put before a command line for it to run on that side, in the present folder."""
+        return self._network.enter(rank)
+
+    def address(self, rank: int) -> str:
+        """That side's IP address."""
+        return self._network.address(rank)
+
+    def place(self, rank: int) -> str:
+        """``address:port`` on that side; another port each time, as nobody else listens there."""
+        return f"{self.address(rank)}:{next(self._ports)}"
