@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from core.cluster.plan import Plan
+from core.cluster.plan import Plan, RunSpec
 from core.errors import Problem
 from core.ids import DeviceId, RunId
 from core.project.manifest import ProjectFile
@@ -70,6 +70,10 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     """Names, chief first."""
+    device_ids: tuple[DeviceId, ...] = ()
+    """Of ``devices``; ``()`` in a record of an earlier Tandem."""
+    spec: RunSpec | None = None
+    """What was asked for; None on the others' laptops and in a record of an earlier Tandem."""
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import naming
+from app.cli import again
 from app.cli.following import Following
 from core.cluster.plan import RunSpec, StrategyKind, Wire
 from core.cluster.roles import Role
 from core.errors import TandemError
-from core.ids import DeviceId
+from core.ids import DeviceId, RunId
 from core.state import Device, State
 from core.text import plain
 
@@ -23,7 +24,16 @@ Say = Callable[[str], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("script", metavar="SCRIPT", help="a Keras script, or a folder with exactly one")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
+    )
+    what.add_argument(
+        "--again",
+        metavar="RUN",
+        help="instead of SCRIPT: as an earlier run was asked for (its id or a unique beginning of it), but "
+        "for what is said here",
+    )
     among = parser.add_mutually_exclusive_group()
     among.add_argument(
         "--with",
@@ -58,37 +68,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wire",
         choices=("f32", "bf16", "fp16", "auto"),
-        default="f32",
-        help="how gradients travel (default: %(default)s, which is exact)",
+        help="how gradients travel (default: f32, which is exact)",
     )
 
 
 async def spec_of(arguments: argparse.Namespace, following: Following, say: Say) -> RunSpec:
     """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
-    strategy: StrategyKind | None = arguments.strategy
-    wire: Wire = arguments.wire
+    then = await _then(arguments, following)
+    strategy: StrategyKind | None = arguments.strategy or then.strategy
+    wire: Wire = arguments.wire or then.wire
     names = [name for name in (arguments.others or "").split(",") if name.strip()]
     if arguments.others is not None and not names:
         raise _bad_value("--with", arguments.others, "NAME,NAME")
     roles = _pairs("--role", arguments.roles, _roles)
     shares = _pairs("--share", arguments.shares, _share)
-    if not arguments.solo:
-        await _wait_linked(following, names, say)
+    chosen = bool(names) or arguments.solo
+    solo = arguments.solo or (then.solo and not chosen)
+    if not solo:
+        await _wait_linked(following, names or then.devices, say)
     state = following.state
     devices = tuple(
         dict.fromkeys(_paired(state, name).device for name in names if not naming.is_me(state, name))
     )
+    fixed = RunSpec(script="") if chosen else then  # roles and shares are those of the laptops of then
     return RunSpec(
-        script=str(Path(arguments.script).absolute()),
-        arguments=arguments.script_arguments,
-        devices=devices,
-        solo=arguments.solo or (bool(names) and not devices),
-        roles={_device(state, name): value for name, value in roles.items()},
-        shares={_device(state, name): value for name, value in shares.items()},
+        script=then.script,
+        arguments=arguments.script_arguments or then.arguments,
+        devices=devices if chosen else then.devices,
+        solo=solo or (bool(names) and not devices),
+        roles={_device(state, name): value for name, value in roles.items()} or fixed.roles,
+        shares={_device(state, name): value for name, value in shares.items()} or fixed.shares,
         strategy=strategy,
-        seed=arguments.seed,
+        seed=then.seed if arguments.seed is None else arguments.seed,
         wire=wire,
     )
+
+
+async def _then(arguments: argparse.Namespace, following: Following) -> RunSpec:
+    """The script alone, or what an earlier run was asked for."""
+    if arguments.again is None:
+        return RunSpec(script=str(Path(arguments.script).absolute()))
+    others_said = arguments.others is not None or arguments.solo
+    return await again.spec_of(following, RunId(arguments.again), others_said=others_said)
 
 
 async def _wait_linked(following: Following, names: Sequence[str], say: Say) -> None:
@@ -101,8 +122,10 @@ async def _wait_linked(following: Following, names: Sequence[str], say: Say) -> 
             wanted = [device for device in state.devices.values() if device.paired]
         return True if all(device is not None and _can_wait_no_more(device) for device in wanted) else None
 
-    if following.own and linked(following.state) is None:
-        say(f"Looking for {', '.join(names) or 'the paired laptops'} …")
+    state = following.state
+    if following.own and linked(state) is None:
+        called = (known.shown_name if (known := naming.find(state, name)) else name for name in names)
+        say(f"Looking for {plain(', '.join(called), 200) or 'the paired laptops'} …")
         await following.until(linked, LINK_S)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, field
 
+from core.answers import RunEntry
 from core.cluster.plan import RunSpec, StrategyKind, Wire
 from core.cluster.roles import Role
 from core.errors import Problem
@@ -14,7 +15,10 @@ from core.state import Device, State
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """``left_out``: connected devices that the user takes out of the run. ``seed`` None: a new one."""
+    """``left_out``: connected devices that the user takes out of the run. ``seed`` None: a new one.
+
+    ``then``: the laptops of the earlier run that this one repeats, by their names of then.
+    """
 
     script: str = ""
     arguments: str = ""
@@ -24,6 +28,30 @@ class Draft:
     strategy: StrategyKind | None = None
     seed: int | None = None
     wire: Wire = "f32"
+    then: dict[DeviceId, str] = field(default_factory=dict)
+
+
+def as_then(entry: RunEntry, state: State) -> Draft:
+    """As an earlier run was asked for; script and arguments alone where its record tells no more."""
+    arguments = shlex.join(entry.arguments)
+    spec = entry.spec
+    if spec is None:
+        return Draft(script=entry.source, arguments=arguments)
+    then = dict(zip(entry.device_ids, entry.devices, strict=False))
+    here = {device.device for device in candidates(state)}
+    if state.me is not None:
+        here.add(state.me.device)
+    return Draft(
+        script=entry.source,
+        arguments=arguments,
+        left_out=frozenset(here - then.keys()),
+        roles={device: roles for device, roles in spec.roles.items() if Role.NONE not in roles},
+        shares=dict(spec.shares),
+        strategy=spec.strategy,
+        seed=spec.seed,
+        wire=spec.wire,
+        then=then,
+    )
 
 
 def candidates(state: State) -> list[Device]:

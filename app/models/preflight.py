@@ -84,7 +84,8 @@ def _devices(draft: Draft, state: State) -> list[Finding]:
         found.append(
             _line("ok", "paired", f"{listed(ready_ones)} {are} paired and connected, with the same versions.")
         )
-    found += [_absent(device) for device in paired if why_not(device)]
+    found += [_absent(device) for device in paired if why_not(device) and device.device not in draft.left_out]
+    found += _missing(draft, state)
     if not paired:
         found.append(
             _line(
@@ -112,6 +113,22 @@ def _absent(device: Device) -> Finding:
         f"{name} is not connected, so this run goes without it.",
         fix or "See that it is on, awake and in this network, with Tandem open.",
     )
+
+
+def _missing(draft: Draft, state: State) -> list[Finding]:
+    """Who took part in the run that is repeated, and is no partner of this laptop any more."""
+    me = state.me.device if state.me is not None else None
+    known = {device.device for device in candidates(state)} | {me}
+    return [
+        _line(
+            "warning",
+            "not-paired-now",
+            f"{plain(name, 40)} took part then and is not paired now, so this run goes without it.",
+            "Pair it again on the Devices screen, and it takes part once more.",
+        )
+        for device, name in draft.then.items()
+        if device not in known
+    ]
 
 
 def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> list[Finding]:

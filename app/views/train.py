@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
 
 from app.bridge import Bridge
-from app.models.draft import Draft
+from app.models.draft import as_then, spec_of
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
 from app.views.view import View
@@ -54,7 +53,7 @@ class TrainView(View):
     def run_again(self, entry: RunEntry) -> None:
         """As that run of the history was, as far as it tells."""
         self.show_setup()
-        self.setup.prepare(Draft(script=entry.source, arguments=shlex.join(entry.arguments)))
+        self.setup.prepare(as_then(entry, self.bridge.state))
 
     def show_setup(self) -> None:
         self.pages.setCurrentWidget(self.setup)
@@ -79,11 +78,16 @@ class TrainView(View):
         self.live.refresh(self.bridge.state)
 
     def _again(self) -> None:
-        """At once where the screen still has what the run was made of."""
+        """At once where the screen still has what the run was made of; else it is put together anew."""
         entry = self.live.entry
-        if entry is not None and entry.source and entry.source != self.setup.draft.script:
+        if entry is not None and entry.source and not self._still_has(entry):
             self.run_again(entry)
         elif self.setup.draft.script:
             self.setup.start()
         else:
             self.show_setup()
+
+    def _still_has(self, entry: RunEntry) -> bool:
+        if entry.spec is None:
+            return entry.source == self.setup.draft.script
+        return spec_of(self.setup.draft, self.bridge.state) == entry.spec

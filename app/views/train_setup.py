@@ -119,25 +119,26 @@ class TrainSetup(QWidget):
 
     def choose(self, path: str) -> None:
         """Reads what lies at ``path``: a script, or a folder with one."""
-        self.draft = replace(self.draft, script=path, strategy=None)
-        self.options.show_options(self.draft.seed, None, self.draft.wire)
+        self._begin(replace(self.draft, script=path, strategy=None, then={}))
+
+    def prepare(self, draft: Draft) -> None:
+        """As in an earlier run."""
+        self.arguments.setText(draft.arguments)
+        self._begin(draft)
+
+    def _begin(self, draft: Draft) -> None:
+        self.draft = draft
+        self.options.show_options(draft.seed, draft.strategy, draft.wire)
         self.read = self.made = self.refusal = None
         self.problem.show_problem(None)
         self._asked += 1
         asked = self._asked
-        self._ask(AnalyseScript(path=path), ScriptRead, lambda read: self._on_read(asked, read), asked)
+        self._ask(
+            AnalyseScript(path=draft.script), ScriptRead, lambda read: self._on_read(asked, read), asked
+        )
         self._ask(RunDoctor(), Findings, self._on_findings)
         self._ask(ListRuns(), Runs, self._on_runs)
         self._show()
-
-    def prepare(self, draft: Draft) -> None:
-        """As in an earlier run."""
-        self.draft = draft
-        self.arguments.setText(draft.arguments)
-        strategy = draft.strategy
-        self.choose(draft.script)
-        self.draft = replace(self.draft, strategy=strategy)
-        self.options.show_options(draft.seed, strategy, draft.wire)
 
     def show_state(self, state: State) -> None:
         self._state = state

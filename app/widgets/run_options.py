@@ -71,10 +71,12 @@ class RunOptions(Fold):
         return list(WIRES)[self._wire.currentIndex()]
 
     def show_options(self, seed: int | None, strategy: StrategyKind | None, wire: Wire) -> None:
-        """As they were in an earlier run, say."""
+        """As they were in an earlier run, say; in sight where they are not as usual."""
         self._seed.setText("" if seed is None else str(seed))
         self._strategy.setCurrentIndex(list(STRATEGIES).index(strategy))
         self._wire.setCurrentIndex(list(WIRES).index(wire))
+        if (seed, strategy, wire) != (None, None, "f32"):
+            self.head.setChecked(True)
 
 
 def _choices(words: list[str], name: str) -> QComboBox:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.answers import RunDetails, RunEntry
 from core.answers import Runs as RunsKept
-from core.cluster.plan import Plan
+from core.cluster.plan import Plan, RunSpec
 from core.errors import Problem
 from core.events import RunEvent, RunPhaseChanged
 from core.ids import DeviceId
@@ -51,8 +51,8 @@ class Keeping:
     def recording(self) -> bool:
         return self._record is not None
 
-    def begin(self, plan: Plan, source: str) -> None:
-        """A run takes shape; from here on ``keep`` is about it."""
+    def begin(self, plan: Plan, source: str = "", spec: RunSpec | None = None) -> None:
+        """A run takes shape; from here on ``keep`` is about it. ``source``, ``spec``: of one started here."""
         folder = self._runs / plan.run
         entry = RunEntry(
             run=plan.run,
@@ -61,6 +61,8 @@ class Keeping:
             source=source,
             arguments=plan.arguments,
             devices=tuple(member.name for member in plan.members),
+            device_ids=tuple(member.device for member in plan.members),
+            spec=spec,
             phase=Planning(),
             folder=str(folder),
         )

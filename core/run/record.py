@@ -82,8 +82,11 @@ class RunRecord:
     def _plan(self, plan: Plan) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(self.folder / PLAN, wire.to_json(plan))
-        devices = tuple(member.name for member in plan.members)
-        self.entry = replace(self.entry, devices=devices)
+        self.entry = replace(
+            self.entry,
+            devices=tuple(member.name for member in plan.members),
+            device_ids=tuple(member.device for member in plan.members),
+        )
         self._summary()
 
     def _summary(self) -> None:

@@ -164,7 +164,7 @@ class Runs:
             raise
         self._planning = False
         source = Path(project.folder)
-        self._keeping.begin(plan, str(source / plan.script))
+        self._keeping.begin(plan, str(source / plan.script), spec)
         self._starter = StarterSide(
             self._place,
             plan,
@@ -271,7 +271,7 @@ class Runs:
             self._emit_event(event)
             return
         if isinstance(event, ev.RunPlanned) and not self._keeping.recording:
-            self._keeping.begin(event.plan, "")
+            self._keeping.begin(event.plan)
         self._emit(event)
 
     def _part_from_starter(self, member: MemberSide) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core import events as ev
 from core.answers import RunDetails, RunEntry, ScriptRead
-from core.cluster.plan import Member, Plan, Task
+from core.cluster.plan import Member, Plan, RunSpec, Task
 from core.cluster.roles import Role
 from core.errors import Problem
 from core.ids import DeviceId, ProjectId, RunId
@@ -186,6 +186,8 @@ def entry(
     devices: tuple[str, ...] = ("here", "Bob's laptop"),
     folder: str = "",
     source: str = "/home/ada/digits/digits.py",
+    device_ids: tuple[DeviceId, ...] = (ME, OTHER),
+    spec: RunSpec | None = None,
 ) -> RunEntry:
     return RunEntry(
         run=RunId(f"20261121-1912{number:02}-9f3a01bc"),
@@ -194,6 +196,9 @@ def entry(
         script=script,
         source=source,
         devices=devices,
+        device_ids=device_ids,
+        spec=spec,
+        arguments=spec.arguments if spec is not None else (),
         phase=last or Finished(),
         summary=SUMMARY,
         folder=folder,

@@ -2,16 +2,21 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from app.cli import parsing, spec
 from core import events as ev
+from core.answers import RunDetails, RunEntry
 from core.cluster.plan import RunSpec
 from core.cluster.roles import Role
+from core.commands import GetRun
 from core.errors import TandemError
+from core.run.phases import Finished
 from tests.app.cli.scripted_node import (
     ME,
     OTHER,
     PROBLEM,
+    RUN,
     THIRD,
     ScriptedNode,
     following,
@@ -98,3 +103,66 @@ async def test_a_device_that_stays_away_is_left_to_the_node_to_refuse(
     node.happen(ev.LinkDown(device=OTHER, problem=PROBLEM))
     node.happen(found())
     assert (await read(node, "--with", "other", own=True)).devices == (OTHER,)
+
+
+# --- once more ---------------------------------------------------------------------------------------------
+
+THEN = RunSpec(
+    script="/a/b.py",
+    arguments=("--epochs", "3"),
+    roles={OTHER: (Role.CHIEF,)},
+    shares={ME: 1, OTHER: 3},
+    seed=7,
+    wire="bf16",
+)
+
+
+async def again(node: ScriptedNode, *argv: str, entry: RunEntry | None = None) -> RunSpec:
+    entry = entry or RunEntry(
+        run=RUN,
+        started_s=1.0,
+        script="b.py",
+        source="/a/b.py",
+        arguments=("--epochs", "3"),
+        devices=("other", "here"),
+        device_ids=(OTHER, ME),
+        spec=THEN,
+        phase=Finished(),
+    )
+    node.answers[GetRun] = RunDetails(entry=entry)
+    with following(node) as events:
+        return await spec.spec_of(parsing.read(["run", "--again", "2026", *argv]), events, lambda line: None)
+
+
+async def test_again_is_as_then_with_the_laptops_that_took_part() -> None:
+    assert await again(with_other()) == replace(THEN, devices=(OTHER,))
+
+
+async def test_what_is_said_now_counts() -> None:
+    made = await again(with_other(), "--seed", "0", "--wire", "f32", "--", "--epochs", "9")
+    assert (made.seed, made.wire, made.arguments) == (0, "f32", ("--epochs", "9"))
+    assert made.shares == THEN.shares
+    alone = await again(with_other(), "--solo")
+    assert alone.solo
+    assert not alone.devices
+    assert (alone.roles, alone.shares, alone.seed) == ({}, {}, 7)
+
+
+async def test_a_laptop_of_then_that_is_not_paired_now_is_named() -> None:
+    with pytest.raises(TandemError, match="other took part then and is not paired") as refused:
+        await again(ScriptedNode())
+    assert "--solo" in refused.value.fix
+    assert (await again(ScriptedNode(), "--solo")).solo
+
+
+async def test_a_run_that_another_laptop_started_is_repeated_there() -> None:
+    theirs = RunEntry(run=RUN, started_s=1.0, script="b.py", phase=Finished())
+    with pytest.raises(TandemError, match="started on another laptop"):
+        await again(with_other(), entry=theirs)
+
+
+async def test_a_record_of_an_earlier_tandem_repeats_script_and_arguments() -> None:
+    old = RunEntry(
+        run=RUN, started_s=1.0, script="b.py", source="/a/b.py", arguments=("-x",), phase=Finished()
+    )
+    assert await again(with_other(), entry=old) == RunSpec(script="/a/b.py", arguments=("-x",))

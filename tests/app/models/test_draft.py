@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
-from app.models.draft import Draft, spec_of, taking_part, why_not
+from msgspec.structs import replace as replace_spec
+
+from app.models.draft import Draft, as_then, spec_of, taking_part, why_not
 from app.models.role_changes import roles_of, swapped, with_roles
 from core import events as ev
+from core.answers import RunEntry
 from core.cluster.plan import RunSpec
 from core.cluster.roles import Role
 from core.errors import Problem
+from core.ids import DeviceId
+from core.run.phases import Finished
 from core.state import State, apply
 from tests.app import world
 from tests.core.fake_node import ME, OTHER, started
@@ -106,3 +111,54 @@ def test_roles_are_those_of_the_plan_until_fixed() -> None:
     assert roles_of(DRAFT, world.plan(), OTHER) == WORKER
     assert roles_of(DRAFT, None, OTHER) == ()
     assert roles_of(replace(DRAFT, left_out=frozenset({OTHER})), world.plan(), OTHER) == NONE
+
+
+# --- once more ---------------------------------------------------------------------------------------------
+
+THEN = RunSpec(
+    script="/a/b.py",
+    arguments=("--name", "two words"),
+    devices=(OTHER,),
+    roles={OTHER: CHIEF, ME: WORKER},
+    shares={ME: 1, OTHER: 3},
+    strategy="managed",
+    seed=7,
+    wire="bf16",
+)
+CLEO = DeviceId("c" * 64)
+
+
+def test_a_run_is_asked_for_once_more_as_it_was() -> None:
+    assert spec(as_then(world.entry(source="/a/b.py", spec=THEN), TWO)) == THEN
+
+
+def test_a_run_of_one_laptop_stays_one_of_one_though_another_is_here_now() -> None:
+    alone = RunSpec(script="/a/b.py", solo=True, seed=7)
+    entry = world.entry(source="/a/b.py", devices=("here",), device_ids=(ME,), spec=alone)
+    assert spec(as_then(entry, TWO)) == alone
+
+
+def test_a_run_that_left_this_laptop_out_leaves_it_out_again() -> None:
+    made = spec(with_roles(DRAFT, world.plan(), ME, NONE))
+    entry = world.entry(source="/a/b.py", devices=("Bob's laptop",), device_ids=(OTHER,), spec=made)
+    assert spec(as_then(entry, TWO)) == made
+
+
+def test_who_paired_since_takes_no_part_in_the_run_of_then() -> None:
+    state = state_of(*world.linked(), *world.linked("cleo", CLEO))
+    assert spec(as_then(world.entry(source="/a/b.py", spec=THEN), state), state) == THEN
+
+
+def test_a_laptop_of_then_that_is_gone_takes_its_role_and_share_with_it() -> None:
+    then = replace_spec(THEN, devices=(OTHER, CLEO), shares={ME: 1, OTHER: 3, CLEO: 2})
+    entry = world.entry(
+        source="/a/b.py", devices=("Bob's", "here", "cleo"), device_ids=(OTHER, ME, CLEO), spec=then
+    )
+    draft = as_then(entry, TWO)
+    assert draft.then == {OTHER: "Bob's", ME: "here", CLEO: "cleo"}
+    assert spec(draft) == THEN
+
+
+def test_a_record_of_an_earlier_tandem_gives_script_and_arguments() -> None:
+    entry = RunEntry(run=world.RUN, started_s=1.0, script="b.py", source="/a/b.py", phase=Finished())
+    assert as_then(entry, TWO) == Draft(script="/a/b.py")

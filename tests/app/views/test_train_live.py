@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -14,6 +15,7 @@ from app.views.train import TrainView
 from app.views.train_live import TrainLive
 from core import events as ev
 from core.answers import RunDetails, RunEntry
+from core.cluster.plan import RunSpec
 from core.commands import AnalyseScript, GetRun, StartRun, StopRun
 from core.errors import Problem
 from core.ids import DeviceId
@@ -252,6 +254,23 @@ def test_train_again_starts_at_once(core: FakeCore, view: TrainView, live: Train
     core.flush()
     live.outcome.again.click()
     assert len(core.asked(StartRun)) == 1
+
+
+def test_train_again_after_a_change_of_the_form_repeats_the_run_and_not_the_form(
+    core: FakeCore, view: TrainView, live: TrainLive
+) -> None:
+    then = RunSpec(script="/home/ada/digits/digits.py", devices=(OTHER,), seed=7)
+    core.answers[AnalyseScript] = world.script_read()
+    core.answers[GetRun] = lambda _: world.details(replace(world.entry(spec=then), run=world.RUN))
+    core.happen(*world.linked())
+    view.choose("/home/ada/digits/digits.py")
+    core.flush()
+    core.happen(*world.begun(), *world.finished())
+    core.flush()
+    live.outcome.again.click()
+    assert not core.asked(StartRun), "the form has another seed: a person looks at it first"
+    assert view.pages.currentWidget() is view.setup
+    assert view.setup.draft.seed == 7
 
 
 def test_another_run_leads_back_and_the_run_under_way_can_be_found_again(

@@ -17,6 +17,7 @@ from app.views.train_setup import TrainSetup
 from app.widgets.role_row import MIME
 from core.answers import Findings, PlanMade, Refused, RunAccepted, Runs, ScriptRead
 from core.cluster.making import make_plan
+from core.cluster.plan import RunSpec
 from core.cluster.proposal import propose_roles
 from core.cluster.roles import Role
 from core.cluster.tf_config import tf_config
@@ -387,6 +388,49 @@ def test_a_run_of_the_history_is_prepared_again(
     settle()
     assert setup.arguments.text() == "--name 'two words'"
     assert core.asked(AnalyseScript) == [AnalyseScript(path="/home/ada/digits/digits.py")]
+
+
+THEN = RunSpec(
+    script="/home/ada/digits/digits.py",
+    arguments=("--epochs", "3"),
+    devices=(OTHER,),
+    roles={OTHER: (Role.CHIEF,), ME: (Role.WORKER,)},
+    shares={ME: 25, OTHER: 75},
+    strategy="managed",
+    seed=7,
+    wire="bf16",
+)
+
+
+def test_run_again_restores_everything_that_was_chosen(
+    core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    view.run_again(world.entry(spec=THEN))
+    settle()
+    assert setup.roles.rows[OTHER].role.currentText() == "chief"
+    assert setup.roles.by_hand.isChecked()
+    assert (setup.options.seed, setup.options.strategy, setup.options.wire) == (7, "managed", "bf16")
+    assert setup.options.is_open, "what is not as usual is in sight"
+    click(setup, "train")
+    assert core.asked(StartRun) == [StartRun(spec=THEN)]
+
+
+def test_a_laptop_of_then_that_is_missing_now_is_named_with_its_mend(
+    core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
+) -> None:
+    view.run_again(world.entry(spec=THEN))
+    settle()
+    assert "Bob's laptop took part then and is not paired now" in words(setup)
+    core.happen(*world.linked(), world.lost())
+    settle()
+    assert "Bob's laptop is not connected, so this run goes without it" in words(setup)
+    assert "took part then" not in words(setup)
+    core.happen(*world.linked())
+    settle()
+    assert "goes without it" not in words(setup)
+    setup.start()
+    assert core.asked(StartRun) == [StartRun(spec=THEN)], "what it had then was not lost meanwhile"
 
 
 def test_a_project_that_is_gone_since_says_so(core: FakeCore, view: TrainView) -> None:

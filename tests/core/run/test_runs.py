@@ -109,6 +109,10 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
         assert (await node.runs.list_runs(5)).runs == (details.entry,)
     assert "hello from Ben" in (await anna.runs.get_run(run.plan.run)).log
     assert details.entry.source == ""
+    assert details.entry.spec is None, "what was asked for is the starter's own"
+    asked = (await anna.runs.get_run(run.plan.run)).entry
+    assert asked.spec == spec
+    assert asked.device_ids == tuple(member.device for member in run.plan.members)
     assert not worker.work.exists()
 
 
