@@ -7,6 +7,7 @@ from importlib import metadata
 
 import msgspec
 
+from core import installing
 from core.errors import Problem
 
 TANDEM = "0.1.0"
@@ -52,7 +53,7 @@ def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
             return Problem(
                 code="versions-differ",
                 what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
-                fix=f"Install the same {label} on both laptops; then they can train together.",
+                fix=installing.same_on_both(label),
             )
     return None
 

@@ -17,7 +17,7 @@ from app.cli.interrupts import Interrupts
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from core import answers
+from core import answers, installing
 from core.commands import GetRun
 from core.errors import TandemError
 from core.ids import RunId
@@ -132,6 +132,6 @@ def _unstarted(words: deque[str], waited: bool) -> TandemError:
     return TandemError(
         code="tensorboard-failed",
         what=f"TensorBoard did not start within {START_S:.0f} s." if waited else f"TensorBoard ended: {last}",
-        fix="Try another --port, or `pip install --upgrade tandem[tensorboard]`.",
+        fix=f"Try another --port. {installing.mend('--upgrade tandem[tensorboard]')}",
         detail="\n".join(words),
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import core
+from core import installing
 from core.answers import Finding
 from core.doctor.view import View, error, note, ok, warning
 from core.run import launch
@@ -19,6 +20,7 @@ TOPIC = "software"
 LOAD_LIMIT_S = 120.0
 PYTHONS = ("3.11", "3.12", "3.13")
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
+_CUDA = "Install TensorFlow with its CUDA packages: pip install 'tensorflow[and-cuda]==2.21.*'."
 _HOUSE = Path(core.__file__).resolve().parent.parent
 
 
@@ -38,11 +40,11 @@ def check_tensorflow(view: View, versions: Versions | None = None) -> list[Findi
     for package, label in (("tensorflow", "TensorFlow"), ("keras", "Keras")):
         version, wanted = getattr(versions, package), MADE_FOR[package]
         if not version:
-            what, fix = f"{label} is not installed.", f"Install it: pip install '{package}=={wanted}.*'."
-            findings.append(error(package, TOPIC, what, fix))
+            what = f"{label} is not installed."
+            findings.append(error(package, TOPIC, what, installing.mend(f"'{package}=={wanted}.*'")))
         elif not version.startswith(f"{wanted}."):
             what = f"{label} {version} is installed; Tandem is made for {wanted}."
-            fix = f"Install the tried one on every laptop: pip install '{package}=={wanted}.*'."
+            fix = installing.mend(f"'{package}=={wanted}.*'", where=" on every laptop")
             findings.append(warning(package, TOPIC, what, fix))
         else:
             findings.append(ok(package, TOPIC, f"{label} {version}."))
@@ -100,18 +102,20 @@ async def check_loading(
             "tensorflow-broken",
             TOPIC,
             f"TensorFlow does not load: {why}",
-            "Install it anew: pip install --force-reinstall 'tensorflow==2.21.*'.",
+            installing.mend("--force-reinstall 'tensorflow==2.21.*'"),
         )
     uses = f"uses {', '.join(gpus)}" if gpus else "finds no GPU and uses the CPU"
     what = f"TensorFlow {tensorflow} with Keras {keras} loads in {seconds:.1f} s and {uses}."
     hardware = view.state.me.hardware if view.state.me else None
     if not gpus and hardware and any("nvidia" in name.lower() for name in hardware.gpus):
-        fix = "Install TensorFlow with its CUDA packages: pip install 'tensorflow[and-cuda]==2.21.*'."
+        fix = _CUDA
+        if installing.is_frozen():
+            fix = f"This program computes on the CPU. To use the GPU, install Tandem by pip instead. {fix}"
         return note("tensorflow-cpu", TOPIC, what, fix)
     return ok("tensorflow-loads", TOPIC, what)
 
 
 def probe_command() -> list[str]:
-    if getattr(sys, "frozen", False):
+    if installing.is_frozen():
         return [sys.executable, launch.PROBE_ARGUMENT]
     return [sys.executable, "-m", "core.trainer.probe"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core import events as ev
+from core import installing
 from core.answers import RunDetails
 from core.errors import TandemError
 from core.ids import DeviceId, short
@@ -31,7 +32,7 @@ def check_installed() -> None:
         raise TandemError(
             code="tensorboard-missing",
             what="TensorBoard is not installed beside Tandem.",
-            fix="Install it: pip install tandem[tensorboard]",
+            fix=installing.mend("tandem[tensorboard]"),
         )
 
 

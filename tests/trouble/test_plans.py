@@ -59,9 +59,11 @@ def test_what_cannot_be_planned_is_refused(
 def cleo(laptops: Laptops, tmp_path: Path) -> Iterator[Agent]:
     """A stranger that anna sees."""
     laptops.anna.do(ChangeSettings(change=SettingsChange(discovery=True)))
-    settings = Settings(name="cleo", port=0, interfaces=("lo",), first_run_done=True)
+    # By a name of its own: another run of the tests on this machine may have its cleo, too.
+    name = f"cleo-{os.getpid()}"
+    settings = Settings(name=name, port=0, interfaces=("lo",), first_run_done=True)
     try:
-        with Agent(Home(tmp_path / "cleo"), settings=settings) as cleo:
+        with Agent(Home(tmp_path / name), settings=settings) as cleo:
             find(laptops.anna, cleo)
             yield cleo
     finally:
@@ -69,8 +71,8 @@ def cleo(laptops: Laptops, tmp_path: Path) -> Iterator[Agent]:
 
 
 def test_a_device_that_is_seen_but_not_paired_is_refused(laptops: Laptops, cleo: Agent, script: Path) -> None:
-    said = refusal(laptops.anna, script, "--with", "cleo")
-    assert "cleo is not paired with this laptop." in said and "tandem pair cleo" in said
+    said = refusal(laptops.anna, script, "--with", cleo.name)
+    assert f"{cleo.name} is not paired with this laptop." in said and f"tandem pair {cleo.name}" in said
     assert cleo.state.run is None and cleo.state.consents == ()
 
 
