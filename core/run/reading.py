@@ -15,6 +15,7 @@ from core import wire
 from core.answers import RunDetails, RunEntry
 from core.cluster.plan import Plan
 from core.ids import DeviceId
+from core.run.metrics_file import DECODER, Metric
 from core.run.record import EVENTS, LOGS, METRICS, PLAN
 from core.run.reports import EpochEnd, Progress
 from core.run.thinning import Thinned
@@ -23,9 +24,6 @@ REPORT = "report.html"
 MOST_POINTS = 4_000
 LOG_BYTES = 64 * 1024
 
-_METRIC: msgspec.json.Decoder[ev.MemberProgressed | ev.MemberEndedEpoch] = msgspec.json.Decoder(
-    ev.MemberProgressed | ev.MemberEndedEpoch
-)
 _ENDED = msgspec.json.Decoder(ev.MemberEnded)
 
 T = TypeVar("T")
@@ -57,9 +55,9 @@ def _plan(path: Path) -> Plan | None:
         return None
 
 
-def read_metrics(folder: Path) -> Iterator[ev.MemberProgressed | ev.MemberEndedEpoch]:
-    """Every step and epoch that was reported, in order."""
-    return _lines(folder / METRICS, _METRIC)
+def read_metrics(folder: Path) -> Iterator[Metric]:
+    """Every step and epoch that was kept, in order."""
+    return _lines(folder / METRICS, DECODER)
 
 
 def _metrics(
@@ -67,7 +65,7 @@ def _metrics(
 ) -> tuple[dict[DeviceId, Thinned[Progress]], dict[DeviceId, Thinned[EpochEnd]]]:
     steps: dict[DeviceId, Thinned[Progress]] = defaultdict(lambda: Thinned(MOST_POINTS))
     epochs: dict[DeviceId, Thinned[EpochEnd]] = defaultdict(lambda: Thinned(most_epochs))
-    for event in _lines(path, _METRIC):
+    for event in _lines(path, DECODER):
         if isinstance(event, ev.MemberProgressed):
             steps[event.device].add(event.progress)
         else:

@@ -23,6 +23,7 @@ from core.ids import DeviceId, RunId
 from core.project.paths import shown
 from core.run.history import History
 from core.run.log_file import LogFile
+from core.run.metrics_file import MetricsFile
 from core.run.phases import ended
 
 PLAN, SUMMARY, METRICS, EVENTS, LOGS = "plan.json", "summary.json", "metrics.jsonl", "events.jsonl", "logs"
@@ -46,7 +47,8 @@ class RunRecord:
         self._history = history
         self._on_trouble = on_trouble
         self._wall_clock = wall_clock
-        self._files: dict[str, BinaryIO] = {}
+        self._metrics = MetricsFile(folder / METRICS)
+        self._events: BinaryIO | None = None
         self._logs: dict[str, LogFile] = {}
         self._told = False
 
@@ -55,28 +57,29 @@ class RunRecord:
         match event:
             case ev.RunPlanned(plan=plan):
                 self._try(lambda: self._plan(plan))
-            case ev.MemberProgressed() | ev.MemberEndedEpoch():
-                self._try(lambda: self._line(METRICS, event))
+            case ev.MemberProgressed() | ev.MemberEndedEpoch() as metric:
+                self._try(lambda: self._metrics.add(metric))
             case ev.MemberLogged():
                 self._log(event)
             case ev.RunSummarised(summary=summary):
                 self.entry = replace(self.entry, summary=summary)
             case ev.RunPhaseChanged(phase=phase):
-                self._try(lambda: self._line(EVENTS, event))
+                self._try(lambda: self._event(event))
                 self.entry = replace(self.entry, phase=phase)
                 if ended(phase):
                     took_s = max(0.0, self._wall_clock() - self.entry.started_s)
                     self.entry = replace(self.entry, duration_s=took_s)
                 self._try(self._summary)
             case _:
-                self._try(lambda: self._line(EVENTS, event))
+                self._try(lambda: self._event(event))
 
     def close(self) -> None:
-        for file in self._files.values():
-            self._try(file.close)
+        self._try(self._metrics.close)
+        if self._events is not None:
+            self._try(self._events.close)
+            self._events = None
         for log in self._logs.values():
             log.close()
-        self._files.clear()
         self._logs.clear()
 
     def _plan(self, plan: Plan) -> None:
@@ -94,11 +97,12 @@ class RunRecord:
         write_atomically(self.folder / SUMMARY, wire.to_json(self.entry))
         self._history.put(self.entry)
 
-    def _line(self, name: str, event: RunEvent) -> None:
-        if name not in self._files:
+    def _event(self, event: RunEvent) -> None:
+        if self._events is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._files[name] = (self.folder / name).open("ab", buffering=0)
-        self._files[name].write(wire.to_json(event) + b"\n")
+            self._events = (self.folder / EVENTS).open("ab", buffering=0)
+        assert self._events is not None
+        self._events.write(wire.to_json(event) + b"\n")
 
     def _log(self, event: ev.MemberLogged) -> None:
         lines = event.lines

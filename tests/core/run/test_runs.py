@@ -450,7 +450,7 @@ async def test_a_full_disk_does_not_end_a_training(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("core.run.record.write_atomically", full)
-    monkeypatch.setattr("core.run.record.RunRecord._line", full)
+    monkeypatch.setattr("core.run.metrics_file.MetricsFile._write", full)
     for number in range(1, 4):
         lan.clock.advance(1.0)
         anna.trainers[0].make_step(number)
