@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from core.cluster.plan import Plan
 from core.ids import DeviceId, short
 from core.run import phases
+from core.run.kept import is_model
 from core.run.phases import Phase
 from core.run.reports import Progress, Summary
 from core.run.stragglers import straggler
@@ -36,6 +37,7 @@ _MEMBERS = {
     "ended": "has ended",
 }
 SHOWN_LOGS = 4
+SHOWN_PATHS = 6
 FAR_S = 1e7
 """Four months: whoever says so says nothing, and a peer may say that it does a step in an eternity."""
 
@@ -158,6 +160,27 @@ def summary_lines(summary: Summary, names: dict[DeviceId, str], folder: str) -> 
             )
             lines.append(f"The members' weights differ: {held}")
     if summary.outputs and folder:
-        count = len(summary.outputs)
-        lines.append(f"{count} {'file' if count == 1 else 'files'} written by the script: {folder}/outputs")
+        models, written = told_apart(summary.outputs)
+        if models:
+            lines.append(models_words([f"{folder}/outputs/{model}" for model in models]))
+        if written:
+            count = f"{len(written)} {'file' if len(written) == 1 else 'files'}"
+            lines.append(f"{count} written by the script: {folder}/outputs")
     return lines
+
+
+def models_words(models: Sequence[str]) -> str:
+    """``The trained model: trained/model.keras``."""
+    return f"The trained {'model' if len(models) == 1 else 'models'}: {listed(models)}"
+
+
+def listed(paths: Sequence[str]) -> str:
+    """The first few."""
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    return ", ".join(paths[:SHOWN_PATHS]) + more
+
+
+def told_apart(outputs: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The models that Tandem kept, and what the script wrote itself."""
+    models = [path for path in outputs if is_model(path)]
+    return models, [path for path in outputs if not is_model(path)]

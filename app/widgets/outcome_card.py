@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 
-from app.run_words import phase_words, summary_lines
+from app.run_words import listed, models_words, phase_words, summary_lines, told_apart
 from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.fold import Fold
@@ -17,8 +17,6 @@ from app.widgets.text_view import TextView
 from core.ids import DeviceId
 from core.run.phases import Failed, Finished, Phase
 from core.run.reports import Summary
-
-LISTED = 6
 
 
 class OutcomeCard(Card):
@@ -87,9 +85,10 @@ class OutcomeCard(Card):
 def _lines(summary: Summary | None, names: dict[DeviceId, str]) -> list[str]:
     if summary is None:
         return []
-    words = [line for line in summary_lines(summary, names, "") if "written by the script" not in line]
-    if summary.outputs:
-        some = ", ".join(summary.outputs[:LISTED])
-        more = f" and {len(summary.outputs) - LISTED} more" if len(summary.outputs) > LISTED else ""
-        words.append(f"The script wrote {some}{more}.")
+    words = summary_lines(summary, names, "")
+    models, written = told_apart(summary.outputs)
+    if models:
+        words.append(f"{models_words(models)}.")
+    if written:
+        words.append(f"The script wrote {listed(written)}.")
     return words

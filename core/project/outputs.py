@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import count
 from pathlib import Path
 
@@ -36,18 +37,20 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     skipped: tuple[Skipped, ...] = ()
 
 
-def find_outputs(work: Path, before: Manifest, *, limit_bytes: int = LIMIT_BYTES) -> Outputs:
+def find_outputs(
+    work: Path, before: Manifest, *, first: Collection[str] = (), limit_bytes: int = LIMIT_BYTES
+) -> Outputs:
     """Compare a working copy with what was checked out. Call it once the script's process has ended.
 
     Ignore rules do not count here: models and logs are often in them. Where not everything fits, the
-    smallest files go first, so that metrics do not stay behind for one huge file.
+    smallest files go first, so that metrics do not stay behind for one huge file; but ``first`` before them.
     """
     listing = list_files(work, leave_out=lambda path, _: "" if is_junk(path.rpartition("/")[2]) else None)
     skipped = list(listing.skipped)
     known = {file.path: (file.size, file.sha256) for file in before.files}
     chosen: list[ProjectFile] = []
     room, room_in_list, names = limit_bytes, LIMIT_MANIFEST_BYTES - 64, Names()
-    for found in sorted(listing.files, key=lambda file: (file.size, file.path)):
+    for found in sorted(listing.files, key=lambda file: (file.path not in first, file.size, file.path)):
         try:
             fits = found.size <= room or found.path in known
             size, sha256 = hash_file(work / found.path) if fits else (found.size, "")

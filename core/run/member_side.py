@@ -13,14 +13,14 @@ from core.link import messages as ms
 from core.link.messages import Message
 from core.project.copying import Changed, copy_project
 from core.project.manifest import Manifest
-from core.project.outputs import collect_outputs, find_outputs
+from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.paths import shown
 from core.project.scan import is_broad
-from core.run import participant, verdicts
+from core.run import kept, participant, verdicts
 from core.run import participation as pa
 from core.run.phases import Exit
 from core.run.ports import HeldPorts, hold_ports
-from core.run.record import LOGS, log_name
+from core.run.record import log_name
 from core.run.reports import LogLines
 from core.run.timers import Waits
 from core.run.trainers import Trainers
@@ -99,7 +99,7 @@ class MemberSide:
                 self._start("make a run ready", self._make_ready())
             case pa.StartTrainers(plan):
                 self._held.release()
-                self._trainers.start(plan, self.place.me, self._folders, self.folder / LOGS)
+                self._trainers.start(plan, self.place.me, self._folders, self.folder)
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
             case pa.FindOutputs():
@@ -232,9 +232,14 @@ class MemberSide:
         """On the files' thread."""
         if self._snapshot is not None:
             return self._snapshot.written()
-        found = find_outputs(self._folders[self.known.plan.chief.name], self.known.manifest)
-        if not found.skipped:
-            return found.manifest, None
+        work, left = self._folders[self.known.plan.chief.name], None
+        if kept.bytes_kept(self.folder / kept.KEPT) > LIMIT_BYTES:
+            kept.bring(self.folder / kept.KEPT, self.folder / "outputs")
+            left = verdicts.model_too_large(self.known.plan.member(self.place.me).name)
+        models = kept.bring(self.folder / kept.KEPT, work)
+        found = find_outputs(work, self.known.manifest, first=models)
+        if left is not None or not found.skipped:
+            return found.manifest, left
         first, more = found.skipped[0], len(found.skipped) - 1
         return found.manifest, Problem(
             code="outputs-left",
@@ -276,6 +281,10 @@ class MemberSide:
 
     def _tidy(self, outputs_taken: bool) -> None:
         """On the files' thread. What the chief wrote and nobody fetched stays in ``outputs``."""
+        try:
+            kept.bring(self.folder / kept.KEPT, self.folder / "outputs")
+        except OSError:
+            pass  # then it stays where it was saved
         chief = self._folders.get(self.known.plan.chief.name)
         if chief is not None and self._source is None and not outputs_taken and chief.is_dir():
             try:

@@ -93,4 +93,4 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     weights_sha256: dict[str, str] = {}
     """By device id."""
     outputs: tuple[str, ...] = ()
-    """Relative paths in the run folder's ``outputs``."""
+    """Relative paths in the run folder's ``outputs``; ``trained/model.keras`` is what Tandem kept."""

@@ -16,7 +16,7 @@ from core.project.manifest import Manifest
 from core.project.outputs import collect_outputs, receive_outputs
 from core.project.paths import shown
 from core.run import coordination as co
-from core.run import coordinator
+from core.run import coordinator, kept
 from core.run.reports import LogLines
 from core.run.timers import Waits
 from core.run.waits import Await, NoLonger, WaitOver
@@ -115,10 +115,10 @@ class StarterSide:
 
     async def _take_outputs(self, device: DeviceId, manifest: Manifest) -> None:
         try:
-            if not manifest.files:
-                self.tell(co.OutputsStored(()))
-            elif device == self.place.me:
+            if device == self.place.me:
                 await self._copy_outputs(manifest)
+            elif not manifest.files:
+                self.tell(co.OutputsStored(()))
             else:
                 self._outputs_from = device
                 self._incoming = Incoming(
@@ -140,14 +140,16 @@ class StarterSide:
 
     async def _copy_outputs(self, manifest: Manifest) -> None:
         """What the script wrote lies beside it already: a missing copy in the history fails no run."""
+        place, paths = self.folder / "outputs", tuple(file.path for file in manifest.files)
         try:
-            await self.place.files.do(collect_outputs, manifest, self._source, self.folder)
+            if paths:
+                place = await self.place.files.do(collect_outputs, manifest, self._source, self.folder)
         except (TandemError, OSError) as error:
             why = error.what if isinstance(error, TandemError) else f"{error.strerror or error}."
             self.remark(f"The history keeps no copy of what the script wrote beside itself: {why}")
-            self.tell(co.OutputsStored(()))
-        else:
-            self._stored(manifest)
+            paths = ()
+        models = await self.place.files.do(kept.bring, self.folder / kept.KEPT, place)
+        self.tell(co.OutputsStored(paths + models))
 
     def _receive_outputs(self, manifest: Manifest) -> None:
         """On the files' thread, before any piece is written there."""
@@ -170,7 +172,7 @@ class StarterSide:
             return
         name = self.known.plan.member(device).name
         self.remark(f"What the script wrote on {name} is in {shown(str(place), 200)}.")
-        self._stored(manifest)
+        self.tell(co.OutputsStored(tuple(file.path for file in manifest.files)))
 
     def remark(self, text: str) -> None:
         """For this screen alone: where the user's files are is nobody else's business."""
@@ -178,9 +180,6 @@ class StarterSide:
         lines = LogLines(task=chief.name, stream="tandem", text=text)
         if not self._over:
             self._emit(MemberLogged(run=self.known.plan.run, device=chief.device, lines=lines))
-
-    def _stored(self, manifest: Manifest) -> None:
-        self.tell(co.OutputsStored(tuple(file.path for file in manifest.files)))
 
     def _outputs_failed(self, error: Exception) -> None:
         self.tell(

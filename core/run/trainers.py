@@ -13,8 +13,9 @@ from core.cluster.roles import Role
 from core.cluster.tf_config import address, tf_config
 from core.ids import DeviceId
 from core.run import limits
+from core.run.kept import KEPT
 from core.run.phases import Exit
-from core.run.record import log_name
+from core.run.record import LOGS, log_name
 from core.run.reports import LogLines
 from core.run.trainer_process import TrainerProcess
 from core.run.warm import WarmTrainer
@@ -64,8 +65,9 @@ def real_trainers(warm: WarmTrainer) -> MakeTrainer:
     return make
 
 
-def order(plan: Plan, task: Task, folder: Path) -> Train:
-    """What one trainer is told. ``folder``: where its script and the files beside it are."""
+def order(plan: Plan, task: Task, folder: Path, kept: Path) -> Train:
+    """What one trainer is told. ``folder``: where its script and the files beside it are. ``kept``: where the
+    chief saves what was trained."""
     in_cluster = [other for other in plan.tasks if other.role is not Role.EVALUATOR and other is not task]
     return Train(
         run=plan.run,
@@ -79,6 +81,7 @@ def order(plan: Plan, task: Task, folder: Path) -> Train:
         shares=shares_by_rank(plan),
         seed=plan.seed,
         wire=plan.wire,
+        keep=str(kept) if task is plan.chief else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
         meet_timeout_s=limits.MEET_S,
     )
@@ -101,12 +104,12 @@ class Trainers:
         self._on_exit = on_exit
         self._running: dict[str, Trainer] = {}
 
-    def start(self, plan: Plan, device: DeviceId, folders: Mapping[str, Path], logs: Path) -> None:
-        """``folders`` by task name."""
+    def start(self, plan: Plan, device: DeviceId, folders: Mapping[str, Path], run: Path) -> None:
+        """``folders`` by task name; ``run``: the run's own."""
         for task in plan.tasks_of(device):
             trainer = self._make(
-                order(plan, task, folders[task.name]),
-                log_path=logs / log_name(task.name),
+                order(plan, task, folders[task.name], run / KEPT),
+                log_path=run / LOGS / log_name(task.name),
                 on_report=partial(self._on_report, task.name),
                 on_output=self._on_output,
                 on_exit=partial(self._ended, task.name),

@@ -178,6 +178,14 @@ def outputs_missing(name: str, problem: Problem | None = None) -> Problem:
     )
 
 
+def model_too_large(name: str) -> Problem:
+    return Problem(
+        code="outputs-left",
+        what=f"The trained model is too large to be brought back: it stays on {name}.",
+        fix=f"On {name}, open this run under Runs: it is in the run's folder outputs.",
+    )
+
+
 def bad_message(name: str) -> Problem:
     return Problem(
         code="broken-talk",

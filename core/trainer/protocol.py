@@ -37,6 +37,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     """How many of this laptop's GPUs take part; None: all, and one in a managed cluster. Members of a
     cluster must be alike: 0 for all where one of them has none."""
     wire: Wire = "f32"
+    keep: str = ""
+    """The chief's: the folder in which the models that were trained are saved at the end."""
     peers: dict[str, str] = {}
     """By task name: ``device name at host:port``."""
     meet_timeout_s: float = 60.0

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.run.phases import Exit
-from core.trainer import cluster_hooks, exits, own_fit, script, tpu
+from core.trainer import cluster_hooks, exits, kept_models, own_fit, script, tpu
 from core.trainer.exact import solo
 from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster, StopRequested, install
@@ -33,6 +33,8 @@ CPU_DEVICES = "TANDEM_CPU_DEVICES"
 
 _CLOSING_S = 10.0
 _CHIEF_STAYS_S = 0.3
+_SAVED_BYTES_S = 20e6
+"""A slow disk."""
 
 
 class Session:
@@ -98,8 +100,14 @@ class Session:
             return exit
         shared = not self._cluster or installation.trained
         exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
-        self._close()
+        self._keep(installation.models)
+        # The chief saves meanwhile; all members have the same models, and so the same limit.
+        self._close(_CLOSING_S + kept_models.bytes_of(installation.models) / _SAVED_BYTES_S)
         return exit
+
+    def _keep(self, models: Sequence[Any]) -> None:
+        if self._train.keep:
+            kept_models.keep(models, Path(self._train.keep), self._observer.on_said)
 
     def _strategy(self) -> Any:
         if self._cluster:
@@ -127,20 +135,23 @@ class Session:
     def _own(self) -> Exit:
         watch = cluster_hooks.StrategyWatch(self._reporter)
         watch.install()
+        alone: solo.Solo | None = None
         if self._own_fit is not None:
             keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
             watch.on_built = self._own_fit.on_strategy
         else:
-            solo.install(self._observer)
+            alone = solo.install(self._observer)
         if not self._cluster:
             cluster_hooks.told(self._reporter, tf.distribute.get_strategy())
         exit = self._script(contextlib.nullcontext, self._on_own_stop)
         if self._engine is not None:
             return self._ended(exit, self._engine)
+        if alone is not None and not self._cluster and exit.reason in ("finished", "stopped"):
+            self._keep(alone.trained)  # in a cluster, to read its variables the members would have to meet
         if exit.reason == "finished":
             if self._cluster and not watch.shared:
                 return Exit(reason="finished", shared=False)
-            self._close()
+            self._close(_CLOSING_S)
         return exit
 
     def _on_own_stop(self) -> None:
@@ -226,13 +237,13 @@ class Session:
         if main is not None:
             signal.pthread_kill(main, signal.SIGINT)
 
-    def _close(self) -> None:
+    def _close(self, limit_s: float) -> None:
         """Nobody leaves while another member still reads from it: all meet once more, within a limit."""
         if not self._cluster or context.context().coordination_service is None:
             return
         self._reporter.flush(_CLOSING_S)
         try:
-            context.context().wait_at_barrier("tandem-closing", int(_CLOSING_S * 1000))
+            context.context().wait_at_barrier("tandem-closing", int(limit_s * 1000))
         except Exception as error:  # A member that failed has said so itself; this one is done.
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":

@@ -87,12 +87,13 @@ def test_the_end_says_what_came_out() -> None:
         steps=184,
         steps_s=101.2,
         last_logs={"loss": 0.1},
-        outputs=("digits.keras",),
+        outputs=("digits.keras", "trained/model.keras", "trained/notes.txt"),
     )
     assert run_words.summary_lines(summary, {DeviceId("x"): "x"}, "/runs/1") == [
         "loss 0.1000",
         "184 steps in 8 epochs, 101.2 steps/s, first step after 9.5 s, 1:05 in all",
-        "1 file written by the script: /runs/1/outputs",
+        "The trained model: /runs/1/outputs/trained/model.keras",
+        "2 files written by the script: /runs/1/outputs",
     ]
     assert run_words.summary_lines(Summary(), {}, "") == []
 

@@ -170,7 +170,7 @@ SUMMARY = Summary(
     samples_s=590.0,
     last_logs={"loss": 0.0812, "accuracy": 0.9791, "val_loss": 0.1023, "val_accuracy": 0.9722},
     weights_sha256={ME: "d" * 64, OTHER: "d" * 64},
-    outputs=("digits.keras",),
+    outputs=("digits.keras", "trained/model.keras"),
 )
 
 

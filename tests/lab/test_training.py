@@ -62,9 +62,10 @@ def test_three_train_and_the_outputs_of_a_chief_elsewhere_come_back(laptops: Lap
         assert len(set(weights(agent).values())) == 1
     answer = anna.ask(GetRun(run=run))
     assert isinstance(answer, RunDetails)
-    assert answer.entry.summary.outputs == ("digits.keras",)
+    assert answer.entry.summary.outputs == ("digits.keras", "trained/model.keras")
     outputs = Path(answer.entry.folder) / "outputs"
     assert (outputs / "digits.keras").stat().st_size > 10_000
+    assert (outputs / "trained" / "model.keras").stat().st_size > 10_000
     assert not (tmp_path / "digits" / "digits.keras").exists()
     assert set(answer.epochs) == {agent.device for agent in (anna, ben, cleo)}
 

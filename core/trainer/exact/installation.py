@@ -53,18 +53,20 @@ class Installation:
     @property
     def trained(self) -> bool:
         """Whether the script trained through fit or train_on_batch, so that something was shared."""
-        return bool(self._models())
+        return bool(self.models)
 
     def weights_sha256(self) -> str:
         """Digest of the weights of all models trained, in order; equal on all members."""
-        return model_state.weights_digest(self._models())
+        return model_state.weights_digest(self.models)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
         """New shares from the next portion of steps on. Every member must call it between the same steps."""
         if self._engine is not None:
             self._engine.set_shares(shares)
 
-    def _models(self) -> list[Any]:
+    @property
+    def models(self) -> list[Any]:
+        """What the script trained through fit or train_on_batch, in order."""
         if self._engine is not None:
             return self._engine.trained
         return self._alone.trained if self._alone is not None else []

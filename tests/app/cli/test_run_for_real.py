@@ -86,3 +86,5 @@ async def test_a_run_alone_needs_no_agent_and_reports_in_json(tmp_path: Path) ->
     assert told["ok"] is True
     assert told["summary"]["epochs"] == 1
     assert (Path(told["folder"]) / "outputs" / "digits.keras").is_file()
+    assert "trained/model.keras" in told["summary"]["outputs"]
+    assert (Path(told["folder"]) / "outputs" / "trained" / "model.keras").is_file()

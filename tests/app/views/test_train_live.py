@@ -137,6 +137,7 @@ def test_what_came_out_is_shown_with_its_folder(
     words = [label.text() for label in live.outcome.lines if label.isVisible()]
     assert words[0] == "loss 0.0812, accuracy 0.9791, val_loss 0.1023, val_accuracy 0.9722"
     assert "The same weights on all members: dddddddd" in words
+    assert "The trained model: trained/model.keras." in words
     assert "The script wrote digits.keras." in words
     live.outcome.open.click()
     assert opened == [str(tmp_path / "outputs")]

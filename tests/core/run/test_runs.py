@@ -17,7 +17,7 @@ from core.project.store import ProjectStore
 from core.run import limits
 from core.run.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.run.reports import LogLines
-from tests.core.run.lan import Lan, LanNode, project
+from tests.core.run.lan import FakeTrainer, Lan, LanNode, project
 from tests.core.run.world import failing
 
 pytestmark = pytest.mark.real
@@ -67,6 +67,13 @@ async def wait_over(lan: Lan) -> None:
         assert len(node.last_phases()) <= 1
 
 
+def keep(trainer: FakeTrainer, name: str) -> None:
+    """As the chief's trainer does at its end."""
+    kept = Path(trainer.train.keep)
+    (kept / "parts").mkdir(parents=True, exist_ok=True)
+    (kept / name).write_bytes(b"trained")
+
+
 def problem_of(node: LanNode) -> str:
     assert isinstance(node.phase, Failed), node.phase
     return node.phase.problem.code
@@ -87,6 +94,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     assert chief.train.tf_config.replace('"chief", "index"', '"worker", "index"') == worker.train.tf_config
     assert worker.train.peers["chief:0"].startswith("Anna at 127.0.0.1:")
     (chief.work / "model.keras").write_bytes(b"weights")
+    keep(chief, "model.keras")
     worker.write(LogLines(task="worker:0", stream="stdout", text="hello from Ben"))
     for node in (anna, ben):
         node.trainers[0].end()
@@ -99,7 +107,10 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     folder = anna.home.runs / run.plan.run
     assert (folder / "outputs" / "model.keras").read_bytes() == b"weights"
     assert run.summary is not None
-    assert run.summary.outputs == ("model.keras",)
+    assert run.summary.outputs == ("model.keras", "trained/model.keras")
+    assert (folder / "outputs" / "trained" / "model.keras").read_bytes() == b"trained"
+    assert not (chief.work / "trained").exists(), "what lies beside the script is the user's"
+    assert not (folder / "kept").exists()
     for node in (anna, ben):
         details = await node.runs.get_run(run.plan.run[:15])
         assert details.plan == run.plan
@@ -153,6 +164,10 @@ async def test_three_nodes_train_with_the_middle_one_as_chief(three: Lan, spec: 
     (ben.trainers[0].work / "checkpoints").mkdir()
     (ben.trainers[0].work / "checkpoints" / "last.weights.h5").write_bytes(b"weights" * 100_000)
     (ben.trainers[0].work / "empty.txt").touch()
+    (ben.trainers[0].work / "trained").mkdir()
+    (ben.trainers[0].work / "trained" / "model.keras").write_bytes(b"the script's")
+    keep(ben.trainers[0], "model.keras")
+    keep(ben.trainers[0], "model-2.weights.h5")
     for node in three.nodes.values():
         node.trainers[0].end()
     await wait_over(three)
@@ -162,6 +177,9 @@ async def test_three_nodes_train_with_the_middle_one_as_chief(three: Lan, spec: 
     outputs = anna.home.runs / anna.state.run.plan.run / "outputs"
     assert (outputs / "checkpoints" / "last.weights.h5").stat().st_size == 700_000
     assert (outputs / "empty.txt").exists()
+    assert (outputs / "trained" / "model.keras").read_bytes() == b"the script's"
+    assert (outputs / "trained-2" / "model.keras").read_bytes() == b"trained"
+    assert (outputs / "trained-2" / "model-2.weights.h5").read_bytes() == b"trained"
     assert "is in" in "".join(line for log in anna.state.run.members[ben.device].log.values() for line in log)
     assert str(anna.home.folder) not in str(three.nodes["Cleo"].state.run)
 
@@ -361,6 +379,26 @@ async def test_a_remote_chiefs_outputs_stay_there_when_the_run_fails(lan: Lan, s
     await lan.wait_until(kept.exists)
 
 
+async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.run.member_side.LIMIT_BYTES", 5)
+    anna, ben = both(lan)
+    await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
+    keep(ben.trainers[0], "model.keras")
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+    words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
+    assert any(
+        "The trained model is too large to be brought back: it stays on Ben." in each for each in words
+    )
+    assert ben.state.run is not None
+    model = ben.home.runs / ben.state.run.plan.run / "outputs" / "trained" / "model.keras"
+    assert model.read_bytes() == b"trained"
+
+
 # --- stop -------------------------------------------------------------------------------------------
 
 
@@ -474,11 +512,15 @@ async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
     monkeypatch.setattr("core.run.starter_side.collect_outputs", full)
     model = Path(spec.script).with_name("model.keras")
     model.write_text("weights")
+    keep(anna.trainers[0], "model.keras")
     for node in (anna, ben):
         node.trainers[0].end()
     await wait_over(lan)
     assert isinstance(anna.phase, Finished)
     assert model.read_text() == "weights"
+    assert anna.state.run is not None
+    assert anna.state.run.summary is not None
+    assert anna.state.run.summary.outputs == ("trained/model.keras",)
     words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
     assert "The history keeps no copy of what the script wrote beside itself: The disk is full." in words
 

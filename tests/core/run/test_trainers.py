@@ -15,17 +15,19 @@ from tests.core.run.world import FINISHED
 
 def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
     plan = plan_of((ANNA, BEN, CLEO), fixed={CLEO: (Role.EVALUATOR,)}, strategy="own")
-    train = order(plan, plan.tasks[1], Path("/work"))
+    train = order(plan, plan.tasks[1], Path("/work"), Path("/run/kept"))
     assert (train.task, train.rank, train.shares, train.seed) == ("worker:0", 1, (1, 1), 1)
     assert json.loads(train.tf_config)["task"] == {"type": "worker", "index": 0}
     assert train.peers == {"chief:0": "Anna's at 192.168.1.10:20000"}
     assert train.folder == "/work"
+    assert train.keep == "", "the chief alone keeps the model"
 
 
 def test_alone_there_are_no_peers() -> None:
     plan = plan_of((ANNA,))
-    train = order(plan, plan.chief, Path("/work"))
+    train = order(plan, plan.chief, Path("/work"), Path("/run/kept"))
     assert (train.tf_config, train.peers, train.shares) == ("", {}, (1,))
+    assert train.keep == "/run/kept"
 
 
 def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -> None:

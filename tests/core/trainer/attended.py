@@ -94,11 +94,19 @@ class Attended:
         return "\n".join(lines.text for lines in self.output if lines.stream == stream)
 
 
-def members(logs: Path, configs: dict[str, str], **train: Any) -> dict[str, Attended]:
-    """A trainer for each task, in rank order, with equal shares."""
+def members(logs: Path, configs: dict[str, str], *, keep: str = "", **train: Any) -> dict[str, Attended]:
+    """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models."""
     shares = (1,) * len(configs)
     return {
-        task: Attended(logs / f"{task}.log", task=task, tf_config=config, rank=rank, shares=shares, **train)
+        task: Attended(
+            logs / f"{task}.log",
+            task=task,
+            tf_config=config,
+            rank=rank,
+            shares=shares,
+            keep="" if rank else keep,
+            **train,
+        )
         for rank, (task, config) in enumerate(configs.items())
     }
 

@@ -75,9 +75,15 @@ async def test_parameter_servers_and_workers_serve_the_chief_until_they_are_stop
 async def test_alone_a_mirrored_script_reports_its_fit(tmp_path: Path, folder: str) -> None:
     arguments = ("--epochs", "2")
     trainer = Attended(
-        tmp_path / "log", strategy="own", folder=folder, script="mirrored.py", arguments=arguments
+        tmp_path / "log",
+        strategy="own",
+        folder=folder,
+        script="mirrored.py",
+        arguments=arguments,
+        keep=str(tmp_path / "kept"),
     )
     assert (await trainer.exit()).reason == "finished"
+    assert (tmp_path / "kept" / "model.keras").is_file()
     assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1]
     assert trainer.progress()[-1].step == trainer.epochs()[-1].step
 
@@ -100,11 +106,13 @@ async def test_a_script_that_shares_nothing_says_so(tmp_path: Path) -> None:
 async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_process_would(
     tmp_path: Path,
 ) -> None:
-    trainers = members(tmp_path, cluster(chief=1, worker=1), strategy="own", script="own_fit.py")
+    kept, configs = tmp_path / "kept", cluster(chief=1, worker=1)
+    trainers = members(tmp_path, configs, keep=str(kept), strategy="own", script="own_fit.py")
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
     chief, worker = trainers.values()
     assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, chief.text("stderr"))
     assert all(exit.shared for exit in exits)
+    assert [path.name for path in kept.iterdir()] == ["model.keras"]
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
     assert chief.of(protocol.Met) == [protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)]
     assert "replicas 2" in chief.text()

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from core.ids import DeviceId
+from core.run.launch import environment
 from core.run.stragglers import straggler
 from core.trainer import protocol
 from tests.core.trainer.attended import SCRIPTS, Attended, cluster, members
 
+PREDICT = """
+import sys, keras, numpy as np
+x = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
+print(keras.models.load_model(sys.argv[1]).predict(x[:4], verbose=0).ravel().tolist())
+"""
+
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+async def predicts(model: Path) -> list[float]:
+    """What a saved model gives in plain Keras, for the first rows of the script's data."""
+    python = (sys.executable, "-c", PREDICT, str(model))
+    process = await asyncio.create_subprocess_exec(*python, env=environment(), stdout=subprocess.PIPE)
+    text, _ = await process.communicate()
+    assert process.returncode == 0
+    return [float(number) for number in json.loads(text)]
+
+
+def predictions_of(trainer: Attended) -> list[float]:
+    line = next(line for line in trainer.text().splitlines() if line.startswith("predicted"))
+    return [float(number) for number in json.loads(line.removeprefix("predicted"))]
 
 
 async def test_a_script_runs_as_python_would_run_it_and_may_print_megabytes(tmp_path: Path) -> None:
@@ -34,7 +58,8 @@ async def test_a_script_runs_as_python_would_run_it_and_may_print_megabytes(tmp_
 
 
 async def test_alone_a_fit_reports_steps_epochs_and_its_evaluation(tmp_path: Path) -> None:
-    trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--epochs", "3"))
+    kept = tmp_path / "kept"
+    trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--epochs", "3"), keep=str(kept))
     exit = await trainer.exit()
     assert exit.reason == "finished", exit
     assert exit.shared
@@ -51,6 +76,8 @@ async def test_alone_a_fit_reports_steps_epochs_and_its_evaluation(tmp_path: Pat
     assert (last.epoch, last.step, last.batch, last.steps_in_epoch) == (2, 11, 3, 4)
     assert set(trainer.of(protocol.Evaluated)[0].logs) == {"loss", "mae"}
     assert "callbacks ended" in trainer.text()
+    assert [path.name for path in kept.iterdir()] == ["model.keras"]
+    assert await predicts(kept / "model.keras") == predictions_of(trainer)
 
 
 async def test_an_error_in_the_script_is_told_with_its_file_and_line_and_without_our_frames(
@@ -74,7 +101,8 @@ async def test_an_error_in_the_script_is_told_with_its_file_and_line_and_without
 
 
 async def test_stop_ends_a_fit_at_a_step_with_its_callbacks_ended(tmp_path: Path) -> None:
-    trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--epochs", "100000", "--slow", "0.01"))
+    slowly = ("--epochs", "100000", "--slow", "0.01")
+    trainer = Attended(tmp_path / "log", script="fits.py", arguments=slowly, keep=str(tmp_path / "kept"))
     await trainer.wait(lambda: len(trainer.progress()) > 2)
     trainer.stop()
     exit = await trainer.exit()
@@ -82,28 +110,32 @@ async def test_stop_ends_a_fit_at_a_step_with_its_callbacks_ended(tmp_path: Path
     assert exit.problem is None
     assert "callbacks ended" in trainer.text()
     assert "evaluated" not in trainer.text()
+    assert (tmp_path / "kept" / "model.keras").is_file()
 
 
 async def test_two_cpu_devices_make_a_mirrored_strategy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TANDEM_CPU_DEVICES", "2")
-    trainer = Attended(tmp_path / "log", script="fits.py")
+    trainer = Attended(tmp_path / "log", script="fits.py", keep=str(tmp_path / "kept"))
     exit = await trainer.exit()
     assert exit.reason == "finished", exit
     assert trainer.of(protocol.Met) == [protocol.Met(strategy="MirroredStrategy", replicas=2)]
     assert len(trainer.epochs()) == 2
+    assert await predicts(tmp_path / "kept" / "model.keras") == predictions_of(trainer)
 
 
 async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: Path) -> None:
-    trainers = list(members(tmp_path, cluster(chief=1, worker=1), script="fits.py").values())
+    kept, configs = tmp_path / "kept", cluster(chief=1, worker=1)
+    odd = {"script": "fits.py", "arguments": ("--odd",)}
+    trainers = list(members(tmp_path, configs, keep=str(kept), **odd).values())
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
     assert [exit.reason for exit in exits] == ["finished", "finished"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
     for trainer in trainers:
         kinds = [type(report) for report in trainer.reports]
         assert kinds.index(protocol.Meeting) < kinds.index(protocol.Met)
-        assert len(trainer.epochs()) == 2
+        assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1, 0]
         last = trainer.progress()[-1]
         assert last.share == 8
         assert last.grad_norm is not None
@@ -111,6 +143,20 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
         timed = [progress for progress in trainer.progress() if progress.step_s]
         assert all(0 <= progress.wait_s <= progress.step_s for progress in timed)
     assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs
+    assert sorted(path.name for path in kept.iterdir()) == ["model-2.weights.h5", "model.keras"]
+    assert await predicts(kept / "model.keras") == predictions_of(trainers[0])
+    said = " ".join(said.words for said in trainers[0].of(protocol.Said))
+    assert "Keras cannot save the whole of the model odd, of the class Odd (NotImplementedError" in said
+    assert "kept, as model-2.weights.h5" in said
+
+
+async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tmp_path: Path) -> None:
+    (tmp_path / "kept").touch()  # no folder can be made there
+    trainer = Attended(tmp_path / "log", script="fits.py", keep=str(tmp_path / "kept"))
+    exit = await trainer.exit()
+    assert exit.reason == "finished", exit
+    said = [said.words for said in trainer.of(protocol.Said)]
+    assert said == ["The trained model (model) could not be kept: Not a directory."]
 
 
 async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:

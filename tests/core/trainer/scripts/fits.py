@@ -1,4 +1,5 @@
-"""An ordinary Keras script: a line through noise. ``--epochs N``, ``--fail-in-epoch N``, ``--fail-task T``"""
+"""An ordinary Keras script: a line through noise, saved nowhere. ``--epochs N``, ``--fail-in-epoch N``,
+``--fail-task T``, ``--odd``: a second model, of a class that Keras cannot save."""
 
 import argparse
 import json
@@ -13,6 +14,7 @@ parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--fail-in-epoch", type=int, default=-1)
 parser.add_argument("--fail-task", default="")
 parser.add_argument("--slow", type=float, default=0.0)
+parser.add_argument("--odd", action="store_true")
 options = parser.parse_args()
 task = json.loads(os.environ.get("TF_CONFIG", '{"task": {"type": "chief"}}'))["task"]["type"]
 
@@ -39,3 +41,20 @@ model = keras.Sequential(
 model.compile("sgd", "mse", metrics=["mae"])
 model.fit(x, y, batch_size=16, epochs=options.epochs, verbose=0, callbacks=[Events()])
 print("evaluated", model.evaluate(x, y, verbose=0))
+print("predicted", model.predict(x[:4], verbose=0).ravel().tolist())
+
+
+class Odd(keras.Model):
+    def __init__(self, activation):
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+        self.activation = activation
+
+    def call(self, x):
+        return self.activation(self.dense(x))
+
+
+if options.odd:
+    odd = Odd(activation=lambda x: 2 * x)
+    odd.compile("sgd", "mse")
+    odd.fit(x, y, batch_size=16, verbose=0)

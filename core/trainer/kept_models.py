@@ -1,0 +1,80 @@
+"""Saves what a run trained, at its end, whether the script saves anything or not. Main thread of the trainer.
+
+Never fails a run: what cannot be kept is said.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from core.errors import TandemError
+from core.project.copying import check_room
+from core.trainer.exact import model_state
+
+MOST = 20
+"""Models of one run; a search over many settings trains hundreds."""
+_PARTS = "parts"
+"""Below the folder, until a file is whole: a trainer may be killed while it writes."""
+
+Say = Callable[[str], None]
+
+
+def bytes_of(models: Sequence[Any]) -> int:
+    """About what the saved models take on a disk: weights and optimizers' state."""
+    return sum(_size(variable) for model in models for variable in model_state.variables(model))
+
+
+def keep(models: Sequence[Any], folder: Path, say: Say) -> None:
+    """Saves each as ``model.keras``, ``model-2.keras`` and so on, in the order in which they were trained.
+
+    A model that Keras cannot save whole leaves ``model.weights.h5``.
+    """
+    parts = folder / _PARTS
+    if len(models) > MOST:
+        say(f"The script trained {len(models)} models; the last {MOST} of them are kept.")
+    for number, model in list(enumerate(models, 1))[-MOST:]:
+        stem = "model" if number == 1 else f"model-{number}"
+        try:
+            parts.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_room(parts, bytes_of([model]))
+            _keep(model, parts, stem, say)
+        except Exception as error:
+            say(f"The trained model ({stem}) could not be kept: {_words(error)}")
+    shutil.rmtree(parts, ignore_errors=True)
+
+
+def _keep(model: Any, parts: Path, stem: str, say: Say) -> None:
+    whole, weights = parts / f"{stem}.keras", parts / f"{stem}.weights.h5"
+    try:
+        model.save(whole)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        model.save_weights(weights)
+        weights.replace(parts.parent / weights.name)
+        say(
+            f"Keras cannot save the whole of the model {model.name}, of the class {type(model).__name__} "
+            f"({_words(error)}), so its weights alone are kept, as {weights.name}. With a get_config of its "
+            "own, such a class can be saved."
+        )
+    else:
+        whole.replace(parts.parent / whole.name)
+
+
+def _size(variable: Any) -> int:
+    return int(tf.TensorShape(variable.shape).num_elements() or 0) * int(tf.as_dtype(variable.dtype).size)
+
+
+def _words(error: Exception) -> str:
+    """One line; Keras' messages go on for pages."""
+    if isinstance(error, TandemError):
+        return error.what
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}."
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {first:.300}" if first else type(error).__name__
