@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from core.cluster.plan import Plan
 from core.ids import DeviceId, short
-from core.run import phases
+from core.run import expectation, phases
 from core.run.kept import is_model
 from core.run.phases import Phase
 from core.run.reports import Progress, Summary
 from core.run.stragglers import straggler
-from core.state import MemberState
+from core.state import MemberState, Run
 from core.text import plain
 
 PHASES: dict[type, str] = {
@@ -97,6 +97,23 @@ def waiting_words(members: Mapping[DeviceId, MemberState], names: Mapping[Device
     )
 
 
+def share_words(run: Run, device: DeviceId) -> str:
+    """``48 of 64 rows`` at present, or as planned, ``75 % of each batch``; nothing where none is shared."""
+    if run.plan.strategy != "managed" or len(run.plan.members) < 2:
+        return ""
+    progress = run.members[device].progress
+    if progress is not None and progress.share is not None:
+        rows = [member.progress.share for member in run.members.values() if member.progress is not None]
+        # Members report one after the other: what was measured knows the whole even while rows move.
+        whole = sum(run.expectation.shares) if run.expectation else sum(row or 0 for row in rows)
+        if progress.share <= whole and (run.expectation or len(rows) == len(run.members)):
+            return f"{progress.share:,} of {whole:,} rows"
+    total = sum(member.share for member in run.plan.members)
+    if run.plan.balance or total <= 0:
+        return ""
+    return f"{100 * run.plan.member(device).share / total:.0f} % of each batch"
+
+
 def fraction(progress: Progress) -> float | None:
     """How much of this ``fit`` is done, 0 to 1; None where nobody knows how long it is."""
     if not progress.steps_in_epoch or progress.epochs <= 0:
@@ -134,8 +151,10 @@ def rate_words(progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def summary_lines(summary: Summary, names: dict[DeviceId, str], folder: str) -> list[str]:
-    """What came out, for a person."""
+def summary_lines(
+    summary: Summary, names: Mapping[DeviceId, str], folder: str, plan: Plan | None = None
+) -> list[str]:
+    """What came out, for a person. ``plan``: who the measured numbers are about."""
     lines = []
     if summary.last_logs:
         lines.append(logs_words(summary.last_logs))
@@ -150,6 +169,8 @@ def summary_lines(summary: Summary, names: dict[DeviceId, str], folder: str) -> 
         speed.append(f"{duration(summary.total_s)} in all")
     if speed:
         lines.append(", ".join(speed))
+    if plan is not None:
+        lines += expectation.came_out(summary, plan, names).lines
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(digests) > 1:
         if len(set(digests.values())) == 1:

@@ -12,6 +12,7 @@ from core.cluster.plan import Plan
 from core.errors import IllegalTransition, Problem
 from core.ids import DeviceId, RunId
 from core.project.manifest import ProjectFile
+from core.run.measures import sound, sound_summary
 from core.run.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
 from core.run.reports import EpochEnd, Expectation, Progress, Summary
 from core.settings import Settings
@@ -326,8 +327,12 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
                 raise IllegalTransition(f"{event.phase} cannot follow {run.phase}")
             return replace(run, phase=event.phase)
         case ev.RunSummarised():
+            if not sound_summary(event.summary, run.plan):
+                raise IllegalTransition(f"{event} has numbers that cannot be")
             return replace(run, summary=event.summary)
         case ev.MemberMeasured():
+            if not sound(event.expectation, run.plan):
+                raise IllegalTransition(f"{event} has numbers that cannot be")
             return replace(run, expectation=event.expectation)
     device: DeviceId = getattr(event, "device")  # noqa: B009  (every remaining run event has one)
     member = run.members.get(device)

@@ -136,7 +136,7 @@ class AgentTalk:
                 say(f"Run {event.run} {'is allowed' if event.allowed else 'is not allowed'} here.")
             case ev.RunSummarised() if state.run is not None:
                 names = naming.names_of(state, state.run.members)
-                for line in run_words.summary_lines(event.summary, names, ""):
+                for line in run_words.summary_lines(event.summary, names, "", state.run.plan):
                     say(line)
             case _:
                 self._run.on_event(event, state)

@@ -97,7 +97,7 @@ async def report(following: Following, screen: Screen, run: RunId, phase: Phase,
             )
         if summary is not None and present is not None:
             names = naming.names_of(following.state, present.members)
-            for line in run_words.summary_lines(summary, names, folder):
+            for line in run_words.summary_lines(summary, names, folder, present.plan):
                 screen.say(line)
     match phase:
         case Finished():

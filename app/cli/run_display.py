@@ -12,6 +12,7 @@ from app.cli.screen import Screen
 from core import events as ev
 from core.events import Event
 from core.ids import DeviceId
+from core.run.expectation import expected
 from core.state import Run, State
 from core.text import plain, plain_lines
 
@@ -70,9 +71,9 @@ class Plain:
             case ev.MemberEndedEpoch(epoch=epoch) if _tells_epochs(run, event.device):
                 words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
                 self._say(f"{names[event.device]}: {words} ({epoch.seconds:.1f} s)")
-            case ev.MemberLogged():
-                for line in script_lines(event, run):
-                    self._say(f"{names[event.device]} | {line}")
+            case ev.MemberLogged() | ev.MemberMeasured():
+                for line in _lines_above(event, run, names):
+                    self._say(line)
 
     def _say(self, line: str) -> None:
         self._said_s = self._clock()
@@ -107,10 +108,10 @@ class Moving:
 
     def on_event(self, event: Event, state: State) -> None:
         self._state = state
-        if isinstance(event, ev.MemberLogged) and state.run is not None:
+        if isinstance(event, ev.MemberLogged | ev.MemberMeasured) and state.run is not None:
             names = naming.names_of(state, state.run.members)
-            for line in script_lines(event, state.run):
-                self._screen.say(f"{names[event.device]} | {line}")
+            for line in _lines_above(event, state.run, names):
+                self._screen.say(line)
         if self._live is not None and self._clock() - self._drawn_s >= REFRESH_S:
             self._drawn_s = self._clock()
             self._live.refresh()
@@ -142,7 +143,7 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
         part = run_words.fraction(progress) if progress is not None else None
         table.add_row(
             Text(names[device], style="bold"),
-            Text(run_words.tasks_words(run.plan, device), style="dim"),
+            Text(_part(run, device), style="dim"),
             ProgressBar(total=1.0, completed=part or 0.0, width=20),
             Text(_what(run, device)),
             Text(
@@ -151,6 +152,14 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
         )
     waiting = run_words.waiting_words(run.members, names)
     return Group(Text(head, style="bold"), table, *([Text(waiting, style="dim")] if waiting else []))
+
+
+def _lines_above(
+    event: ev.MemberLogged | ev.MemberMeasured, run: Run, names: dict[DeviceId, str]
+) -> list[str]:
+    if isinstance(event, ev.MemberMeasured):
+        return list(expected(event.expectation, run.plan, names).lines)
+    return [f"{names[event.device]} | {line}" for line in script_lines(event, run)]
 
 
 def script_lines(event: ev.MemberLogged, run: Run) -> list[str]:
@@ -174,9 +183,19 @@ def _what(run: Run, device: DeviceId) -> str:
     return run_words.member_words(member)
 
 
+def _part(run: Run, device: DeviceId) -> str:
+    """``chief:0, 48 of 64 rows``."""
+    words = (run_words.tasks_words(run.plan, device), run_words.share_words(run, device))
+    return ", ".join(word for word in words if word)
+
+
 def _progress_line(run: Run, device: DeviceId, names: dict[DeviceId, str]) -> str:
     progress = run.members[device].progress
     assert progress is not None  # the event that brought us here carried it
-    more = [run_words.rate_words(progress), run_words.waiting_words(run.members, names)]
+    more = [
+        run_words.rate_words(progress),
+        run_words.share_words(run, device) if progress.share is not None else "",
+        run_words.waiting_words(run.members, names),
+    ]
     words = "; ".join(word for word in more if word)
     return f"{names[device]}: {_what(run, device)}" + (f" ({words})" if words else "")

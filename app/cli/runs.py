@@ -75,7 +75,7 @@ async def _one(following: Following, screen: Screen, run: RunId) -> int:
             name = names.get(DeviceId(device), short(device))
             words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
             screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
-    for line in run_words.summary_lines(entry.summary, names, entry.folder):
+    for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
     if found.report:
         screen.say(f"Report: {plain(found.report, 400)}")

@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=ROWS",
-        help="this device's rows of the global batch; NAME may be me. May be repeated",
+        help="fix this device's part of each batch, which otherwise follows the measured speeds: rows of the "
+        "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
     parser.add_argument(
@@ -82,6 +83,13 @@ async def spec_of(arguments: argparse.Namespace, following: Following, say: Say)
         raise _bad_value("--with", arguments.others, "NAME,NAME")
     roles = _pairs("--role", arguments.roles, _roles)
     shares = _pairs("--share", arguments.shares, _share)
+    wholes = {whole for _, whole in shares.values()}
+    if len(wholes) > 1:
+        raise TandemError(
+            code="bad-option",
+            what="The shares count in different units.",
+            fix="Give all of them in rows (48), in rows of the same batch (48/64), or in percent (75%).",
+        )
     chosen = bool(names) or arguments.solo
     solo = arguments.solo or (then.solo and not chosen)
     if not solo:
@@ -97,7 +105,8 @@ async def spec_of(arguments: argparse.Namespace, following: Following, say: Say)
         devices=devices if chosen else then.devices,
         solo=solo or (bool(names) and not devices),
         roles={_device(state, name): value for name, value in roles.items()} or fixed.roles,
-        shares={_device(state, name): value for name, value in shares.items()} or fixed.shares,
+        shares={_device(state, name): rows for name, (rows, _) in shares.items()} or fixed.shares,
+        shares_total=next(iter(wholes)) if wholes else fixed.shares_total,
         strategy=strategy,
         seed=then.seed if arguments.seed is None else arguments.seed,
         wire=wire,
@@ -176,10 +185,17 @@ def _roles(option: str, text: str) -> tuple[Role, ...]:
         raise _bad_value(option, text, " or ".join(Role)) from error
 
 
-def _share(option: str, text: str) -> int:
-    if not text.strip().isascii() or not text.strip().isdigit():
-        raise _bad_value(option, text, "a whole number of rows")
-    return int(text)
+def _share(option: str, text: str) -> tuple[int, int | None]:
+    """Rows, and of how many if that was said."""
+    rows, slash, whole = text.strip().partition("/")
+    if rows.endswith("%") and not slash:
+        rows, whole = rows[:-1], "100"
+    numbers = [number.strip() for number in (rows, whole or "1")]
+    if not all(number.isascii() and number.isdigit() for number in numbers) or (slash and not whole):
+        raise _bad_value(
+            option, text, "a whole number of rows, rows of a whole batch (48/64) or percent (75%)"
+        )
+    return int(numbers[0]), int(numbers[1]) if whole else None
 
 
 def _bad_value(option: str, text: str, wanted: str) -> TandemError:

@@ -75,6 +75,7 @@ def make_plan(
         strategy=strategy,
         members=members,
         tasks=tuple(tasks),
+        balance=strategy == "managed" and len(members) > 1 and not spec.shares,
         seed=_seed(spec.seed),
         wire=spec.wire,
     )
@@ -86,10 +87,13 @@ def with_ports(plan: Plan, ports: Mapping[DeviceId, Mapping[str, int]]) -> Plan:
     return replace(plan, tasks=tuple(tasks))
 
 
+def ranks(plan: Plan) -> tuple[DeviceId, ...]:
+    """The devices that compute a batch's rows, by rank: chief and workers."""
+    return tuple(task.device for task in plan.tasks if task.role in (Role.CHIEF, Role.WORKER))
+
+
 def shares_by_rank(plan: Plan) -> tuple[int, ...]:
-    """Shares of the ranks that compute a batch's rows: chief and workers."""
-    computing = (task for task in plan.tasks if task.role in (Role.CHIEF, Role.WORKER))
-    return tuple(plan.member(task.device).share for task in computing)
+    return tuple(plan.member(device).share for device in ranks(plan))
 
 
 def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:
@@ -102,6 +106,12 @@ def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[
         if not 0 <= share < _SEEDS:
             raise _bad_shares(f"{name}'s share is {share}, which is no number of rows.")
     missing = [device for device in roles if device not in spec.shares]
+    if missing and spec.shares_total is not None:
+        rest = spec.shares_total - sum(spec.shares.values())
+        if rest < 0:
+            raise _bad_shares(f"The shares add up to more than {spec.shares_total}.")
+        given = {device: share * len(missing) for device, share in spec.shares.items()}
+        return {**given, **dict.fromkeys(missing, rest)}
     if missing:
         raise _bad_shares(f"{names.get(missing[0]) or short(missing[0])} has no share, and others have one.")
     if not any(spec.shares.values()):
@@ -113,7 +123,8 @@ def _bad_shares(what: str) -> TandemError:
     return TandemError(
         code="bad-shares",
         what=what,
-        fix="Give every device of the run a share (48 and 16, say), or none of them.",
+        fix="Give every device of the run a share (48 and 16, say), one of them its part of the whole "
+        "(25 % or 16/64), or none of them any.",
     )
 
 

@@ -26,7 +26,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     roles: dict[DeviceId, tuple[Role, ...]] = {}
     """Roles that the user fixed; the rest is proposed. More than one: that many tasks on the device."""
     shares: dict[DeviceId, int] = {}
-    """Shares that the user fixed, in rows of the global batch or any other unit; the rest is proposed."""
+    """Shares that the user fixed for every device, in rows of the global batch or any other unit. Empty:
+    they follow the measured speeds."""
+    shares_total: int | None = None
+    """What all shares add up to; devices without one share the rest of it evenly. 100: shares are percent."""
     strategy: StrategyKind | None = None
     """Overrules what reading the script found."""
     seed: int | None = None

@@ -35,6 +35,7 @@ from core.run.coordination import (
     TakeOutputs,
     Told,
 )
+from core.run.measures import sound
 from core.run.phases import (
     Exit,
     Preparing,
@@ -183,8 +184,9 @@ class _Step(Conclusion):
                     self.wait("receive", limits.RECEIVE_S)
                 if event.phase == "training":
                     self.on_met()
-            case ev.MemberMeasured() if device == self.now.plan.chief.device:
-                self.emit(event)
+            case ev.MemberMeasured(expectation=expectation):
+                if device == self.now.plan.chief.device and sound(expectation, self.now.plan):
+                    self.emit(event)
             case ev.MemberProgressed() | ev.MemberEndedEpoch():
                 self.on_first_step()
                 self.emit(event)

@@ -61,6 +61,12 @@ class RunRecord:
                 self._try(lambda: self._metrics.add(metric))
             case ev.MemberLogged():
                 self._log(event)
+            case ev.MemberMeasured(expectation=expectation):
+                self._try(lambda: self._event(event))
+                # At once: whatever becomes of the run, what was measured is known.
+                summary = replace(self.entry.summary, expectation=expectation)
+                self.entry = replace(self.entry, summary=summary)
+                self._try(self._summary)
             case ev.RunSummarised(summary=summary):
                 self.entry = replace(self.entry, summary=summary)
             case ev.RunPhaseChanged(phase=phase):

@@ -55,6 +55,19 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of the global batch."""
 
 
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out: medians over a fit's steps, without its first seconds and the last batches of epochs."""
+
+    step_s: float
+    samples_s: float | None = None
+    """Rows of the global batch."""
+    wire_s: float | None = None
+    """What of ``step_s`` the exchange of gradients took."""
+    wire_bytes: int | None = None
+    shares: dict[str, int] = {}
+    """Rows of the batch at the end, by device id."""
+
+
 class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
     """An epoch's logs as Keras gives them to callbacks, ``val_*`` included."""
 
@@ -94,3 +107,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """By device id."""
     outputs: tuple[str, ...] = ()
     """Relative paths in the run folder's ``outputs``; ``trained/model.keras`` is what Tandem kept."""
+    expectation: Expectation | None = None
+    """What was expected before the newest fit's first step."""
+    settled: Settled | None = None
+    """What came out of that fit; None where it was too short to settle."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from core import events as ev
 from core.events import RunEvent
 from core.ids import DeviceId
-from core.run.reports import Progress, Summary
+from core.run.reports import Expectation, Progress, Summary
+from core.run.settling import Settling
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,19 @@ class Tally:
     logs: tuple[tuple[str, float], ...] = ()
     weights: tuple[tuple[str, str], ...] = ()
     outputs: tuple[str, ...] = ()
+    expectation: Expectation | None = None
+    settling: Settling = field(default_factory=Settling)
 
 
 def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
     """``tally`` after ``event``."""
+    if isinstance(event, ev.MemberProgressed):
+        own = event.device == tally.chief
+        tally = replace(tally, settling=tally.settling.after(event.device, event.progress, chief=own))
     match event:
+        case ev.MemberMeasured():
+            # What settles from here on is what this was expected of.
+            return replace(tally, expectation=event.expectation, settling=Settling(measured=True))
         case ev.MemberProgressed() if event.device == tally.chief:
             return _progressed(tally, event.progress, now_s)
         case ev.MemberProgressed() if tally.first_s is None:
@@ -70,6 +79,8 @@ def summary(tally: Tally, now_s: float) -> Summary:
         last_logs=dict(tally.logs),
         weights_sha256=dict(tally.weights),
         outputs=tally.outputs,
+        expectation=tally.expectation,
+        settled=tally.settling.settled(),
     )
 
 

@@ -79,6 +79,7 @@ def order(plan: Plan, task: Task, folder: Path, kept: Path) -> Train:
         strategy=plan.strategy,
         rank=plan.tasks.index(task),
         shares=shares_by_rank(plan),
+        balance=plan.balance,
         seed=plan.seed,
         wire=plan.wire,
         keep=str(kept) if task is plan.chief else "",

@@ -2,10 +2,11 @@ import pytest
 from msgspec.structs import replace
 
 from app import run_words
+from core.cluster.plan import Member
 from core.ids import DeviceId
 from core.run import phases
-from core.run.reports import Progress, Summary
-from core.state import MemberState
+from core.run.reports import Expectation, Progress, Settled, Summary
+from core.state import MemberState, Run
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, plan
 
 HALF = Progress(
@@ -108,3 +109,29 @@ def test_who_waits_for_whom_is_said_while_all_train() -> None:
     assert words == "here waits for other: 12.0 of 40.0 ms a step"
     assert run_words.waiting_words({ME: member(0.003), OTHER: member(0.002)}, names) == ""
     assert run_words.waiting_words({ME: member(0.014), OTHER: member(0.002, "ended")}, names) == ""
+
+
+def test_the_present_share_of_the_batch() -> None:
+    def member(share: int | None) -> MemberState:
+        return MemberState(progress=replace(HALF, share=share))
+
+    fixed = replace(
+        plan(OTHER), members=(Member(device=ME, name="me", share=3), Member(device=OTHER, name="o"))
+    )
+    run = Run(plan=fixed, phase=phases.Training(), members={ME: member(None), OTHER: MemberState()})
+    assert run_words.share_words(run, ME) == "75 % of each batch"
+    assert run_words.share_words(replace(run, plan=replace(fixed, balance=True)), ME) == ""
+    moving = replace(run, members={ME: member(50), OTHER: member(16)})
+    assert run_words.share_words(moving, ME) == "50 of 66 rows"
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(48, 16))
+    assert run_words.share_words(replace(moving, expectation=expectation), ME) == "50 of 64 rows"
+    assert run_words.share_words(replace(moving, plan=replace(fixed, strategy="own")), ME) == ""
+
+
+def test_the_end_says_what_was_expected_and_what_came_out() -> None:
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(48, 16))
+    summary = Summary(expectation=expectation, settled=Settled(step_s=0.2, wire_s=0.15))
+    expected, advice = run_words.summary_lines(summary, {ME: "here"}, "", plan(OTHER))
+    assert expected.startswith("Expected 1.4 times as fast as here alone, came out 0.5")
+    assert advice.startswith("What would help")
+    assert run_words.summary_lines(summary, {}, "") == []

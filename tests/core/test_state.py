@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core import events as ev
 from core.cluster.plan import Member, Plan, Task
@@ -12,7 +13,7 @@ from core.cluster.roles import Role
 from core.errors import IllegalTransition, Problem
 from core.ids import DeviceId, ProjectId, RunId
 from core.run import phases
-from core.run.reports import EpochEnd, LogLines, Progress, Summary
+from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Summary
 from core.settings import Settings
 from core.state import LOG_LINE_LENGTH, LOG_LINES_KEPT, State, apply
 from core.telemetry.reading import Reading
@@ -264,6 +265,21 @@ def test_a_member_shows_its_newest_step_epoch_and_end() -> None:
     assert (member.progress, member.epoch, member.phase) == (progress, epoch, "ended")
     assert member.exits == {"worker:0": end}
     assert run.members[ME].progress is None
+
+
+def test_what_was_measured_belongs_to_the_run_and_has_to_be_possible() -> None:
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
+    measured = ev.MemberMeasured(run=RUN, device=ME, expectation=expectation)
+    planned = ev.RunPlanned(plan=PLAN)
+    run = after(planned, measured).run
+    assert run is not None and run.expectation == expectation
+    odd = replace(expectation, alone_s=(0.1, float("nan")))
+    for event in (
+        replace(measured, expectation=odd),
+        ev.RunSummarised(run=RUN, summary=Summary(expectation=odd)),
+    ):
+        with pytest.raises(IllegalTransition):
+            after(planned, event)
 
 
 def test_only_the_newest_lines_of_a_log_are_kept() -> None:

@@ -17,7 +17,7 @@ from core.errors import Problem
 from core.events import Event
 from core.project.manifest import ProjectFile
 from core.run.phases import Exit, Phase
-from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Summary
+from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
 from core.settings import Settings, SettingsChange
 from core.telemetry.reading import GpuReading, Hardware, Reading
 from core.versions import Versions
@@ -49,6 +49,7 @@ OBJECTS: tuple[type, ...] = (
     Progress,
     EpochEnd,
     Expectation,
+    Settled,
     LogLines,
     Exit,
     Summary,

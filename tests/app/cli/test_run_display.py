@@ -1,12 +1,13 @@
 import io
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from app.cli.run_display import Moving, Plain, picture
 from core import events as ev
 from core.ids import DeviceId
 from core.run import phases
-from core.run.reports import EpochEnd, LogLines, Progress
+from core.run.reports import EpochEnd, Expectation, LogLines, Progress
 from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, paired, plan
 from tests.app.test_run_words import HALF
 
@@ -61,6 +62,44 @@ def test_plain_lines_tell_each_thing_once() -> None:
         "other: is ready",
         "here: epoch 1/2: loss 0.5000 (1.2 s)",
     ]
+
+
+EXPECTED = Expectation(alone_s=(0.1, 0.1), step_s=0.06, wire_s=0.0132, wire_bytes=1_200_000, shares=(48, 16))
+SENTENCE = (
+    "Two laptops: about 1.7 times as fast as here alone; the wire takes 22 % of a step (1.2 MB each way)."
+)
+
+
+def measured(expectation: Expectation = EXPECTED) -> ev.MemberMeasured:
+    return ev.MemberMeasured(run=RUN, device=ME, expectation=expectation)
+
+
+def test_what_is_expected_is_said_as_soon_as_it_is_measured() -> None:
+    for display in (Plain, Moving):
+        screen = Words()
+        screen.console.width = 200
+        play(running(), display(screen, Clock()), measured())
+        assert SENTENCE in screen.said
+    screen = Words()
+    play(running(), Plain(screen, Clock()), measured(replace(EXPECTED, step_s=0.3, wire_s=0.2)))
+    assert "only 0.3 times as fast" in screen.said
+    assert "What would help: half the bytes (--wire bf16)" in screen.said
+
+
+def test_rows_that_move_are_shown() -> None:
+    node = running()
+    for device, share in ((ME, 50), (OTHER, 14)):
+        node.happen(ev.MemberPhaseChanged(run=RUN, device=device, phase="training"))
+        node.happen(ev.MemberProgressed(run=RUN, device=device, progress=replace(HALF, share=share)))
+    assert node.state.run is not None
+    out = io.StringIO()
+    Console(file=out, width=200).print(picture(node.state.run, {ME: "here", OTHER: "other"}, 65.0))
+    assert "chief:0, 50 of 64 rows" in out.getvalue()
+    screen, clock = Words(), Clock()
+    display = Plain(screen, clock)
+    clock.now_s = 11.0
+    play(node, display, ev.MemberProgressed(run=RUN, device=ME, progress=replace(HALF, share=51)))
+    assert "51 of 65 rows" in screen.said
 
 
 def test_a_long_epoch_gives_a_sign_of_life() -> None:

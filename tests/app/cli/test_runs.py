@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from app.cli import runs
 from app.cli.exit_codes import ExitCode
@@ -6,7 +7,7 @@ from core import answers
 from core.commands import GetRun, ListRuns
 from core.errors import TandemError
 from core.run.phases import Failed, Finished
-from core.run.reports import EpochEnd, Summary
+from core.run.reports import EpochEnd, Expectation, Settled, Summary
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, RUN, ScriptedNode, Words, following, plan
 
 ENTRY = answers.RunEntry(
@@ -60,6 +61,17 @@ async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
     assert "member: epoch 1/2: loss 0.5000 (1.5 s)" in said
     assert "Report: /runs/1/report.html" in said
     assert said[-1] == "  last"
+
+
+async def test_what_was_expected_and_what_came_out_is_told_of_a_past_run() -> None:
+    node, screen = ScriptedNode(), Words()
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(48, 16))
+    summary = Summary(expectation=expectation, settled=Settled(step_s=0.08))
+    entry = replace(ENTRY, summary=summary)
+    node.answers[GetRun] = answers.RunDetails(entry=entry, plan=plan(OTHER))
+    with following(node) as events:
+        await runs._one(events, screen, RUN)
+    assert "Expected 1.4 times as fast as member alone, came out 1.2" in screen.said
 
 
 async def test_a_failed_run_says_why() -> None:

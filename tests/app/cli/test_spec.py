@@ -55,6 +55,14 @@ async def test_everything_that_can_be_said_reaches_the_spec() -> None:
     assert (wanted.seed, wanted.strategy, wanted.wire, wanted.solo) == (5, "own", "bf16", False)
 
 
+@pytest.mark.parametrize(
+    ("text", "rows", "whole"), [("48", 48, None), ("25%", 25, 100), ("16/64", 16, 64), (" 16 / 64 ", 16, 64)]
+)
+async def test_a_share_is_rows_or_a_part_of_the_whole(text: str, rows: int, whole: int | None) -> None:
+    wanted = await read(with_other(), "--share", f"other={text}")
+    assert (wanted.shares, wanted.shares_total) == ({OTHER: rows}, whole)
+
+
 async def test_me_alone_is_solo() -> None:
     assert (await read(with_other(), "--with", "me")).solo
     assert (await read(with_other(), "--solo")).solo
@@ -71,6 +79,9 @@ async def test_me_alone_is_solo() -> None:
         (["--role", "anna=chief"], "No device is called 'anna'"),
         (["--share", "other=-3"], "--share does not take '-3'"),
         (["--share", "other=²"], "--share does not take '²'"),
+        (["--share", "other=4/"], "--share does not take '4/'"),
+        (["--share", "other=%"], "--share does not take '%'"),
+        (["--share", "other=4%", "--share", "me=3"], "different units"),
         (["--share", "other=3", "--share", "other=4"], "--share was given twice for other"),
     ],
 )

@@ -77,6 +77,21 @@ def test_shares_follow_the_members_in_rank_order() -> None:
     assert shares_by_rank(plan_for(RunSpec(script="x"))) == (1, 1)
 
 
+def test_shares_follow_the_speed_unless_the_user_fixed_them_or_nothing_is_shared() -> None:
+    assert plan_for(RunSpec(script="x")).balance
+    assert not plan_for(RunSpec(script="x", shares={ANNA: 48, BEN: 16})).balance
+    assert not plan_of(strategy="own").balance
+    assert not plan_of((ANNA,)).balance
+
+
+def test_a_share_of_a_whole_leaves_the_rest_to_the_others() -> None:
+    plan = plan_for(RunSpec(script="x", shares={BEN: 25}, shares_total=100))
+    assert shares_by_rank(plan) == (75, 25)
+    assert not plan.balance
+    with pytest.raises(TandemError, match="more than 64"):
+        plan_for(RunSpec(script="x", shares={BEN: 65}, shares_total=64))
+
+
 @pytest.mark.parametrize(
     "shares", [{ANNA: 48}, {ANNA: 1, BEN: 1, CLEO: 1}, {ANNA: -1, BEN: 1}, {ANNA: 0, BEN: 0}]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from core import events as ev
 from core.cluster.roles import Role
@@ -12,9 +13,9 @@ from core.run import coordination as co
 from core.run import limits
 from core.run import participation as pa
 from core.run.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.run.reports import LogLines
+from core.run.reports import Expectation, LogLines, Progress
 from core.run.waits import Wait, WaitOver
-from core.trainer.protocol import Booted
+from core.trainer.protocol import Booted, Measured, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing
 
@@ -53,6 +54,37 @@ def test_a_run_of_two_goes_its_way_and_both_screens_show_the_same() -> None:
     assert world.over
     assert not world.waits
     assert all(side.outputs_taken is not None for side in world.members.values())
+
+
+EXPECTED = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1_000, shares=(43, 21))
+
+
+def test_what_the_members_measure_is_shown_to_all_and_stays_with_what_came_out() -> None:
+    world = World()
+    world.start_training()
+    world.each_trainer_says(Measured(expectation=EXPECTED))
+    assert len([event for event in world.events if isinstance(event, ev.MemberMeasured)]) == 1
+    for state in (world.state, world.screens[BEN]):
+        assert state.run is not None and state.run.expectation == EXPECTED
+    for number in range(3):
+        world.now_s += 1.0
+        step = Progress(at_s=number, epoch=0, epochs=1, step=number, batch=number, step_s=0.08, share=43)
+        world.each_trainer_says(Progressed(progress=step))
+    world.each_trainer_ends()
+    run = world.screens[BEN].run
+    assert run is not None and run.summary is not None and run.summary.settled is not None
+    assert run.summary.expectation == EXPECTED
+    assert run.summary.settled.step_s == 0.08
+
+
+def test_only_the_chief_measures_and_only_what_can_be() -> None:
+    world = training()
+    odd = replace(EXPECTED, shares=(1, 2, 3))
+    for device, expectation in ((BEN, EXPECTED), (ANNA, odd)):
+        event = ev.MemberMeasured(run=world.starter.plan.run, device=device, expectation=expectation)
+        world.tell(co.Heard(device, ms.Reported(event=event)))
+    assert world.state.run is not None and world.state.run.expectation is None
+    assert not [event for event in world.events if isinstance(event, ev.MemberMeasured)]
 
 
 def test_three_members_are_launched_together() -> None:

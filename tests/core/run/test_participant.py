@@ -17,7 +17,7 @@ from core.run import limits, participant
 from core.run import participation as pa
 from core.run.participant import same_run
 from core.run.phases import Exit, Failed, Finished, Preparing
-from core.run.reports import EpochEnd, LogLines
+from core.run.reports import EpochEnd, Expectation, LogLines
 from core.run.waits import WaitOver
 from core.trainer import protocol
 from tests.core.cluster.laptops import BEN, CLEO, plan_of
@@ -236,6 +236,19 @@ def test_at_most_ten_steps_a_second_travel() -> None:
         ben.tell(pa.TrainerSaid("worker:0", progress(number)))
     steps = only(ben.reported(), ev.MemberProgressed)
     assert 9 <= len(steps) <= 12
+
+
+def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
+    ben = Ben().launched()
+    ben.tell(pa.TrainerSaid("worker:0", protocol.Measured(expectation=expectation)))
+    assert not only(ben.reported(), ev.MemberMeasured)
+    chief = Ben(plan_of(project=MANIFEST.digest, fixed={BEN: (Role.CHIEF,)}))
+    chief.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"chief:0": 20000}))
+    chief.hear(ms.Launch(plan=chief.known.plan))
+    chief.tell(pa.TrainerSaid("chief:0", protocol.Measured(expectation=expectation)))
+    told = ev.MemberMeasured(run=RUN, device=BEN, expectation=expectation)
+    assert only(chief.reported(), ev.MemberMeasured) == [told]
 
 
 def test_epochs_words_and_output_travel_whole() -> None:

@@ -13,8 +13,8 @@ from core.errors import Problem
 from core.run.history import History
 from core.run.phases import Exit, Finished, Planning, Preparing
 from core.run.reading import LOG_BYTES, MOST_POINTS, read_run
-from core.run.record import METRICS, SUMMARY, RunRecord, log_name
-from core.run.reports import EpochEnd, LogLines, Progress, Summary
+from core.run.record import EVENTS, METRICS, SUMMARY, RunRecord, log_name
+from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Summary
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 PLAN = plan_of()
@@ -82,6 +82,18 @@ def test_a_run_is_kept_from_its_plan_to_its_end(kept: Kept) -> None:
     assert details.epochs == {BEN: (epoch,)}
     assert "--- worker-0 ---\nhello" in details.log
     assert "--- tandem ---\nNothing was shared." in details.log
+
+
+def test_what_was_measured_is_kept_at_once(kept: Kept) -> None:
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
+    kept.add(ev.RunPlanned(plan=PLAN), ev.MemberMeasured(run=RUN, device=ANNA, expectation=expectation))
+    (entry,) = kept.history.newest(5)
+    assert entry.summary.expectation == expectation, "also of a run whose end nobody sees"
+    assert read_run(entry, kept.folder).entry.summary.expectation == expectation
+    assert b"member_measured" in (kept.folder / EVENTS).read_bytes()
+    summary = Summary(epochs=1, expectation=expectation)
+    kept.add(ev.RunSummarised(run=RUN, summary=summary), ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    assert kept.history.newest(5)[0].summary == summary
 
 
 def test_this_laptops_own_output_is_kept_by_its_trainer_alone(kept: Kept) -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from core.cluster.roles import Role
 from core.run.phases import Exit
 from core.run.reports import LogLines
@@ -21,6 +23,13 @@ def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
     assert train.peers == {"chief:0": "Anna's at 192.168.1.10:20000"}
     assert train.folder == "/work"
     assert train.keep == "", "the chief alone keeps the model"
+
+
+def test_whether_shares_follow_the_speed_is_told() -> None:
+    plan = plan_of()
+    assert order(plan, plan.tasks[1], Path("/work")).balance
+    fixed = replace(plan, balance=False)
+    assert not order(fixed, fixed.chief, Path("/work")).balance
 
 
 def test_alone_there_are_no_peers() -> None:

@@ -1,0 +1,225 @@
+"""How fast laptops are together, against one of them alone, in sentences: expected, come out. Pure.
+
+The measure is the fastest member alone, and where another laptop started the run, that one too: nobody trains
+on two laptops to be slower than on one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+from msgspec.structs import replace
+
+from core.cluster.making import ranks
+from core.cluster.plan import Plan
+from core.ids import DeviceId, short
+from core.run.measures import sound, sound_summary
+from core.run.reports import Expectation, Summary
+from core.text import plain
+
+WORTH = 1.1
+"""Times as fast as alone: below this, a second laptop is hardly worth its trouble."""
+UNEVEN = 1.25
+TINY_S = 0.02
+"""A step that the fastest member does in less hardly pays for a meeting."""
+SMALL_BYTES = 500_000
+"""Sent in a step: below this the network's delay counts, not its width."""
+
+_COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
+Names = Mapping[DeviceId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """``fix``: what would help, where together is hardly faster than alone; ``""`` where it is worth it."""
+
+    what: str = ""
+    fix: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.what)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(words for words in (self.what, self.fix) if words)
+
+
+def expected(expectation: Expectation | None, plan: Plan, names: Names | None = None) -> Said:
+    """Before the first step: ``Two laptops: about 1.7 times as fast as anna alone; the wire takes …``."""
+    if expectation is None or not sound(expectation, plan) or len(expectation.alone_s) < 2:
+        return Said()
+    count = len(set(ranks(plan)))
+    laptops = f"{_COUNTS.get(count, str(count))} laptops" if count > 1 else "One laptop"
+    wire = _wire(expectation.wire_s, expectation.step_s, expectation.wire_bytes)
+    what = f"{laptops}: {_against(expectation, plan, names)}{f'; {wire}' if wire else ''}."
+    return Said(what, advice(expectation, plan, names))
+
+
+def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
+    """Afterwards: what was expected, what it was, how far that was off, and the time of a step."""
+    before, after = summary.expectation, _outcome(summary, plan)
+    if before is None or after is None or summary.settled is None:
+        return Said()
+    base = _baselines(before, plan)[0]
+    name, alone_s = _name(ranks(plan)[base], plan, names), before.alone_s[base]
+    what = (
+        f"Expected {times(alone_s / before.step_s)} times as fast as {name} alone, "
+        f"came out {times(alone_s / after.step_s)} ({_off(before.step_s, after.step_s)}). "
+        f"A step took {milliseconds(after.step_s)}"
+    )
+    rows = summary.settled.samples_s
+    what += f", {rows:,.0f} samples/s" if rows else ""
+    wire = _wire(after.wire_s, after.step_s, after.wire_bytes) if summary.settled.wire_s is not None else ""
+    return Said(f"{what}{f'; {wire}' if wire else ''}.", advice(after, plan, names))
+
+
+def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
+    """Before another run of the same script on the same laptops."""
+    after = _outcome(summary, plan)
+    if after is not None:
+        return Said(
+            f"Last time on these laptops: {_against(after, plan, names)}.", advice(after, plan, names)
+        )
+    rows = summary.samples_s
+    if rows is None or not isfinite(rows) or rows <= 0:
+        return Said()
+    where = (
+        "these laptops" if len(plan.members) > 1 else f"{_name(plan.members[0].device, plan, names)} alone"
+    )
+    return Said(f"Last time on {where}: {rows:,.0f} samples/s.")
+
+
+def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> str:
+    """What would help, by what is to blame; ``""`` where together is clearly faster."""
+    alone_s, step_s = expectation.alone_s, expectation.step_s
+    fast, slow = min(alone_s), max(alone_s)
+    if fast / step_s >= WORTH:
+        return ""
+    best = ranks(plan)[alone_s.index(fast)]
+    name = _name(best, plan, names)
+    ideal_s = 1 / sum(1 / each for each in alone_s)  # rows shared by speed, and a wire that takes no time
+    if fast / ideal_s < WORTH:
+        slowest = _name(ranks(plan)[alone_s.index(slow)], plan, names)
+        help_ = f"{name} is {times(slow / fast)} times as fast as {slowest}, which has little to add"
+    elif min(expectation.wire_s, step_s) >= (step_s - ideal_s) / 2:
+        help_ = _help_the_wire(expectation, plan, name)
+    elif not plan.balance and plan.strategy == "managed" and slow >= UNEVEN * fast:
+        help_ = "The shares are fixed: without --share each laptop gets as many rows as it can compute"
+    else:
+        help_ = "What would help: a larger batch_size, and other programs closed on all laptops"
+    there = "" if best == plan.starter else f" on {name}"
+    return f"{help_}. Or train on {name} alone (--solo{there})."
+
+
+def _help_the_wire(expectation: Expectation, plan: Plan, fastest: str) -> str:
+    alone_s = min(expectation.alone_s)
+    if alone_s < TINY_S and expectation.wire_bytes < SMALL_BYTES:
+        return (
+            f"A step is too small to share ({fastest} alone does it in {milliseconds(alone_s)}): a larger "
+            "batch_size gives more to compute between meetings, steps_per_execution saves calls"
+        )
+    half = "half the bytes (--wire bf16), " if plan.wire == "f32" else ""
+    return f"What would help: {half}a cable or a faster network, a larger batch_size"
+
+
+def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | None) -> str:
+    """``The wire takes 22 % of a step (1.2 MB each way)``; ``""`` where it is not known."""
+    if wire_s is None or step_s is None or not (isfinite(wire_s) and isfinite(step_s)) or step_s <= 0:
+        return ""
+    words = _wire(wire_s, step_s, sent_bytes or 0)
+    return words[:1].upper() + words[1:]
+
+
+def times(ratio: float) -> str:
+    """``1.7``, ``12``: no more digits than a measurement of seconds has."""
+    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
+
+
+def milliseconds(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.1f} ms"
+
+
+def _outcome(summary: Summary, plan: Plan) -> Expectation | None:
+    """What was measured at the end, in the terms of what was expected."""
+    before, settled = summary.expectation, summary.settled
+    if before is None or settled is None or len(before.alone_s) < 2 or not sound_summary(summary, plan):
+        return None
+    wire_s = before.wire_s if settled.wire_s is None else settled.wire_s
+    wire_bytes = before.wire_bytes if settled.wire_bytes is None else settled.wire_bytes
+    return replace(before, step_s=settled.step_s, wire_s=wire_s, wire_bytes=wire_bytes)
+
+
+def _against(expectation: Expectation, plan: Plan, names: Names | None) -> str:
+    """``about 1.3 times as fast as ben alone and 2.9 times as fast as anna alone``."""
+    said = [
+        (expectation.alone_s[rank] / expectation.step_s, _name(ranks(plan)[rank], plan, names))
+        for rank in _baselines(expectation, plan)
+    ]
+    words = _than(*said[0])
+    for gain, name in said[1:]:
+        joint = ", but " if said[0][0] < WORTH <= gain else " and "
+        words += joint + _than(gain, name).removeprefix("about ")
+    return words
+
+
+def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
+    """Ranks to compare with: the fastest, then the starter's. As good as equal: the starter's alone."""
+    devices, alone_s, step_s = ranks(plan), expectation.alone_s, expectation.step_s
+    best = alone_s.index(min(alone_s))
+    mine = devices.index(plan.starter) if plan.starter in devices else best
+    if _compared(alone_s[best] / step_s) == _compared(alone_s[mine] / step_s):
+        return (mine,)
+    return best, mine
+
+
+def _than(gain: float, name: str) -> str:
+    compared = _compared(gain)
+    return f"{compared} {'than' if compared.endswith('er') else 'as'} {name} alone"
+
+
+def _compared(gain: float) -> str:
+    if gain >= WORTH:
+        return f"about {times(gain)} times as fast"
+    if gain >= 1.005:
+        return f"only {100 * (gain - 1):.0f} % faster"
+    if gain > 0.995:
+        return "no faster"
+    if gain > 0.9:
+        return f"{100 * (1 - gain):.0f} % slower"
+    return f"only {times(gain)} times as fast" if gain >= 0.05 else "less than a tenth as fast"
+
+
+def _wire(wire_s: float, step_s: float, sent_bytes: int) -> str:
+    part = 100 * min(1.0, max(0.0, wire_s / step_s))
+    shown = f"{part:.0f} %" if part >= 1 or part == 0 else "less than 1 %"
+    return f"the wire takes {shown} of a step" + (
+        f" ({_size(sent_bytes)} each way)" if sent_bytes > 0 else ""
+    )
+
+
+def _off(expected_s: float, step_s: float) -> str:
+    """How far the time of a step was from what was expected."""
+    slower = step_s / expected_s - 1
+    if abs(slower) < 0.015:
+        return "as expected"
+    if slower > 0:
+        return f"{100 * slower:.0f} % slower than expected" if slower < 1 else "far slower than expected"
+    return f"{-100 * slower:.0f} % faster than expected"
+
+
+def _size(count: int) -> str:
+    """In powers of 1000, as networks are sold."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if count >= 0.9995 * unit:
+            value = count / unit
+            return f"{value:.1f} {name}" if value < 9.95 else f"{value:,.0f} {name}"
+    return f"{count} bytes"
+
+
+def _name(device: DeviceId, plan: Plan, names: Names | None) -> str:
+    known = (names or {}).get(device) or next((m.name for m in plan.members if m.device == device), "")
+    return plain(known, 40) or short(device)

@@ -1,0 +1,46 @@
+"""Whether measured numbers can be: they come from other laptops, and screens and files rely on them. Pure."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from core.cluster.making import ranks
+from core.cluster.plan import Plan
+from core.run.reports import Expectation, Settled, Summary
+
+SHORTEST_S, LONGEST_S = 1e-9, 1e7
+"""No step takes less or more; ratios of such times stay numbers that can be said."""
+
+
+def sound(expectation: Expectation, plan: Plan) -> bool:
+    """As many numbers as the plan has ranks; steps take a time that can be, shares are not all 0."""
+    count = len(ranks(plan))
+    return (
+        len(expectation.alone_s) == len(expectation.shares) == count
+        and all(_a_step(each) for each in (*expectation.alone_s, expectation.step_s))
+        and isfinite(expectation.wire_s)
+        and expectation.wire_s >= 0
+        and expectation.wire_bytes >= 0
+        and all(share >= 0 for share in expectation.shares)
+        and any(expectation.shares)
+    )
+
+
+def sound_summary(summary: Summary, plan: Plan) -> bool:
+    """What of it was measured; the rest is only shown."""
+    expectation, settled = summary.expectation, summary.settled
+    return (expectation is None or sound(expectation, plan)) and (settled is None or _sound(settled, plan))
+
+
+def _sound(settled: Settled, plan: Plan) -> bool:
+    times = (settled.samples_s, settled.wire_s, settled.wire_bytes)
+    return (
+        _a_step(settled.step_s)
+        and all(each is None or (isfinite(each) and each >= 0) for each in times)
+        and set(settled.shares) <= {member.device for member in plan.members}
+        and all(share >= 0 for share in settled.shares.values())
+    )
+
+
+def _a_step(seconds: float) -> bool:
+    return SHORTEST_S <= seconds <= LONGEST_S
