@@ -52,6 +52,11 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     plan: Plan
     tf_configs: dict[str, str] = {}
     expectation: str = ""
+    """How fast the newest run of this script on these devices was, in a sentence; ``""``: there was none."""
+    advice: str = ""
+    """What would help, where that was hardly faster than one of them alone."""
+    last_shares: dict[DeviceId, int] = {}
+    """Rows of the batch that each had at that run's end."""
 
 
 class RunAccepted(Tagged, frozen=True, kw_only=True):

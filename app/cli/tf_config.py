@@ -31,7 +31,15 @@ async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
             wanted = await spec.spec_of(arguments, following, screen.say)
             made = await following.submit(PlanRun(spec=wanted), PlanMade)
             if screen.json:
-                screen.result({"ok": True, "plan": made.plan, "tf_configs": made.tf_configs})
+                screen.result(
+                    {
+                        "ok": True,
+                        "plan": made.plan,
+                        "tf_configs": made.tf_configs,
+                        "expectation": made.expectation,
+                        "advice": made.advice,
+                    }
+                )
             else:
                 _show(made, following, screen)
     return ExitCode.OK
@@ -46,5 +54,6 @@ def _show(made: PlanMade, following: Following, screen: Screen) -> None:
         if config is not None:
             screen.say(f"{task.name} on {names[DeviceId(task.device)]}:", "bold")
             screen.say(config)
-    if made.expectation:
-        screen.say(plain(made.expectation, 400))
+    for words in (made.expectation, made.advice):
+        if words:
+            screen.say(plain(words, 400))

@@ -7,8 +7,7 @@ from typing import Literal
 
 from app.device_words import size_words
 from app.models.draft import Draft, candidates, taking_part, why_not
-from app.run_words import duration
-from core.answers import Finding, PlanMade, RunEntry, ScriptRead
+from core.answers import Finding, PlanMade, ScriptRead
 from core.errors import Problem
 from core.run.verdicts import listed
 from core.state import Device, State
@@ -32,7 +31,6 @@ def lines(
     read: ScriptRead,
     plan: PlanMade | Problem | None,
     findings: Sequence[Finding],
-    history: Sequence[RunEntry],
 ) -> list[Finding]:
     """``plan`` None: it is being made."""
     together = len(taking_part(draft, state)) > 1
@@ -47,7 +45,7 @@ def lines(
     if isinstance(plan, Problem):
         found.append(_line("error", plan.code, plan.what, plan.fix))
     else:
-        found.append(_speed(read, plan, history, together=together))
+        found.append(_speed(draft.strategy or read.kind, plan, together=together))
     if state.busy:
         found.append(_line("error", "busy", "A run is under way.", "Wait until it has ended, or stop it."))
     return found
@@ -147,50 +145,14 @@ def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> li
     return found
 
 
-def _speed(
-    read: ScriptRead, plan: PlanMade | None, history: Sequence[RunEntry], *, together: bool
-) -> Finding:
-    """How fast it will be, as earlier runs of this script measured it: nothing else is worth a promise."""
+def _speed(kind: str, plan: PlanMade | None, *, together: bool) -> Finding:
+    """How fast it was on these laptops: nothing else is worth a promise before it has begun."""
     if plan is not None and plan.expectation:
-        return _line("ok", "speed", plan.expectation)
-    before = [
-        entry
-        for entry in history
-        if entry.source and entry.source == f"{read.folder}/{read.script}" and entry.summary.samples_s
-    ]
-    shared = next((entry for entry in before if len(entry.devices) > 1), None)
-    alone = next((entry for entry in before if len(entry.devices) == 1), None)
-    if together and shared is not None and alone is not None:
-        return _speed_up(shared, alone)
-    said = [_measured(entry) for entry in (shared, alone) if entry is not None]
-    if said:
-        more = " Run it once alone, too, to learn the speed-up." if together and alone is None else ""
-        more = " Together it has not run yet." if together and shared is None else more
-        return _line("ok", "speed", f"Last time with {'; with '.join(said)}.{more}")
-    if together:
-        return _line(
-            "note",
-            "speed",
-            "The speed-up is not known before the first runs of this script.",
-            "Once it has run alone and together, it is said here.",
-        )
+        level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
+        return _line(level, "speed", plan.expectation, plan.advice)
+    if together and kind == "managed":
+        return _line("note", "speed", "The speed-up will be measured in the first seconds of the run.")
     return _line("note", "speed", "How fast it will be is not known before the first run of this script.")
-
-
-def _speed_up(shared: RunEntry, alone: RunEntry) -> Finding:
-    times = (shared.summary.samples_s or 0.0) / (alone.summary.samples_s or 1.0)
-    one = plain(alone.devices[0], 30)
-    words = f"Last time with {_measured(shared)}: {times:.1f} times as fast as {one} alone."
-    if times >= 1:
-        return _line("ok", "speed", words)
-    fix = "Train on one laptop, or with larger batches: each step waits for the network."
-    return _line("warning", "speed", words, fix)
-
-
-def _measured(entry: RunEntry) -> str:
-    took = f", {duration(entry.summary.total_s)} in all" if entry.summary.total_s else ""
-    names = listed([plain(name, 30) for name in entry.devices])
-    return f"{names}, {entry.summary.samples_s:,.0f} samples/s{took}"
 
 
 def _matters(finding: Finding) -> bool:

@@ -24,8 +24,8 @@ from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.run_options import RunOptions
 from app.widgets.script_drop import ScriptDrop
-from core.answers import Answer, Finding, Findings, PlanMade, Refused, RunEntry, Runs, ScriptRead
-from core.commands import AnalyseScript, Command, ListRuns, Mend, PlanRun, RunDoctor, StartRun
+from core.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead
+from core.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
 from core.errors import Problem
 from core.state import State
 
@@ -54,7 +54,6 @@ class TrainSetup(QWidget):
         self._stale = False
         self._starting = False
         self._findings: tuple[Finding, ...] = ()
-        self._history: tuple[RunEntry, ...] = ()
         self._shown: list[Finding] = []
         self._signature: object = None
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
@@ -137,7 +136,6 @@ class TrainSetup(QWidget):
             AnalyseScript(path=draft.script), ScriptRead, lambda read: self._on_read(asked, read), asked
         )
         self._ask(RunDoctor(), Findings, self._on_findings)
-        self._ask(ListRuns(), Runs, self._on_runs)
         self._show()
 
     def show_state(self, state: State) -> None:
@@ -177,7 +175,7 @@ class TrainSetup(QWidget):
         plan = self.refusal or (None if self._stale else self.made)
         own = (self.draft.strategy or read.kind) == "own"
         self.roles.show_roles(self.draft, self._state, self.made, own=own)
-        found = preflight.lines(self.draft, self._state, read, plan, self._findings, self._history)
+        found = preflight.lines(self.draft, self._state, read, plan, self._findings)
         if found != self._shown:
             self._shown = found
             self.checks.show_findings(found)
@@ -280,10 +278,6 @@ class TrainSetup(QWidget):
     def _on_mended(self, answer: Answer) -> None:
         self.problem.show_problem(problem_of(answer))
         self._ask(RunDoctor(), Findings, self._on_findings)
-
-    def _on_runs(self, runs: Runs) -> None:
-        self._history = runs.runs
-        self._show()
 
     def _on_started(self, answer: Answer) -> None:
         self._starting = False

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from core.answers import RunDetails, RunEntry
+from core.answers import PlanMade, RunDetails, RunEntry
 from core.answers import Runs as RunsKept
 from core.cluster.plan import Plan, RunSpec
 from core.errors import Problem
 from core.events import RunEvent, RunPhaseChanged
 from core.ids import DeviceId
+from core.run.earlier import newest_alike, with_last_time
 from core.run.history import History
 from core.run.lane import Lane
 from core.run.phases import Planning, ended
@@ -90,6 +91,11 @@ class Keeping:
         """Raises ``TandemError`` for no such run, or several."""
         entry = await self._disk.do(self._history.find, beginning)
         return await asyncio.to_thread(read_run, entry, self._runs / entry.run)
+
+    async def with_last_time(self, made: PlanMade, source: str) -> PlanMade:
+        """``made`` with what the newest run of the same script on the same devices says of its speed."""
+        plan = await self._disk.do(newest_alike, self._history, self._runs, made.plan, source)
+        return made if plan is None else with_last_time(made, *plan)
 
     def _trouble_elsewhere(self, problem: Problem) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, problem)

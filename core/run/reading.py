@@ -35,7 +35,7 @@ def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> R
     report = folder / REPORT
     return RunDetails(
         entry=entry,
-        plan=_plan(folder / PLAN),
+        plan=read_plan(folder),
         steps={device: thinned.items for device, thinned in steps.items()},
         epochs={device: thinned.items for device, thinned in epochs.items()},
         log=_log(folder / LOGS),
@@ -48,9 +48,9 @@ def read_exits(folder: Path) -> list[ev.MemberEnded]:
     return list(_lines(folder / EVENTS, _ENDED))
 
 
-def _plan(path: Path) -> Plan | None:
+def read_plan(folder: Path) -> Plan | None:
     try:
-        return wire.from_json(path.read_bytes(), Plan)
+        return wire.from_json((folder / PLAN).read_bytes(), Plan)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -139,7 +139,8 @@ class Runs:
         devices = planning.devices_of(spec, self.me, self._state())
         project = await asyncio.to_thread(planning.read_project, spec)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
-        return planning.shown(plan)
+        source = str(Path(project.folder) / plan.script)
+        return await self._keeping.with_last_time(planning.shown(plan), source)
 
     async def start(self, spec: RunSpec) -> RunId:
         """Press Train. Returns as soon as the run is planned; what follows comes as events."""

@@ -9,7 +9,8 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
     made = PlanMade(
         plan=plan(OTHER),
         tf_configs={f"{ME}/chief:0": '{"cluster": 1}', f"{OTHER}/worker:0": '{"cluster": 2}'},
-        expectation="two laptops: 1.7 times this one alone",
+        expectation="Last time on these laptops: no faster than here alone.",
+        advice="Take a cable.",
     )
     with following(node) as events:
         tf_config._show(made, events, screen)
@@ -18,7 +19,8 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
         '{"cluster": 1}',
         "worker:0 on other:",
         '{"cluster": 2}',
-        "two laptops: 1.7 times this one alone",
+        "Last time on these laptops: no faster than here alone.",
+        "Take a cable.",
     ]
 
 

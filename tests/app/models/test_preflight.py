@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-from msgspec.structs import replace as replace_struct
-
 from app.models import preflight
 from app.models.draft import Draft
 from core import events as ev
-from core.answers import Finding, PlanMade, RunEntry
+from core.answers import Finding, PlanMade
 from core.errors import Problem
 from core.state import State
 from tests.app import world
@@ -23,10 +21,9 @@ def found(
     draft: Draft = DRAFT,
     plan: PlanMade | Problem | None = PLAN,
     findings: tuple[Finding, ...] = (),
-    history: tuple[RunEntry, ...] = (),
     **read: object,
 ) -> dict[str, Finding]:
-    lines = preflight.lines(draft, state, world.script_read(**read), plan, findings, history)  # type: ignore[arg-type]
+    lines = preflight.lines(draft, state, world.script_read(**read), plan, findings)  # type: ignore[arg-type]
     assert all(line.fix for line in lines if line.level in ("error", "warning"))
     return {line.code: line for line in lines}
 
@@ -111,39 +108,26 @@ def test_what_is_left_out_of_the_project_is_named() -> None:
     assert line.what == "Left out: .git, big.zip: too large, a, b and 1 more."
 
 
-def test_the_speed_is_known_from_earlier_runs_of_this_script_only() -> None:
-    other = world.entry(1, source="/elsewhere/digits.py")
-    assert "not known before the first runs" in found(history=(other,))["speed"].what
-    assert "not known before the first run" in found(state_of(), history=(other,))["speed"].what
-    line = found(state_of(), history=(world.entry(),))["speed"]
-    assert line.what == "Last time with here and Bob's laptop, 590 samples/s, 0:31 in all."
-
-
-def test_the_speed_up_is_what_the_last_runs_measured() -> None:
-    together, alone = world.entry(), measured(2, 328.0)
-    line = found(history=(together, alone))["speed"]
-    assert line.level == "ok"
-    assert line.what == (
-        "Last time with here and Bob's laptop, 590 samples/s, 0:31 in all: 1.8 times as fast as here alone."
+def test_without_an_earlier_run_the_speed_up_will_be_measured() -> None:
+    line = found()["speed"]
+    assert (line.level, line.what) == (
+        "note",
+        "The speed-up will be measured in the first seconds of the run.",
     )
-    assert "learn the speed-up" in found(history=(together,))["speed"].what
-    assert "Together it has not run yet" in found(history=(alone,))["speed"].what
+    for alone_or_own in (found(state_of()), found(kind="own")):
+        assert "not known before the first run" in alone_or_own["speed"].what
 
 
-def test_a_second_laptop_that_makes_it_slower_is_warned_of() -> None:
-    line = found(history=(world.entry(), measured(2, 1_180.0)))["speed"]
-    assert line.level == "warning"
-    assert "0.5 times as fast" in line.what
-    assert line.fix
+def test_how_fast_it_was_is_said_as_it_is() -> None:
+    was = "Last time on these laptops: about 1.6 times as fast as here alone."
+    line = found(plan=PlanMade(plan=world.plan(), expectation=was))["speed"]
+    assert (line.level, line.what) == ("ok", was)
 
 
-def measured(number: int, samples_s: float) -> RunEntry:
-    """A run of this laptop alone."""
-    return replace_struct(
-        world.entry(number, devices=("here",)), summary=replace_struct(world.SUMMARY, samples_s=samples_s)
+def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> None:
+    plan = PlanMade(
+        plan=world.plan(), expectation="Last time: only 0.6 times as fast.", advice="Take a cable."
     )
-
-
-def test_an_expectation_of_the_node_goes_before() -> None:
-    plan = PlanMade(plan=world.plan(), expectation="About 1.6 times as fast as this laptop alone.")
-    assert found(plan=plan)["speed"].what == "About 1.6 times as fast as this laptop alone."
+    lines = found(plan=plan)
+    assert (lines["speed"].level, lines["speed"].fix) == ("warning", "Take a cable.")
+    assert preflight.ready(list(lines.values()), plan), "who wants to may"

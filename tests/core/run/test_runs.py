@@ -16,7 +16,8 @@ from core.errors import TandemError
 from core.project.store import ProjectStore
 from core.run import limits
 from core.run.phases import Failed, Finished, Preparing, Starting, Stopped, Training
-from core.run.reports import LogLines
+from core.run.reports import Expectation, LogLines, Progress
+from core.trainer.protocol import Measured, Progressed
 from tests.core.run.lan import FakeTrainer, Lan, LanNode, project
 from tests.core.run.world import failing
 
@@ -125,6 +126,31 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     assert asked.spec == spec
     assert asked.device_ids == tuple(member.device for member in run.plan.members)
     assert not worker.work.exists()
+
+
+async def test_the_next_plan_says_how_fast_the_last_run_was(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    assert (await anna.runs.plan(spec)).expectation == ""
+    await train(lan, spec)
+    assert anna.trainers[0].train.balance
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.08, wire_s=0.01, wire_bytes=9, shares=(40, 24))
+    for node in (anna, ben):
+        node.trainers[0].say(Measured(expectation=expectation))
+    for number in range(1, 4):
+        lan.clock.advance(1.0)
+        for node, share in ((anna, 44), (ben, 20)):
+            step = Progress(
+                at_s=number, epoch=0, epochs=1, step=number, batch=number, step_s=0.07, share=share
+            )
+            node.trainers[0].say(Progressed(progress=step))
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    made = await anna.runs.plan(spec)
+    assert made.expectation == "Last time on these laptops: about 1.4 times as fast as Anna alone."
+    assert list(made.last_shares.values()) == [44, 20]
+    solo = await anna.runs.plan(replace(spec, solo=True))
+    assert solo.expectation == ""
 
 
 async def test_a_second_run_sends_nothing_that_is_there_already(lan: Lan, spec: RunSpec) -> None:

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core import wire
+from core.answers import PlanMade, RunEntry
+from core.cluster.plan import Plan
+from core.ids import RunId
+from core.run.earlier import newest_alike, with_last_time
+from core.run.history import FILE, History
+from core.run.phases import Finished
+from core.run.record import PLAN
+from core.run.reports import Expectation, Settled, Summary
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, plan_of
+
+HERE = "/home/anna/train.py"
+EXPECTED = Expectation(alone_s=(0.1, 0.1), step_s=0.06, wire_s=0.01, wire_bytes=1_000_000, shares=(48, 16))
+SUMMARY = Summary(
+    expectation=EXPECTED, settled=Settled(step_s=0.0625, shares={ANNA: 40, BEN: 24}), samples_s=1024.0
+)
+
+
+class Past:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.history = History(folder)
+        self.history.open()
+
+    def ran(self, number: int, plan: Plan, summary: Summary = SUMMARY, source: str = HERE) -> None:
+        plan = replace(plan, run=RunId(f"run-{number}"))
+        folder = self.folder / plan.run
+        folder.mkdir()
+        (folder / PLAN).write_bytes(wire.to_json(plan))
+        devices = tuple(member.name for member in plan.members)
+        self.history.put(
+            RunEntry(
+                run=plan.run,
+                started_s=float(number),
+                script=plan.script,
+                source=source,
+                devices=devices,
+                phase=Finished(),
+                summary=summary,
+            )
+        )
+
+    def newest(self, plan: Plan, source: str = HERE) -> tuple[Summary, Plan] | None:
+        return newest_alike(self.history, self.folder, plan, source)
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Iterator[Past]:
+    past = Past(tmp_path)
+    yield past
+    past.history.close()
+
+
+def test_only_the_same_script_on_the_same_laptops_counts(past: Past) -> None:
+    past.ran(1, plan_of())
+    past.ran(2, plan_of((ANNA, CLEO)))
+    past.ran(3, plan_of((ANNA, BEN, CLEO)))
+    past.ran(4, plan_of(), source="/elsewhere/train.py")
+    found = past.newest(plan_of())
+    assert found is not None and found[1].run == "run-1"
+    assert past.newest(plan_of((BEN, ANNA))) is not None, "whoever is the chief"
+    assert past.newest(plan_of((ANNA,))) is None
+    assert past.newest(plan_of(), source="/nowhere.py") is None
+
+
+def test_the_newest_counts_of_which_anything_is_known(past: Past) -> None:
+    past.ran(1, plan_of(), replace(SUMMARY, epochs=1))
+    past.ran(2, plan_of(), replace(SUMMARY, epochs=2))
+    past.ran(3, plan_of(), Summary())
+    found = past.newest(plan_of())
+    assert found is not None and found[0].epochs == 2
+
+
+def test_a_run_whose_plan_is_gone_and_a_broken_history_say_nothing(past: Past) -> None:
+    past.ran(1, plan_of())
+    (past.folder / "run-1" / PLAN).unlink()
+    assert past.newest(plan_of()) is None
+    past.history.close()
+    assert past.newest(plan_of()) is None
+    assert (past.folder / FILE).exists()
+
+
+def test_what_it_was_is_said_with_todays_names_and_shares() -> None:
+    made = with_last_time(PlanMade(plan=plan_of()), SUMMARY, plan_of())
+    assert made.expectation == "Last time on these laptops: about 1.6 times as fast as Anna's alone."
+    assert (made.advice, made.last_shares) == ("", {ANNA: 40, BEN: 24})
+    fixed = replace(plan_of(), balance=False)
+    assert with_last_time(PlanMade(plan=fixed), SUMMARY, plan_of()).last_shares == {}
+    renamed = replace(fixed, members=tuple(replace(m, name=f"new {NAMES[m.device]}") for m in fixed.members))
+    assert "as new Anna's alone" in with_last_time(PlanMade(plan=renamed), SUMMARY, plan_of()).expectation
+
+
+def test_what_the_run_to_be_does_already_is_not_proposed() -> None:
+    slow = replace(SUMMARY, settled=Settled(step_s=0.3, wire_s=0.25, wire_bytes=9_000_000))
+    made = PlanMade(plan=plan_of())
+    assert "--wire bf16" in with_last_time(made, slow, plan_of()).advice
+    half = PlanMade(plan=replace(plan_of(), wire="bf16"))
+    advice = with_last_time(half, slow, plan_of()).advice
+    assert "cable" in advice and "--wire" not in advice
