@@ -122,6 +122,8 @@ class Conductor(QObject):
         page.again_asked.connect(self._start_again)
         self._welcome = None
         self.window.show_page(page)
+        if not self.window.isVisible():
+            self.window.come_forward()  # it was in the background: nobody would learn of this
 
     def _start_again(self) -> None:
         if not self._alive():
@@ -158,6 +160,9 @@ class Conductor(QObject):
         self.tray.show_state(state)
         if not state.busy:
             self.closing.shut()
+            if not self.window.isVisible() and not self.tray.there:
+                # The run that went on in the background is over, and no icon leads to the window.
+                self.window.come_forward()
         if state.stopped:
             self._on_stopped()
 

@@ -9,17 +9,19 @@ from app import conductor as conductor_module
 from app.bridge import Bridge
 from app.conductor import Conductor
 from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN, Screen
+from app.tray import Tray
 from app.views.start_problem import StartProblemPage
 from app.views.view import View
 from app.window import Window
 from core import events as ev
 from core.commands import StopRun
 from core.events import Event
+from core.run.phases import Finished
 from core.settings import Settings
 from core.state import State, apply
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import BEN, PROBLEM, code_shown, consent_asked, found, pairing_began
-from tests.app.running import training
+from tests.app.running import phase, training
 from tests.core.fake_node import FakeNode, started
 
 LIMIT_MS = 60_000
@@ -173,6 +175,44 @@ def test_closing_while_training_asks_first(
     assert not running.window.isVisible()
     assert opening.closed == 0
     assert quits == []
+
+
+def test_a_run_that_ends_in_the_background_brings_the_window_back_where_no_tray_can(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    happen(qtbot, running, opening, *training())
+    running.window.close()
+    assert not running.tray.there, "this desktop has none"
+    assert "starting Tandem again brings it back" in running.closing.words.text()
+    running.closing.stay.click()
+    happen(qtbot, running, opening, found(name="ben"))
+    assert not running.window.isVisible(), "it stays away as long as the run goes on"
+    happen(qtbot, running, opening, phase(Finished()))
+    assert running.window.isVisible()
+
+
+def test_with_a_tray_the_window_stays_away_until_it_is_asked_for(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tray, "there", True)
+    happen(qtbot, running, opening, *training())
+    running.window.close()
+    assert "icon in the tray brings it back" in running.closing.words.text()
+    running.closing.stay.click()
+    happen(qtbot, running, opening, phase(Finished()))
+    assert not running.window.isVisible()
+    running.tray.open_asked.emit()
+    assert running.window.isVisible()
+
+
+def test_a_node_that_is_lost_in_the_background_is_said(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    happen(qtbot, running, opening, *training())
+    running.window.close()
+    running.closing.stay.click()
+    opening.lose(PROBLEM)
+    qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
 
 
 def test_stop_and_quit_stops_the_run_and_ends(

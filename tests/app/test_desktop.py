@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,35 @@ def look(conductor):
         print("ready", flush=True)
     else:
         QTimer.singleShot(50, conductor, lambda: look(conductor))
+
+begin = conductors.Conductor.begin
+def begin_and_look(conductor):
+    begin(conductor)
+    look(conductor)
+conductors.Conductor.begin = begin_and_look
+sys.exit(desktop.main(["--home", sys.argv[1]]))
+"""
+
+HIDDEN = """
+import sys
+from PySide6.QtCore import QTimer
+import app.desktop as desktop
+import app.conductor as conductors
+
+def look(conductor):
+    if conductor.bridge.state.me is None:
+        QTimer.singleShot(50, conductor, lambda: look(conductor))
+        return
+    conductor.closing.stay_asked.emit()
+    print("visible" if conductor.window.isVisible() else "hidden", flush=True)
+    wait_shown(conductor)
+
+def wait_shown(conductor):
+    if conductor.window.isVisible():
+        print("visible", flush=True)
+        conductor.window.close()
+    else:
+        QTimer.singleShot(50, conductor, lambda: wait_shown(conductor))
 
 begin = conductors.Conductor.begin
 def begin_and_look(conductor):
@@ -183,28 +213,49 @@ def test_a_home_of_an_agent_is_shown_by_a_window_that_leaves_it_running(
         agent.communicate(timeout=120)
 
 
+def test_a_second_start_brings_a_window_in_the_background_back(
+    home: Path, environment: dict[str, str]
+) -> None:
+    with started(HIDDEN, home, environment) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "hidden\n"
+        second = [sys.executable, "-m", "app", "--home", str(home)]
+        assert subprocess.run(second, env=environment, stdin=subprocess.DEVNULL, timeout=200).returncode == 0
+        assert first.stdout.readline() == "visible\n"
+        _, errors = first.communicate(timeout=200)
+    assert first.returncode == 0, errors
+    assert "Traceback" not in errors
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_node_in_order(
     home: Path, environment: dict[str, str], number: signal.Signals
 ) -> None:
+    with started(TERMINATED, home, environment) as window:
+        assert window.stdout is not None
+        assert window.stdout.readline() == "ready\n"
+        window.send_signal(number)
+        _, errors = window.communicate(timeout=200)
+    assert window.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "ends" in (home / "logs" / "tandem.log").read_text().splitlines()[-1]
+
+
+@contextmanager
+def started(code: str, home: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Killed where it does not end by itself."""
     window = subprocess.Popen(
-        [sys.executable, "-c", TERMINATED, str(home)],
-        env=environment,
+        [sys.executable, "-c", code, str(home)],
+        env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        assert window.stdout is not None
-        assert window.stdout.readline() == "ready\n"
-        window.send_signal(number)
-        _, errors = window.communicate(timeout=200)
+        yield window
     finally:
         if window.poll() is None:
             window.kill()
             window.communicate()
-    assert window.returncode == 0, errors
-    assert "Traceback" not in errors
-    assert "ends" in (home / "logs" / "tandem.log").read_text().splitlines()[-1]
