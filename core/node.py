@@ -10,6 +10,7 @@ import logging
 import platform
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Self
 
 from core import care, settings, settings_file
@@ -33,6 +34,7 @@ from core.run.trainers import MakeTrainer
 from core.settings import Settings
 from core.state import State
 from core.telemetry.reading import Hardware, Reading
+from core.telemetry.sampler import Sampler
 from core.telemetry.watch import Watch
 from core.versions import installed
 
@@ -90,7 +92,7 @@ class Node:
         ``watch``, ``make_trainer``: other telemetry and trainers than the real ones, for tests.
         """
         began_s = time.monotonic()
-        watch = watch or Watch()
+        watch = watch or Watch(make_sampler=partial(Sampler, disk=home.folder))
         opened = await asyncio.to_thread(open_home, home)
         token = opened.log.enter()
         try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from app.device_words import size_words
+from app.models import free_disk
 from app.models.draft import Draft, candidates, taking_part, why_not
 from core.answers import Finding, PlanMade, ScriptRead
 from core.errors import Problem
@@ -33,13 +34,17 @@ def lines(
     findings: Sequence[Finding],
 ) -> list[Finding]:
     """``plan`` None: it is being made."""
-    together = len(taking_part(draft, state)) > 1
+    here = taking_part(draft, state)
+    together = len(here) > 1
     found = [
         *_script(read, draft, together),
         *_devices(draft, state),
         *_project(read, state, together, draft),
     ]
     found += [finding for finding in findings if _matters(finding)]
+    found += free_disk.lines(
+        [device for device in candidates(state) if device.device in here], read.total_bytes
+    )
     if together:
         found.append(_OPEN_PORT)
     if isinstance(plan, Problem):

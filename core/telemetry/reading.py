@@ -37,5 +37,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     received_bytes_s: float
     temperature_c: float | None = None
     gpus: tuple[GpuReading, ...] = ()
+    disk_free_bytes: int | None = None
+    """On the disk of its home, where runs and received projects are kept; None where nobody can tell."""
     no_gpu: str = ""
     """Why ``gpus`` is empty, in words; ``""`` where it is not."""

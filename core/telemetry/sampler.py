@@ -18,18 +18,23 @@ Counters = dict[str, tuple[int, int]]
 
 
 class Sampler:
-    """Rates are since the sample before. ``system`` is ``psutil``, or a stand-in for it."""
+    """Rates are since the sample before. ``disk``: any folder on the disk whose free room is told.
+
+    ``system`` is ``psutil``, or a stand-in for it.
+    """
 
     def __init__(
         self,
         gpus: Gpus,
         *,
+        disk: Path | None = None,
         system: Any = psutil,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         net: Path = Path("/sys/class/net"),
     ) -> None:
         self._gpus = gpus
+        self._disk = disk
         self._system = system
         self._clock = clock
         self._now = now
@@ -48,6 +53,7 @@ class Sampler:
             sent_bytes_s=sent,
             received_bytes_s=received,
             temperature_c=self._temperature(),
+            disk_free_bytes=self._free(),
             gpus=self._gpus.read(),
             no_gpu=self._gpus.no_gpu,
         )
@@ -70,6 +76,12 @@ class Sampler:
         # card (a container, a Mac), everything but the loopback counts.
         chosen = real or {name for name in every if not name.startswith("lo")}
         return {name: (every[name].bytes_sent, every[name].bytes_recv) for name in chosen}
+
+    def _free(self) -> int | None:
+        try:
+            return None if self._disk is None else int(self._system.disk_usage(str(self._disk)).free)
+        except OSError:
+            return None  # the folder is gone, or its disk does not answer
 
     def _temperature(self) -> float | None:
         try:

@@ -41,7 +41,13 @@ def lost(device: DeviceId = OTHER) -> ev.LinkDown:
     return ev.LinkDown(device=device, problem=problem)
 
 
-def reading(use: float = 40.0, *, gpus: tuple[GpuReading, ...] = (), no_gpu: str = "") -> Reading:
+def reading(
+    use: float = 40.0,
+    *,
+    gpus: tuple[GpuReading, ...] = (),
+    no_gpu: str = "",
+    disk_free_bytes: int | None = None,
+) -> Reading:
     return Reading(
         at_s=1000.0,
         cpu_pct=use,
@@ -50,6 +56,7 @@ def reading(use: float = 40.0, *, gpus: tuple[GpuReading, ...] = (), no_gpu: str
         sent_bytes_s=2.5e6,
         received_bytes_s=3.5e6,
         temperature_c=61.0,
+        disk_free_bytes=disk_free_bytes,
         gpus=gpus,
         no_gpu=no_gpu
         or ("" if gpus else "this laptop has no NVIDIA, AMD or Intel graphics that reports its use"),

@@ -10,6 +10,7 @@ from core.errors import Problem
 from core.state import State
 from tests.app import world
 from tests.app.models.test_draft import TWO, state_of
+from tests.core.fake_node import OTHER
 
 DRAFT = Draft(script="/home/ada/digits/digits.py")
 PLAN = PlanMade(plan=world.plan())
@@ -83,6 +84,35 @@ def test_a_full_disk_forbids_to_train_and_other_notes_do_not_disturb() -> None:
     lines = found(findings=(full, clock))
     assert "clock" not in lines
     assert not preflight.ready(list(lines.values()), PLAN)
+
+
+def room(free: int | None, *, draft: Draft = DRAFT) -> dict[str, Finding]:
+    return found(
+        state_of(*world.linked(), world.told(OTHER, world.reading(disk_free_bytes=free))), draft=draft
+    )
+
+
+def test_the_others_free_disk_is_looked_at_too() -> None:
+    assert "disk-there" not in room(None), "an older Tandem does not tell"
+    fine = room(400 * world.GIB)
+    assert fine["disk-there"].what == "400 GB are free on Bob's laptop."
+    assert preflight.ready(list(fine.values()), PLAN)
+    low = room(world.GIB)["disk-there"]
+    assert (low.level, low.what) == ("warning", "Only 1 GB are free on Bob's laptop.")
+    full = room(50 << 20)
+    assert full["disk-there"].level == "error"
+    assert "Make room on Bob's laptop" in full["disk-there"].fix
+    assert not preflight.ready(list(full.values()), PLAN)
+    out = replace(DRAFT, left_out=frozenset({OTHER}))
+    assert "disk-there" not in room(50 << 20, draft=out), "who takes no part may be full"
+
+
+def test_a_project_that_is_larger_than_the_room_there_is_said() -> None:
+    state = state_of(*world.linked(), world.told(OTHER, world.reading(disk_free_bytes=3 * world.GIB)))
+    read = replace_struct(world.script_read(), total_bytes=9 * world.GIB)
+    lines = preflight.lines(DRAFT, state, read, PLAN, (), ())
+    line = next(line for line in lines if line.code == "disk-there")
+    assert line.what == "Only 3 GB are free on Bob's laptop, and the project takes 9 GB."
 
 
 def test_a_run_under_way_forbids_to_train() -> None:

@@ -445,6 +445,20 @@ def _fields(entry: object) -> dict[str, object]:
     return {name: getattr(entry, name) for name in type(entry).__struct_fields__}  # type: ignore[attr-defined]
 
 
+def test_a_disk_that_fills_up_elsewhere_is_seen_without_a_new_plan(
+    core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked(), world.told(OTHER, world.reading(disk_free_bytes=400 * world.GIB)))
+    view.choose("/home/ada/digits/digits.py")
+    settle()
+    assert setup.train.isEnabled()
+    asked = len(core.asked(PlanRun))
+    core.happen(world.told(OTHER, world.reading(disk_free_bytes=1 << 20)))
+    assert "Only 1 MB are free on Bob's laptop: a run would fail." in words(setup)
+    assert not setup.train.isEnabled()
+    assert len(core.asked(PlanRun)) == asked
+
+
 # --- hostile words -----------------------------------------------------------------------------------------
 
 

@@ -14,10 +14,16 @@ class FakeSystem:
         self.seconds = 100.0
         self.bytes: dict[str, tuple[int, int]] = {"lo": (0, 0), "wlan0": (0, 0)}
         self.sensors: dict[str, list[float]] | None = {}
+        self.free: int | None = 7 << 30
         self.memory = SimpleNamespace(total=16 << 30, available=12 << 30)
 
     def clock(self) -> float:
         return self.seconds
+
+    def disk_usage(self, folder: str) -> SimpleNamespace:
+        if self.free is None:
+            raise FileNotFoundError(folder)
+        return SimpleNamespace(free=self.free)
 
     def cpu_percent(self, interval: float | None) -> float:
         assert interval is None, "it would block"
@@ -40,4 +46,4 @@ class FakeSystem:
 
     def sampler(self, net: Path) -> Sampler:
         gpus = Gpus([], "CPU only: a test.")
-        return Sampler(gpus, system=self, clock=self.clock, now=lambda: 1_800_000_000.0, net=net)
+        return Sampler(gpus, disk=net, system=self, clock=self.clock, now=lambda: 1_800_000_000.0, net=net)

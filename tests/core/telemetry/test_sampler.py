@@ -16,6 +16,7 @@ def test_a_reading_has_everything(tmp_path: Path) -> None:
     assert (reading.at_s, reading.cpu_pct) == (1_800_000_000.0, 12.5)
     assert (reading.memory_used_bytes, reading.memory_total_bytes) == (4 << 30, 16 << 30)
     assert reading.temperature_c == 51.0
+    assert reading.disk_free_bytes == 7 << 30
     assert reading.no_gpu == "CPU only: a test."
 
 
@@ -63,8 +64,15 @@ def test_no_sensors_no_temperature(tmp_path: Path) -> None:
         assert system.sampler(tmp_path).sample().temperature_c is None
 
 
-def test_this_machine_is_read() -> None:
-    reading = Sampler(Gpus([], "")).sample()
+def test_a_disk_that_cannot_be_asked_is_not_known(tmp_path: Path) -> None:
+    system = FakeSystem()
+    system.free = None
+    assert system.sampler(tmp_path).sample().disk_free_bytes is None
 
+
+def test_this_machine_is_read(tmp_path: Path) -> None:
+    reading = Sampler(Gpus([], ""), disk=tmp_path).sample()
+
+    assert reading.disk_free_bytes
     assert 0 < reading.memory_used_bytes < reading.memory_total_bytes
     assert reading.sent_bytes_s >= 0.0
