@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec.structs import replace as replace_struct
+
 from app.models import preflight
 from app.models.draft import Draft
 from core import events as ev
