@@ -112,7 +112,7 @@ def test_the_others_free_disk_is_looked_at_too() -> None:
 def test_a_project_that_is_larger_than_the_room_there_is_said() -> None:
     state = state_of(*world.linked(), world.told(OTHER, world.reading(disk_free_bytes=3 * world.GIB)))
     read = replace_struct(world.script_read(), total_bytes=9 * world.GIB)
-    lines = preflight.lines(DRAFT, state, read, PLAN, (), ())
+    lines = preflight.lines(DRAFT, state, read, PLAN, ())
     line = next(line for line in lines if line.code == "disk-there")
     assert line.what == "Only 3 GB are free on Bob's laptop, and the project takes 9 GB."
 
