@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QStandardPaths, Signal
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QProgressBar, QWidget
+from PySide6.QtCore import QStandardPaths, Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QProgressBar
 
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
@@ -18,14 +18,6 @@ from core.answers import Finding
 from core.errors import Problem
 from core.state import Me
 
-AskPath = Callable[[QWidget, str], str]
-
-
-def ask_path(parent: QWidget, suggested: str) -> str:
-    """Where the zip is to lie; ``""`` if the user thought better of it."""
-    path, _ = QFileDialog.getSaveFileName(parent, "Save diagnostics", suggested, "Zip (*.zip)")
-    return path
-
 
 class HelpCard(Card):
     doctor_asked = Signal(bool)
@@ -33,9 +25,8 @@ class HelpCard(Card):
     save_asked = Signal(str)
     welcome_asked = Signal()
 
-    def __init__(self, ask: AskPath = ask_path) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._ask = ask
         self._me: Me | None = None
         self.look = button("Look what works here", self._look, "primary", name="doctor")
         self.deep = QCheckBox("Load TensorFlow, too (takes up to a minute)")
@@ -48,7 +39,7 @@ class HelpCard(Card):
         self.findings = FindingsList()
         self.findings.mend_asked.connect(self.mend_asked)
         self.problem = ProblemBox()
-        self.save = button("Save diagnostics…", self._save, name="save-diagnostics")
+        self.save = button("Save diagnostics…", self._ask_where, name="save-diagnostics")
         self.saved = Label("", "good", wraps=True)
         self.saved.hide()
         self.versions = faint("", wraps=True)
@@ -113,12 +104,21 @@ class HelpCard(Card):
     def _look(self) -> None:
         self.doctor_asked.emit(self.deep.isChecked())
 
-    def _save(self) -> None:
+    def _ask_where(self) -> None:
+        """Never waits for the answer: the window lives on under the dialog."""
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
-        path = self._ask(self, str(Path(folder) / "tandem-diagnostics.zip"))
-        if path:
-            self.saved.hide()
-            self.save_asked.emit(path)
+        suggested = str(Path(folder) / "tandem-diagnostics.zip")
+        dialog = QFileDialog(self.window(), "Save diagnostics", suggested, "Zip (*.zip)")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("zip")
+        dialog.selectFile(suggested)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self._save)
+        dialog.open()
+
+    def _save(self, path: str) -> None:
+        self.saved.hide()
+        self.save_asked.emit(path)
 
     def _open(self) -> None:
         if self._me is not None:

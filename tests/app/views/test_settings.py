@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -247,22 +247,30 @@ def test_a_mend_that_fails_says_why(view: SettingsView, core: FakeCore) -> None:
     assert view.help.look.isEnabled()
 
 
-def test_the_diagnostics_are_saved_where_the_user_says(view: SettingsView, core: FakeCore) -> None:
-    core.answers[SaveDiagnostics] = Saved(path="/tmp/x.zip")
-    view.help._ask = lambda parent, suggested: "/tmp/x.zip"
+def asked_where(qtbot: QtBot, view: SettingsView) -> QFileDialog:
     view.help.save.click()
+    dialog = view.window().findChild(QFileDialog)
+    assert isinstance(dialog, QFileDialog)
+    qtbot.waitUntil(dialog.isVisible)
+    return dialog
+
+
+def test_the_diagnostics_are_saved_where_the_user_says(
+    qtbot: QtBot, view: SettingsView, core: FakeCore
+) -> None:
+    core.answers[SaveDiagnostics] = Saved(path="/tmp/x.zip")
+    asked_where(qtbot, view).fileSelected.emit("/tmp/x.zip")
     core.flush()
     assert core.commands == [SaveDiagnostics(path="/tmp/x.zip")]
     assert view.help.saved.text() == "Saved as /tmp/x.zip"
     core.answers[SaveDiagnostics] = Refused(problem=PROBLEM)
-    view.help.save.click()
+    asked_where(qtbot, view).fileSelected.emit("/tmp/x.zip")
     core.flush()
     assert view.help.problem.problem == PROBLEM
 
 
-def test_thinking_better_of_it_saves_nothing(view: SettingsView, core: FakeCore) -> None:
-    view.help._ask = lambda parent, suggested: ""
-    view.help.save.click()
+def test_thinking_better_of_it_saves_nothing(qtbot: QtBot, view: SettingsView, core: FakeCore) -> None:
+    asked_where(qtbot, view).reject()
     assert core.commands == []
 
 
