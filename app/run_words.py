@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from core.cluster.plan import Plan
 from core.ids import DeviceId, short
@@ -97,21 +99,45 @@ def waiting_words(members: Mapping[DeviceId, MemberState], names: Mapping[Device
     )
 
 
-def share_words(run: Run, device: DeviceId) -> str:
-    """``48 of 64 rows`` at present, or as planned, ``75 % of each batch``; nothing where none is shared."""
-    if run.plan.strategy != "managed" or len(run.plan.members) < 2:
-        return ""
-    progress = run.members[device].progress
+class Share(NamedTuple):
+    """A member's part of the batch. ``measured``: the rows of its last step; else the unit is the plan's."""
+
+    rows: int
+    whole: int
+    measured: bool
+
+    @property
+    def part(self) -> float:
+        return self.rows / self.whole
+
+    @property
+    def words(self) -> str:
+        """``48 of 64 rows``, ``75 % of each batch``."""
+        return (
+            f"{self.rows:,} of {self.whole:,} rows"
+            if self.measured
+            else f"{100 * self.part:.0f} % of each batch"
+        )
+
+
+def share_of(run: Run, device: DeviceId) -> Share | None:
+    """None where nothing is shared, or shares follow speeds that nobody has measured yet."""
+    plan, progress = run.plan, run.members[device].progress
+    if plan.strategy != "managed" or len(plan.members) < 2:
+        return None
     if progress is not None and progress.share is not None:
-        rows = [member.progress.share for member in run.members.values() if member.progress is not None]
+        told = [member.progress.share or 0 for member in run.members.values() if member.progress is not None]
         # Members report one after the other: what was measured knows the whole even while rows move.
-        whole = sum(run.expectation.shares) if run.expectation else sum(row or 0 for row in rows)
-        if progress.share <= whole and (run.expectation or len(rows) == len(run.members)):
-            return f"{progress.share:,} of {whole:,} rows"
-    total = sum(member.share for member in run.plan.members)
-    if run.plan.balance or total <= 0:
-        return ""
-    return f"{100 * run.plan.member(device).share / total:.0f} % of each batch"
+        whole = sum(run.expectation.shares) if run.expectation else sum(told)
+        if 0 <= progress.share <= whole > 0 and (run.expectation or len(told) == len(run.members)):
+            return Share(progress.share, whole, measured=True)
+    total = sum(member.share for member in plan.members)
+    return None if plan.balance or total <= 0 else Share(plan.member(device).share, total, measured=False)
+
+
+def share_words(run: Run, device: DeviceId) -> str:
+    share = share_of(run, device)
+    return share.words if share is not None else ""
 
 
 def fraction(progress: Progress) -> float | None:
@@ -188,6 +214,14 @@ def summary_lines(
             count = f"{len(written)} {'file' if len(written) == 1 else 'files'}"
             lines.append(f"{count} written by the script: {folder}/outputs")
     return lines
+
+
+def in_the_window(words: str) -> str:
+    """What a terminal's option is called in the window."""
+    words = words.replace("(--wire bf16)", "(Options: gradients travel as)")
+    words = words.replace("without --share each laptop", "not set by hand, each laptop")
+    words = re.sub(r"\(--solo on [^)]*\)", "(start it there, the others not in this run)", words)
+    return words.replace("(--solo)", "(Roles: the others not in this run)")
 
 
 def models_words(models: Sequence[str]) -> str:

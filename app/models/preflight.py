@@ -8,6 +8,7 @@ from typing import Literal
 from app.device_words import size_words
 from app.models import free_disk
 from app.models.draft import Draft, candidates, taking_part, why_not
+from app.run_words import in_the_window
 from core.answers import Finding, PlanMade, ScriptRead
 from core.errors import Problem
 from core.run.verdicts import listed
@@ -154,7 +155,7 @@ def _speed(kind: str, plan: PlanMade | None, *, together: bool) -> Finding:
     """How fast it was on these laptops: nothing else is worth a promise before it has begun."""
     if plan is not None and plan.expectation:
         level: Literal["ok", "warning"] = "warning" if plan.advice else "ok"
-        return _line(level, "speed", plan.expectation, plan.advice)
+        return _line(level, "speed", plan.expectation, in_the_window(plan.advice))
     if together and kind == "managed":
         return _line("note", "speed", "The speed-up will be measured in the first seconds of the run.")
     return _line("note", "speed", "How fast it will be is not known before the first run of this script.")

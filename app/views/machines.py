@@ -51,6 +51,8 @@ class MachinesView(View):
         layout.addWidget(page)
         self.waiting = Label("", "warning", wraps=True)
         self.waiting.hide()
+        self.wire = Label("", "faint", wraps=True)
+        self.wire.hide()
         self.alone = Label(
             "Pair another laptop on the Devices screen to see it here too.", "faint", wraps=True
         )
@@ -63,7 +65,7 @@ class MachinesView(View):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(GAP)
         self._columns = 1
-        for piece in (self.waiting, cards, self.alone):
+        for piece in (self.waiting, self.wire, cards, self.alone):
             page.body.addWidget(piece)
         page.body.addStretch(1)
         self._age_timer = QTimer(self, interval=1000)
@@ -132,6 +134,9 @@ class MachinesView(View):
         words = stragglers.waiting_words(run, names)
         self.waiting.say(words)
         self.waiting.setVisible(bool(words))
+        wire = stragglers.wire_words(run)
+        self.wire.say(wire)
+        self.wire.setVisible(bool(wire))
 
     def _show_ages(self) -> None:
         now_s = self._clock()

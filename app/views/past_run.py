@@ -95,7 +95,9 @@ class PastRun(QWidget):
             entry = one.entry
             names = _names(one)
             self.about.say(" · ".join(_about(entry)))
-            self.outcome.show_outcome(entry.phase, entry.summary, names, entry.folder, own=bool(entry.source))
+            self.outcome.show_outcome(
+                entry.phase, entry.summary, names, entry.folder, own=bool(entry.source), plan=one.plan
+            )
             self.outcome.head.say(phase_words(entry.phase).capitalize())
         self._show_log()
 

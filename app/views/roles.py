@@ -24,7 +24,10 @@ from core.cluster.roles import Role
 from core.ids import DeviceId
 from core.state import State
 
-_LEAD = "Proposed by speed. Change a role, or drag one laptop onto another to swap them."
+_LEAD = (
+    "Proposed by speed. Change a role, or drag one laptop onto another to swap them. Each laptop's share of "
+    "a batch follows its speed while it trains, unless you set it by hand."
+)
 _COMPUTES = {Role.CHIEF, Role.WORKER}
 
 
@@ -38,6 +41,7 @@ class RolesBox(Card):
         self.setAccessibleName("Roles")
         self._draft = Draft()
         self._plan: Plan | None = None
+        self._last_shares: dict[DeviceId, int] = {}
         self._own = False
         self.rows: dict[DeviceId, RoleRow] = {}
         self.swap = button("Swap chief and worker", self._swap, name="swap-roles")
@@ -59,6 +63,7 @@ class RolesBox(Card):
         """``made``: the newest plan, also while the next one is on its way."""
         self._draft, self._own = draft, own
         self._plan = made.plan if made is not None else None
+        self._last_shares = made.last_shares if made is not None else {}
         self._keep_rows(state)
         total = self._computing_total()
         by_hand = bool(draft.shares)
@@ -73,7 +78,7 @@ class RolesBox(Card):
             line.show_roles(roles, own=own, able=not reason)
             computes = bool(_COMPUTES.intersection(roles))
             share = self._share(device) if computes else None
-            part = share / total if share is not None and total and not own else None
+            part = self._part(device, share / total) if share is not None and total and not own else ""
             line.show_share(share, part, by_hand)
         self.by_hand.setChecked(by_hand)
         self.by_hand.setVisible(not own and self._plan is not None and not self._plan.solo)
@@ -103,6 +108,15 @@ class RolesBox(Card):
         line.share_chosen.connect(partial(self._choose_share, device))
         line.dropped.connect(lambda other: self._drop(DeviceId(other), device))
         return line
+
+    def _part(self, device: DeviceId, part: float) -> str:
+        """What a laptop computes of each batch, as far as one can know."""
+        if self._draft.shares or self._plan is None or not self._plan.balance:
+            return f"{100 * part:.0f} % of each batch"
+        total = sum(self._last_shares.values())
+        if device not in self._last_shares or total <= 0:
+            return "share by speed"
+        return f"share by speed: last time {100 * self._last_shares[device] / total:.0f} %"
 
     def _share(self, device: DeviceId) -> int | None:
         if device in self._draft.shares:
@@ -142,8 +156,9 @@ class RolesBox(Card):
     def _on_by_hand(self, by_hand: bool) -> None:
         shares: dict[DeviceId, int] = {}
         if by_hand and self._plan is not None:
-            total = sum(member.share for member in self._plan.members) or 1
-            shares = {member.device: round(100 * member.share / total) for member in self._plan.members}
+            known = self._last_shares or {member.device: member.share for member in self._plan.members}
+            total = sum(known.values()) or 1
+            shares = {device: round(100 * share / total) for device, share in known.items()}
         self.changed.emit(replace(self._draft, shares=shares))
 
     def _reset(self) -> None:

@@ -176,7 +176,7 @@ class TrainLive(QWidget):
         self.plots.setVisible(not run.over or bool(self.points.curves))
         if run.over:
             folder = self.entry.folder if self.entry is not None else ""
-            self.outcome.show_outcome(run.phase, run.summary, names, folder, own=mine)
+            self.outcome.show_outcome(run.phase, run.summary, names, folder, own=mine, plan=run.plan)
         else:
             waiting = stragglers.waiting_words(run, names)
             self.progress.show_run(run, names, waiting)

@@ -47,6 +47,8 @@ class MachineCard(Card):
         lines = readings.lines_of(reading, self._most_bytes_s)
         if step is not None:
             lines.append(Line("Step", 1 - step.waiting, stragglers.step_words(step)))
+            if step.share is not None:
+                lines.append(Line("Share", step.share.part, step.share.words))
         elif "Step" in self.gauges:
             lines.append(Line("Step", None, "no run here that reports its steps"))
         self._keep_only([line.name for line in lines])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 
-from app.run_words import listed, models_words, phase_words, summary_lines, told_apart
+from app.run_words import in_the_window, listed, models_words, phase_words, summary_lines, told_apart
 from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.fold import Fold
@@ -14,6 +14,7 @@ from app.widgets.labels import Label
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from app.widgets.text_view import TextView
+from core.cluster.plan import Plan
 from core.ids import DeviceId
 from core.run.phases import Failed, Finished, Phase
 from core.run.reports import Summary
@@ -46,7 +47,14 @@ class OutcomeCard(Card):
         self.body.addLayout(row(self.again, self.new, self.open, 1))
 
     def show_outcome(
-        self, phase: Phase, summary: Summary | None, names: dict[DeviceId, str], folder: str, *, own: bool
+        self,
+        phase: Phase,
+        summary: Summary | None,
+        names: dict[DeviceId, str],
+        folder: str,
+        *,
+        own: bool,
+        plan: Plan | None = None,
     ) -> None:
         """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop."""
         words = phase_words(phase)
@@ -59,7 +67,7 @@ class OutcomeCard(Card):
         self.traceback.setVisible(bool(detail))
         if detail != self.detail.toPlainText():
             self.detail.setPlainText(detail)
-        self._show_lines(_lines(summary, names))
+        self._show_lines(_lines(summary, names, plan))
         if folder != self._folder:
             self.not_opened.show_problem(None)
         self._folder = folder
@@ -82,10 +90,10 @@ class OutcomeCard(Card):
         self.not_opened.show_problem(open_folder(folder), "warning")
 
 
-def _lines(summary: Summary | None, names: dict[DeviceId, str]) -> list[str]:
+def _lines(summary: Summary | None, names: dict[DeviceId, str], plan: Plan | None) -> list[str]:
     if summary is None:
         return []
-    words = summary_lines(summary, names, "")
+    words = [in_the_window(line) for line in summary_lines(summary, names, "", plan)]
     models, written = told_apart(summary.outputs)
     if models:
         words.append(f"{models_words(models)}.")

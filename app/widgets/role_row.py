@@ -80,14 +80,14 @@ class RoleRow(Card):
         self.role.setEnabled(able)
         self._showing = False
 
-    def show_share(self, share: int | None, part: float | None, by_hand: bool) -> None:
-        """``part``: of each batch, 0 to 1; None for one that computes none of it."""
+    def show_share(self, share: int | None, part: str, by_hand: bool) -> None:
+        """``part`` of each batch, in words; ``""`` for one that computes none of it."""
         self.share.setVisible(by_hand and share is not None)
         # What somebody is typing stays.
         if share is not None and not self.share.hasFocus():
             self._share = str(share)
             self.share.setText(self._share)
-        self.part.say("" if part is None else f"{100 * part:.0f} % of each batch")
+        self.part.say(part)
 
     def _on_role(self, index: int) -> None:
         if not self._showing:

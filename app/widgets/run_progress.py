@@ -8,6 +8,7 @@ from app import run_words
 from app.widgets.card import Card, row, take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from core.ids import DeviceId
+from core.run.expectation import expected
 from core.run.phases import Stopping, Training
 from core.state import Run
 
@@ -40,6 +41,12 @@ class RunProgress(Card):
         # Always in its place: one that came and went would resize the plots under it, which repaints them.
         self.waiting = ElidedLabel("", "warning")
         self.body.addWidget(self.waiting)
+        # Comes once, with the first step, and stays.
+        self.expected = Label("", wraps=True)
+        self.advice = Label("", "warning", wraps=True)
+        for label in (self.expected, self.advice):
+            label.hide()
+            self.body.addWidget(label)
 
     def show_run(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
         """``waiting``: who waits for whom, if anybody does."""
@@ -60,6 +67,10 @@ class RunProgress(Card):
         self.logs.setVisible(progress is not None and bool(progress.logs))
         self.left.setVisible(moving)
         self._show_members(run, names, waiting)
+        said = expected(run.expectation, run.plan, names)
+        for label, words in ((self.expected, said.what), (self.advice, run_words.in_the_window(said.fix))):
+            label.say(words)
+            label.setVisible(bool(words))
 
     def _show_members(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
         if list(self.members) != list(run.members):
@@ -68,12 +79,10 @@ class RunProgress(Card):
             self.members = {device: ElidedLabel("", "faint") for device in run.members}
             for label in self.members.values():
                 self._members.addWidget(label)
-        total = sum(member.share for member in run.plan.members)
         for device, label in self.members.items():
             task = run_words.tasks_words(run.plan, device)
-            shares = run.plan.strategy == "managed" and len(run.plan.members) > 1 and total > 0
-            share = f", {100 * run.plan.member(device).share / total:.0f} % of each batch" if shares else ""
-            about = f" ({task}{share})" if task else ""
+            about = ", ".join(words for words in (task, run_words.share_words(run, device)) if words)
+            about = f" ({about})" if about else ""
             label.say(f"{names[device]}{about} {run_words.member_words(run.members[device])}")
         self.waiting.say(waiting)
 

@@ -71,7 +71,9 @@ def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
     )
     rows = summary.settled.samples_s
     what += f", {rows:,.0f} samples/s" if rows else ""
-    wire = _wire(after.wire_s, after.step_s, after.wire_bytes) if summary.settled.wire_s is not None else ""
+    wire = ""
+    if summary.settled.wire_s is not None:
+        wire = _wire(after.wire_s, after.step_s, after.wire_bytes, "took")
     return Said(f"{what}{f'; {wire}' if wire else ''}.", advice(after, plan, names))
 
 
@@ -193,10 +195,10 @@ def _compared(gain: float) -> str:
     return f"only {times(gain)} times as fast" if gain >= 0.05 else "less than a tenth as fast"
 
 
-def _wire(wire_s: float, step_s: float, sent_bytes: int) -> str:
+def _wire(wire_s: float, step_s: float, sent_bytes: int, verb: str = "takes") -> str:
     part = 100 * min(1.0, max(0.0, wire_s / step_s))
     shown = f"{part:.0f} %" if part >= 1 or part == 0 else "less than 1 %"
-    return f"the wire takes {shown} of a step" + (
+    return f"the wire {verb} {shown} of a step" + (
         f" ({_size(sent_bytes)} each way)" if sent_bytes > 0 else ""
     )
 

@@ -13,9 +13,11 @@ from html import escape
 from urllib.parse import quote
 
 from core.answers import RunDetails, RunEntry
+from core.cluster.plan import Member
 from core.errors import Problem
 from core.ids import DeviceId, short
 from core.run import phases
+from core.run.expectation import came_out, expected
 from core.run.phases import Exit
 from core.run.report_curves import loss_first, member_names, shown_devices
 from core.run.reports import Progress
@@ -57,6 +59,7 @@ def page(
     else:
         parts.append("<p>The script reported no numbers.</p>")
     parts += _section("Laptops", _members(details, exits))
+    parts += _section("Speed", _together(details))
     parts += _section("Metrics at the end", _pairs(_metrics(entry)))
     parts += _section("Times", _pairs(_times(entry)))
     parts += _section("Epochs", _epochs(details))
@@ -120,7 +123,7 @@ def _members(details: RunDetails, exits: Sequence[tuple[DeviceId, str, Exit]]) -
             (
                 f"<b>{_text(member.name, 60)}</b><br><code>{_text(short(device))}</code>",
                 _text(" ".join(task.name for task in plan.tasks_of(device)) if not plan.solo else "alone"),
-                _text(f"{member.share} of {sum(each.share for each in plan.members)}"),
+                _text(_share(details, member)),
                 *(_text(words) for words in _speed(steps)),
                 f"<code>{_text(weights[device][:16])}</code>" if weights.get(device) else "",
                 "<br>".join(ends),
@@ -128,6 +131,24 @@ def _members(details: RunDetails, exits: Sequence[tuple[DeviceId, str, Exit]]) -
         )
     heads = ("laptop", "tasks", "share", "samples/s", "step", "waits", "weights (SHA-256)", "ended")
     return _table(heads, rows, numbers=(3, 4, 5))
+
+
+def _share(details: RunDetails, member: Member) -> str:
+    """Rows of the batch at the end; where nobody told, the plan's."""
+    settled = details.entry.summary.settled
+    if settled is not None and settled.shares:
+        return f"{settled.shares.get(member.device, 0):,} of {sum(settled.shares.values()):,} rows"
+    members = details.plan.members if details.plan is not None else ()
+    return f"{member.share} of {sum(each.share for each in members)}"
+
+
+def _together(details: RunDetails) -> str:
+    """What was expected of several laptops, and what came out."""
+    if details.plan is None:
+        return ""
+    summary = details.entry.summary
+    said = came_out(summary, details.plan) or expected(summary.expectation, details.plan)
+    return "".join(f"<p>{_text(words, 600)}</p>" for words in said.lines)
 
 
 def _speed(steps: Sequence[Progress]) -> tuple[str, str, str]:

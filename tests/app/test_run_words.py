@@ -5,6 +5,7 @@ from app import run_words
 from core.cluster.plan import Member
 from core.ids import DeviceId
 from core.run import phases
+from core.run.expectation import expected
 from core.run.reports import Expectation, Progress, Settled, Summary
 from core.state import MemberState, Run
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, plan
@@ -135,3 +136,18 @@ def test_the_end_says_what_was_expected_and_what_came_out() -> None:
     assert expected.startswith("Expected 1.4 times as fast as here alone, came out 0.5")
     assert advice.startswith("What would help")
     assert run_words.summary_lines(summary, {}, "") == []
+
+
+def test_the_window_calls_options_by_its_own_names() -> None:
+    for alone_s, step_s, wire_s, balance in (
+        ((0.1, 0.1), 0.3, 0.25, True),
+        ((0.1, 2.0), 0.1, 0.0, True),
+        ((2.0, 0.1), 0.1, 0.0, True),
+        ((0.1, 0.3), 0.15, 0.0, False),
+    ):
+        expectation = Expectation(
+            alone_s=alone_s, step_s=step_s, wire_s=wire_s, wire_bytes=10**7, shares=(32, 32)
+        )
+        advice = expected(expectation, replace(plan(OTHER), balance=balance)).fix
+        assert "--" in advice
+        assert "--" not in run_words.in_the_window(advice)

@@ -10,7 +10,7 @@ from core.errors import Problem
 from core.ids import DeviceId, ProjectId, RunId
 from core.project.manifest import ProjectFile
 from core.run.phases import Finished, Phase, Preparing, Starting, Training
-from core.run.reports import EpochEnd, LogLines, Progress, Summary
+from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
 from core.telemetry.reading import GpuReading, Hardware, Reading
 from tests.core.fake_node import ME, OTHER, VERSIONS
 
@@ -148,6 +148,16 @@ def progress(
 
 def progressed(device: DeviceId, what: Progress) -> ev.MemberProgressed:
     return ev.MemberProgressed(run=RUN, device=device, progress=what)
+
+
+EXPECTED = Expectation(alone_s=(0.1, 0.3), step_s=0.08, wire_s=0.0176, wire_bytes=1_200_000, shares=(48, 16))
+SETTLED = Settled(
+    step_s=0.085, samples_s=753.0, wire_s=0.02, wire_bytes=1_200_000, shares={ME: 47, OTHER: 17}
+)
+
+
+def measured(expectation: Expectation = EXPECTED) -> ev.MemberMeasured:
+    return ev.MemberMeasured(run=RUN, device=ME, expectation=expectation)
 
 
 def epoch_ended(device: DeviceId, number: int, loss: float, epochs: int = 8) -> ev.MemberEndedEpoch:

@@ -1,6 +1,8 @@
 """Who waits for whom, in words. When a wait counts is tested with core.run.stragglers."""
 
-from app.models.stragglers import Step, steps_of, waiting_words
+from msgspec.structs import replace
+
+from app.models.stragglers import Step, steps_of, waiting_words, wire_words
 from core import events as ev
 from core.ids import DeviceId
 from core.state import Run
@@ -21,6 +23,25 @@ def run(waits: dict[DeviceId, float], *more: ev.Event) -> Run:
 def test_the_one_who_never_waits_is_waited_for() -> None:
     words = waiting_words(run({ME: 0.05, OTHER: 0.0}), NAMES)
     assert words.startswith("Ada waits for Bob 50 % of each step. A smaller share for Bob")
+
+
+def test_where_shares_follow_the_speed_no_smaller_one_is_proposed() -> None:
+    waiting = run({ME: 0.05, OTHER: 0.0})
+    balanced = replace(waiting, plan=replace(waiting.plan, balance=True))
+    assert waiting_words(balanced, NAMES) == "Ada waits for Bob 50 % of each step."
+
+
+def test_the_wires_part_is_said_where_the_chief_tells_it() -> None:
+    assert wire_words(None) == ""
+    known = run({ME: 0.05, OTHER: 0.0})
+    assert wire_words(known) == ""
+    member = known.members[ME]
+    for wire_s, said in ((0.025, "The wire takes 25 % of a step."), (float("nan"), "")):
+        progress = replace(world.progress(3), wire_s=wire_s)
+        assert (
+            wire_words(replace(known, members={**known.members, ME: replace(member, progress=progress)}))
+            == said
+        )
 
 
 def test_where_nobody_clearly_waits_nothing_is_said() -> None:

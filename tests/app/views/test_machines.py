@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
@@ -97,8 +98,23 @@ def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
     assert view.waiting.text().startswith("here waits for Bob's laptop 40 % of each step.")
     core.happen(world.told(ME, world.reading()))
     assert words(view, ME)["Step"] == "60 ms, 40 ms waiting"
+    assert words(view, ME)["Share"] == "75 % of each batch"
     core.happen(*world.finished())
     assert not view.waiting.isVisible()
+
+
+def test_the_wires_part_of_a_step_and_each_ones_rows_are_shown(core: FakeCore, shown: Shown) -> None:
+    view, _ = shown
+    core.happen(*world.linked(), *world.begun(), world.told(ME, world.reading()))
+    assert not view.wire.isVisible(), "nobody has told yet"
+    core.happen(world.measured())
+    step = replace(world.progress(3), wire_s=0.02, wire_bytes=2_400_000, share=46)
+    core.happen(world.progressed(ME, step), world.told(ME, world.reading(41.0)))
+    assert view.wire.isVisible()
+    assert view.wire.text() == "The wire takes 20 % of a step (2.4 MB each way)."
+    assert words(view, ME)["Share"] == "46 of 64 rows"
+    core.happen(*world.finished())
+    assert not view.wire.isVisible()
 
 
 def test_the_keyboard_scrolls_what_has_no_room(qtbot: QtBot, core: FakeCore, shown: Shown) -> None:

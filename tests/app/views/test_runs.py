@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from PySide6.QtCore import QItemSelectionModel, Qt
 from pytestqt.qtbot import QtBot
 
@@ -71,6 +72,18 @@ def test_the_newest_is_on_top_and_headers_sort(view: RunsView) -> None:
     view.table.sortByColumn(Column.DURATION, Qt.SortOrder.DescendingOrder)
     choose(view, 0)
     assert view.chosen == [ENTRIES[3]]
+
+
+def test_a_past_run_says_what_was_expected_and_what_came_out(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
+    core.answers[GetRun] = world.details(replace(ENTRIES[1], summary=summary), steps=46)
+    view.table.setCurrentIndex(view.sorted.index(1, 0))
+    qtbot.keyClick(view.table, Qt.Key.Key_Return)
+    core.flush()
+    words = [label.text() for label in view.past.outcome.lines]
+    assert any(text.startswith("Expected 1.2 times as fast as here alone") for text in words)
 
 
 def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:

@@ -71,6 +71,42 @@ def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, li
     assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch) trains"
 
 
+def test_what_is_expected_is_shown_as_soon_as_it_is_measured(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun())
+    assert not live.progress.expected.isVisible()
+    core.happen(world.measured())
+    assert live.progress.expected.text() == (
+        "Two laptops: about 1.2 times as fast as here alone; the wire takes 22 % of a step (1.2 MB each way)."
+    )
+    assert not live.progress.advice.isVisible()
+    core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
+    assert "only 0.3 times as fast as here alone" in live.progress.expected.text()
+    assert live.progress.advice.isVisible()
+    assert live.progress.advice.text().startswith(
+        "What would help: half the bytes (Options: gradients travel as), a cable"
+    )
+
+
+def test_rows_that_move_while_training_are_shown(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    balanced = replace(world.plan(), balance=True)
+    core.happen(*world.linked(), *world.begun(balanced))
+    label = live.progress.members[OTHER]
+    assert label.text() == "Bob's laptop (worker:0) trains", "nobody knows yet"
+    core.happen(world.measured())
+    core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
+    qtbot.waitUntil(lambda: label.text() == "Bob's laptop (worker:0, 20 of 64 rows) trains", timeout=LIMIT_MS)
+
+
+def test_what_came_out_is_compared_with_what_was_expected(core: FakeCore, live: TrainLive) -> None:
+    summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
+    core.happen(*world.linked(), *world.begun(), *world.finished(summary))
+    words = [label.text() for label in live.outcome.lines if label.isVisible()]
+    assert (
+        "Expected 1.2 times as fast as here alone, came out 1.2 (6 % slower than expected). "
+        "A step took 85 ms, 753 samples/s; the wire took 24 % of a step (1.2 MB each way)."
+    ) in words
+
+
 def test_without_a_known_end_there_is_no_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(3, steps=None)))
     qtbot.waitUntil(live.progress.step.isVisible, timeout=LIMIT_MS)

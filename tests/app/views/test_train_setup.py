@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QPushButton, QWidget
@@ -292,6 +293,31 @@ def test_shares_are_set_by_hand(qtbot: QtBot, core: FakeCore, setup: TrainSetup,
     qtbot.keyClick(share, Qt.Key.Key_Return)
     settle()
     assert setup.draft.shares == {ME: 150, OTHER: 50}
+    assert setup.roles.rows[ME].part.text() == "75 % of each batch"
+
+
+def test_shares_follow_the_speed_and_begin_by_hand_where_they_ended_last_time(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    assert setup.roles.rows[ME].part.text() == "share by speed"
+
+    def as_last_time(command: Command) -> PlanMade | Refused:
+        made = planned(command)
+        assert isinstance(made, PlanMade)
+        last = {ME: 48, OTHER: 16} if made.plan.balance else {}
+        return replace(made, last_shares=last, expectation="Last time: fast.", advice="")
+
+    core.answers[PlanRun] = as_last_time
+    setup.choose("/a.py")
+    settle()
+    assert setup.roles.rows[ME].part.text() == "share by speed: last time 75 %"
+    assert [finding.what for finding in setup._shown if finding.code == "speed"] == ["Last time: fast."]
+    setup.roles.by_hand.click()
+    settle()
+    assert setup.draft.shares == {ME: 75, OTHER: 25}
     assert setup.roles.rows[ME].part.text() == "75 % of each batch"
 
 

@@ -140,7 +140,7 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
     words = came_out(summary, PLAN, NAMES)
     assert words.what == (
         "Expected 1.7 times as fast as anna alone, came out 1.6 (6 % slower than expected). "
-        "A step took 64 ms, 1,005 samples/s; the wire takes 24 % of a step (1.2 MB each way)."
+        "A step took 64 ms, 1,005 samples/s; the wire took 24 % of a step (1.2 MB each way)."
     )
     assert words.fix == ""
     assert (

@@ -6,13 +6,14 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from core.answers import RunDetails
 from core.errors import Problem
 from core.ids import DeviceId
 from core.run.phases import Exit, Failed, Finished, Phase, Stopped
 from core.run.report_page import MOST_EPOCHS, MOST_FILES, outcome, page
-from core.run.reports import EpochEnd, Progress, Summary
+from core.run.reports import EpochEnd, Expectation, Progress, Settled, Summary
 from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
 
@@ -92,6 +93,24 @@ def test_the_page_says_what_was_trained_by_whom_how_and_what_came_out() -> None:
         f"weights on Ben's {'ab' * 32}",
     ):
         assert words in text, (words, text)
+
+
+EXPECTED = Expectation(alone_s=(0.1, 0.3), step_s=0.08, wire_s=0.02, wire_bytes=1_200_000, shares=(48, 16))
+
+
+def test_the_page_says_what_was_expected_of_both_and_what_came_out() -> None:
+    settled = Settled(
+        step_s=0.3, samples_s=213.0, wire_s=0.2, wire_bytes=9_000_000, shares={ANNA: 47, BEN: 17}
+    )
+    text = shown(run_told(summary=replace(SUMMARY, expectation=EXPECTED, settled=settled))).text
+    assert "47 of 64 rows" in text and "17 of 64 rows" in text
+    assert (
+        "Speed Expected 1.2 times as fast as Anna's alone, came out 0.3 (far slower than expected)." in text
+    )
+    assert "What would help: half the bytes" in text
+    short = shown(run_told(summary=replace(SUMMARY, expectation=EXPECTED))).text
+    assert "Speed Two laptops: about 1.2 times as fast as Anna's alone" in short
+    assert " Speed " not in shown(run_told(summary=SUMMARY)).text
 
 
 def test_the_page_needs_nothing_else() -> None:
