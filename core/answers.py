@@ -43,6 +43,14 @@ class ScriptRead(Tagged, frozen=True, kw_only=True):
     total_bytes: int = 0
 
 
+class ScriptsFound(Tagged, frozen=True, kw_only=True):
+    """A folder with several scripts that train: a person has to choose. Names in ``folder``, in order."""
+
+    folder: str
+    scripts: tuple[str, ...]
+    problem: Problem
+
+
 class PlanMade(Tagged, frozen=True, kw_only=True):
     """``tf_configs``: by ``device id/task name`` the exact text of TF_CONFIG; empty for one device alone.
 
@@ -123,5 +131,15 @@ class Saved(Tagged, frozen=True, kw_only=True):
 
 
 Answer = (
-    Done | Refused | StateNow | ScriptRead | PlanMade | RunAccepted | Runs | RunDetails | Findings | Saved
+    Done
+    | Refused
+    | StateNow
+    | ScriptRead
+    | ScriptsFound
+    | PlanMade
+    | RunAccepted
+    | Runs
+    | RunDetails
+    | Findings
+    | Saved
 )

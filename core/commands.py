@@ -59,7 +59,7 @@ class SetCodePolicy(Tagged, frozen=True, kw_only=True):
 
 
 class AnalyseScript(Tagged, frozen=True, kw_only=True):
-    """Read a script or project folder without running it. Answer: ``ScriptRead``."""
+    """Read a script or project folder without running it. Answer: ``ScriptRead``, or ``ScriptsFound``."""
 
     path: str
 

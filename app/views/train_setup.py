@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -23,15 +22,15 @@ from app.widgets.labels import Label, name_for_readers
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.run_options import RunOptions
+from app.widgets.script_choices import ScriptChoices
 from app.widgets.script_drop import ScriptDrop
-from core.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead
-from core.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
+from core.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
+from core.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun
 from core.errors import Problem
 from core.state import State
 
 SETTLE_MS = 250
 """After a change: whoever types or turns a wheel is not done with the first one."""
-A = TypeVar("A")
 
 
 class TrainSetup(QWidget):
@@ -73,6 +72,8 @@ class TrainSetup(QWidget):
         self.drop.chosen.connect(self.choose)
         self.drop.refused.connect(self._refuse)
         self.problem = ProblemBox()
+        self.choices = ScriptChoices()
+        self.choices.chosen.connect(self.choose)
         self.reading = Label("Reading the script…", "faint")
         self.arguments = QLineEdit()
         self.arguments.setObjectName("arguments")
@@ -103,7 +104,7 @@ class TrainSetup(QWidget):
             ahead.addWidget(card)
         self.under_way = button("Show the run under way", self.live_asked.emit, name="show-live")
         page.head.addWidget(self.under_way)
-        for piece in (self.drop, self.problem, self.reading, self.ahead):
+        for piece in (self.drop, self.problem, self.choices, self.reading, self.ahead):
             page.body.addWidget(piece)
         page.body.addStretch(1)
         # Below what scrolls, so that the main deed is always in reach.
@@ -131,12 +132,11 @@ class TrainSetup(QWidget):
         self.options.show_options(draft.seed, draft.strategy, draft.wire)
         self.read = self.made = self.refusal = None
         self.problem.show_problem(None)
+        self.choices.show_scripts(None)
         self._asked += 1
         asked = self._asked
-        self._ask(
-            AnalyseScript(path=draft.script), ScriptRead, lambda read: self._on_read(asked, read), asked
-        )
-        self._ask(RunDoctor(), Findings, self._on_findings)
+        self._bridge.submit(AnalyseScript(path=draft.script), partial(self._on_script, asked))
+        self._bridge.submit(RunDoctor(), self._on_findings)
         self._show()
 
     def show_state(self, state: State) -> None:
@@ -233,20 +233,19 @@ class TrainSetup(QWidget):
 
     # --- the node's answers --------------------------------------------------------------------------------
 
-    def _ask(
-        self, command: Command, kind: type[A], then: Callable[[A], None], asked: int | None = None
-    ) -> None:
-        def on_answer(answer: Answer) -> None:
-            if asked is not None and asked != self._asked:
-                return  # something else was chosen meanwhile
-            if isinstance(answer, kind):
-                then(answer)
-            elif isinstance(answer, Refused) and asked is not None:
-                self._refuse(answer.problem)
+    def _on_script(self, asked: int, answer: Answer) -> None:
+        if asked != self._asked:
+            return  # something else was chosen meanwhile
+        match answer:
+            case ScriptRead():
+                self._on_read(answer)
+            case ScriptsFound(problem=problem):
+                self.choices.show_scripts(answer)
+                self._refuse(problem)
+            case Refused(problem=problem):
+                self._refuse(problem)
 
-        self._bridge.submit(command, on_answer)
-
-    def _on_read(self, asked: int, read: ScriptRead) -> None:
+    def _on_read(self, read: ScriptRead) -> None:
         self.read = read
         self.draft = replace(self.draft, script=f"{read.folder}/{read.script}")
         self._stale = True
@@ -276,13 +275,14 @@ class TrainSetup(QWidget):
             self._settle.start()
         self._show()
 
-    def _on_findings(self, findings: Findings) -> None:
-        self._findings = findings.findings
-        self._show()
+    def _on_findings(self, answer: Answer) -> None:
+        if isinstance(answer, Findings):
+            self._findings = answer.findings
+            self._show()
 
     def _on_mended(self, answer: Answer) -> None:
         self.problem.show_problem(problem_of(answer))
-        self._ask(RunDoctor(), Findings, self._on_findings)
+        self._bridge.submit(RunDoctor(), self._on_findings)
 
     def _on_started(self, answer: Answer) -> None:
         self._starting = False

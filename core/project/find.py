@@ -16,9 +16,24 @@ SCRIPTS_READ = 200
 _NO_SCRIPT = re.compile(r"__init__\.py|setup\.py|conftest\.py|test_.*|.*_test\.py|\..*")
 
 
-def find_script(path: Path) -> Path:
-    """The script at ``path``, or the only one in the folder ``path``. Raises ``TandemError``.
+class SeveralScripts(TandemError):
+    """A folder with several scripts that train: one of ``scripts``, names in ``folder``, is to be chosen."""
 
+    def __init__(self, folder: Path, scripts: tuple[str, ...]) -> None:
+        listed = ", ".join(shown(script) for script in scripts[:8]) + (", …" if len(scripts) > 8 else "")
+        super().__init__(
+            code="script-ambiguous",
+            what=f"{shown(str(folder))} holds {len(scripts)} scripts that train: {listed}.",
+            fix="Choose one of them instead of the folder.",
+        )
+        self.folder = folder
+        self.scripts = scripts
+
+
+def find_script(path: Path) -> Path:
+    """The script at ``path``, or the only one in the folder ``path``.
+
+    Raises ``TandemError``; ``SeveralScripts`` for a folder where a person has to choose.
     In a folder with several files, a script is one that trains and that no other of them imports.
     """
     try:
@@ -60,12 +75,7 @@ def _only_script(folder: Path) -> Path:
             what=f"No script in {shown(str(folder))} trains a Keras model.",
             fix="Choose a folder that holds one, or choose the script itself.",
         )
-    listed = ", ".join(shown(report.script) for report in trains[:8]) + (", …" if len(trains) > 8 else "")
-    raise TandemError(
-        code="script-ambiguous",
-        what=f"{shown(str(folder))} holds {len(trains)} scripts that train: {listed}.",
-        fix="Choose one of them instead of the folder.",
-    )
+    raise SeveralScripts(folder, tuple(report.script for report in trains))
 
 
 def _read(file: Path) -> ScriptReport | None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from core.answers import PlanMade, ScriptRead
+from core.answers import PlanMade, ScriptRead, ScriptsFound
 from core.cluster.making import make_plan
 from core.cluster.plan import Plan, RunSpec, StrategyKind
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import check, tf_config
 from core.ids import DeviceId, ProjectId
-from core.project.find import find_script
+from core.project.find import SeveralScripts, find_script
 from core.project.manifest import Manifest
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
@@ -33,9 +33,13 @@ class ReadProject(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def read_script(path: Path) -> ScriptRead:
+def read_script(path: Path) -> ScriptRead | ScriptsFound:
     """What a screen shows of a script before it is run. Blocks. Raises ``TandemError``."""
-    report = analyse(find_script(path.expanduser()))
+    try:
+        script = find_script(path.expanduser())
+    except SeveralScripts as several:
+        return ScriptsFound(folder=str(several.folder), scripts=several.scripts, problem=several.problem)
+    report = analyse(script)
     project = scan_project(Path(report.folder) / report.script)
     problems = (report.problem,) if report.problem else ()
     return ScriptRead(

@@ -131,7 +131,7 @@ class Runs:
 
     # --- commands -----------------------------------------
 
-    async def analyse(self, path: str) -> answers.ScriptRead:
+    async def analyse(self, path: str) -> answers.ScriptRead | answers.ScriptsFound:
         return await asyncio.to_thread(planning.read_script, Path(path))
 
     async def plan(self, spec: RunSpec) -> answers.PlanMade:

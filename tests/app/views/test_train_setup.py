@@ -16,7 +16,8 @@ from app.bridge import Bridge
 from app.views.train import TrainView
 from app.views.train_setup import TrainSetup
 from app.widgets.role_row import MIME
-from core.answers import Findings, PlanMade, Refused, RunAccepted, Runs, ScriptRead
+from app.widgets.script_choices import MOST
+from core.answers import Answer, Findings, PlanMade, Refused, RunAccepted, Runs, ScriptRead, ScriptsFound
 from core.cluster.making import make_plan
 from core.cluster.plan import RunSpec
 from core.cluster.proposal import propose_roles
@@ -25,6 +26,7 @@ from core.cluster.tf_config import tf_config
 from core.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
 from core.errors import Problem, TandemError
 from core.ids import ProjectId
+from core.run.planning import read_script
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started
@@ -191,6 +193,79 @@ def test_a_file_that_is_no_script_is_refused_in_the_nodes_words(core: FakeCore, 
     core.flush()
     assert not setup.problem.isVisible()
     assert setup.ahead.isVisible()
+
+
+def really_read(command: Command) -> Answer:
+    """As the node answers."""
+    assert isinstance(command, AnalyseScript)
+    try:
+        return read_script(Path(command.path))
+    except TandemError as error:
+        return Refused(problem=error.problem)
+
+
+TRAINS = "import keras\nmodel = keras.Sequential()\nmodel.fit([1.0], [1.0])\n"
+
+
+def test_a_dropped_folder_with_two_scripts_lets_the_person_choose_one(
+    core: FakeCore, setup: TrainSetup, settle: Settle, tmp_path: Path
+) -> None:
+    core.answers[AnalyseScript] = really_read
+    for name in ("evaluate & more.py", "train.py"):
+        (tmp_path / name).write_text(TRAINS)
+    drop(setup.drop, files(str(tmp_path)))
+    core.flush()
+    assert setup.problem.problem is not None
+    assert "2 scripts that train: evaluate & more.py, train.py" in setup.problem.problem.what
+    assert setup.choices.isVisible()
+    assert [made.accessibleName() for made in setup.choices.buttons] == ["evaluate & more.py", "train.py"]
+    assert not setup.ahead.isVisible()
+    setup.choices.buttons[1].click()
+    settle()
+    assert not setup.choices.isVisible()
+    assert not setup.problem.isVisible()
+    assert setup.drop.name.text() == "train.py"
+    assert setup.draft.script == str(tmp_path / "train.py")
+    assert setup.train.isEnabled()
+
+
+def test_of_very_many_scripts_some_can_be_clicked_and_the_rest_is_counted(
+    core: FakeCore, setup: TrainSetup
+) -> None:
+    names = tuple(f"train_{number}.py" for number in range(40))
+    why = Problem(code="script-ambiguous", what="It holds 40 scripts.", fix="Choose one.")
+    core.answers[AnalyseScript] = ScriptsFound(folder="/a", scripts=names, problem=why)
+    setup.choose("/a")
+    core.flush()
+    assert len(setup.choices.buttons) == MOST
+    assert setup.choices.more.text().startswith(f"and {40 - MOST} more")
+
+
+def test_things_that_are_no_script_are_refused_with_what_to_do(
+    core: FakeCore, setup: TrainSetup, settle: Settle, tmp_path: Path
+) -> None:
+    core.answers[AnalyseScript] = really_read
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    (tmp_path / "broken.py").write_text("def fit(:\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "good.py").write_text(TRAINS)
+    drop(setup.drop, files(str(tmp_path / "good.py")))
+    settle()
+    said = set()
+    for name in ("photo.png", "empty", "gone.py"):
+        drop(setup.drop, files(str(tmp_path / name)))
+        core.flush()
+        problem = setup.problem.problem
+        assert problem is not None, name
+        assert name in problem.what
+        assert problem.fix
+        assert setup.problem.isVisible()
+        assert not setup.train.isVisible(), "nothing that was there before is trained by mistake"
+        said.add(problem.what)
+    assert len(said) == 3
+    drop(setup.drop, files(str(tmp_path / "broken.py")))
+    settle()
+    assert "broken.py" in (setup.problem.problem.what if setup.problem.problem else words(setup))
 
 
 def test_the_answer_for_a_script_chosen_before_is_not_taken(core: FakeCore, setup: TrainSetup) -> None:
