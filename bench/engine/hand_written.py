@@ -14,8 +14,8 @@ import tensorflow as tf
 from bench.engine.work import Work
 
 
-def trainer(strategy: Any, work: Work, *, epoch_a_call: bool) -> Callable[[int], None]:
-    """A function that trains so many epochs."""
+def trainer(strategy: Any, work: Work, *, epoch_a_call: bool) -> tuple[Any, Callable[[int], None]]:
+    """The model, and a function that trains it so many epochs."""
     with strategy.scope():
         model = work.model()
         optimizer = work.optimizer()
@@ -66,4 +66,4 @@ def trainer(strategy: Any, work: Work, *, epoch_a_call: bool) -> Callable[[int],
             float(accuracy.result())
             accuracy.reset_state()
 
-    return train
+    return model, train

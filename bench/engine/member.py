@@ -1,7 +1,7 @@
-"""One process of a pair: ``python -m bench.engine.member KIND WORK RANK CORE WIRE``, with TF_CONFIG set.
+"""One process of a pair: ``python -m bench.engine.member PLACE``, with TF_CONFIG set unless it is alone.
 
-Each line on stdin is a number of epochs to train; each on stdout says how many
-steps that were and how many seconds they took. Ends with its stdin.
+Lines on stdin say what to do: ``train N`` so many epochs, ``save FILE`` the weights. Each is answered on
+stdout by how many steps that were and how many seconds they took. Ends with its stdin.
 """
 
 from __future__ import annotations
@@ -10,32 +10,41 @@ import os
 import sys
 import time
 
+import msgspec
 
-def main(kind: str, name: str, rank: int, core: int, wire: str) -> None:
+from bench.engine.place import Place
+
+
+def main(place: Place) -> None:
     # Before TensorFlow counts the cores for its thread pools.
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, {place.core})
     said = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
+    import numpy as np
     import tensorflow as tf
 
     from bench.engine import hand_written, with_tandem, work
 
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    job = work.load(name)
-    if kind == "tandem":
-        train = with_tandem.trainer(strategy, job, rank, strategy.num_replicas_in_sync, wire)
+    several = len(place.shares) > 1
+    strategy = tf.distribute.MultiWorkerMirroredStrategy() if several else tf.distribute.get_strategy()
+    job = work.load(place.work)
+    if place.kind == "tandem":
+        model, train = with_tandem.trainer(strategy, job, place)
     else:
-        train = hand_written.trainer(strategy, job, epoch_a_call=kind == "tuned")
+        model, train = hand_written.trainer(strategy, job, epoch_a_call=place.kind == "tuned")
     for line in sys.stdin:
-        epochs = int(line)
-        began_s = time.perf_counter()
-        train(epochs)
-        said.write(f"{epochs * job.steps} {time.perf_counter() - began_s}\n")
+        order, _, value = line.strip().partition(" ")
+        steps, began_s = 0, time.perf_counter()
+        if order == "train":
+            train(int(value))
+            steps = int(value) * job.steps
+        else:
+            np.savez(value, *model.get_weights())
+        said.write(f"{steps} {time.perf_counter() - began_s}\n")
     # TensorFlow's own shutdown would wait for the other member.
     os._exit(0)
 
 
 if __name__ == "__main__":
-    kind, name, rank, core, wire = sys.argv[1:]
-    main(kind, name, int(rank), int(core), wire)
+    main(msgspec.json.decode(sys.argv[1], type=Place))

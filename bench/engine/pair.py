@@ -1,4 +1,4 @@
-"""Two processes that train together, each on a core of its own, round by round when they are asked."""
+"""Two processes that train together, or one alone; each on its core, round by round when they are asked."""
 
 from __future__ import annotations
 
@@ -7,49 +7,71 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
-from tempfile import TemporaryFile
+from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
+import msgspec
+import numpy as np
+
+from bench.engine.place import Place
 from bench.wire.link import Link
-from core.cluster.plan import Task
+from core.cluster.plan import Task, Wire
 from core.cluster.roles import Role
 from core.ids import DeviceId
 from core.run.ports import hold_ports
 
 LIMIT_S = 300.0
 LAST_WORDS = 1500
-MEMBERS = 2
 
 
 class Pair:
     """``train`` trains and measures. Ends its processes on leaving.
 
     ``link``: what joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel.
+    ``shares`` in rank order; with one share it is one process alone. ``cores`` by rank, else the machine's.
     """
 
-    def __init__(self, kind: str, work: str, *, link: Link | None = None, wire: str = "f32") -> None:
+    def __init__(
+        self,
+        kind: str,
+        work: str,
+        *,
+        link: Link | None = None,
+        wire: Wire = "f32",
+        shares: tuple[int, ...] = (1, 1),
+        cores: Sequence[int] = (),
+    ) -> None:
         self.kind = kind
+        self._ranks = range(len(shares))
         self._stack = ExitStack()
-        workers = [link.place(rank) for rank in range(MEMBERS)] if link else _on_loopback()
-        cores = sorted(os.sched_getaffinity(0))
+        workers = [link.place(rank) for rank in self._ranks] if link else _on_loopback(len(shares))
+        cores = cores or sorted(os.sched_getaffinity(0))
         self._said: list[queue.Queue[str]] = []
         self._members: list[subprocess.Popen[str]] = []
         self._logs: list[IO[bytes]] = []
-        for rank in range(MEMBERS):
-            place = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
+        for rank in self._ranks:
             core = cores[rank % len(cores)]
-            log = self._stack.enter_context(TemporaryFile())  # noqa: SIM115 (the stack is one)
-            line = [sys.executable, "-m", "bench.engine.member", kind, work, str(rank), str(core), wire]
+            place = Place(kind=kind, work=work, rank=rank, core=core, shares=shares, wire=wire)
+            environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+            if len(shares) > 1:
+                task = {"type": "worker", "index": rank}
+                environment["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+            log = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack is one)
             member = subprocess.Popen(
-                [*link.enter(rank), *line] if link else line,
+                [
+                    *(link.enter(rank) if link else ()),
+                    *(sys.executable, "-m", "bench.engine.member", msgspec.json.encode(place).decode()),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "TF_CONFIG": json.dumps(place), "TF_CPP_MIN_LOG_LEVEL": "2"},
+                env=environment,
             )
             said: queue.Queue[str] = queue.Queue()
             threading.Thread(target=_listen, args=(member, said), daemon=True).start()
@@ -68,14 +90,43 @@ class Pair:
             member.wait()
         self._stack.close()
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """By rank."""
+        return tuple(member.pid for member in self._members)
+
     def train(self, epochs: int) -> tuple[int, float]:
         """Steps, and the seconds of the slower member, as nobody is done before. The first time traces."""
-        for member in self._members:
-            assert member.stdin is not None
-            member.stdin.write(f"{epochs}\n")
-            member.stdin.flush()
-        told = [self._one(rank) for rank in range(MEMBERS)]
+        self.order(f"train {epochs}")
+        return self.answered()
+
+    def weights(self) -> list[list[Any]]:
+        """Each member's, by rank: arrays in Keras' order."""
+        found = []
+        with tempfile.TemporaryDirectory(prefix="tandem-bench-") as folder:
+            for rank in self._ranks:
+                file = Path(folder) / f"{rank}.npz"
+                self._tell(rank, f"save {file}")
+                self._one(rank)
+                with np.load(file) as saved:
+                    found.append([saved[name] for name in saved.files])
+        return found
+
+    def order(self, words: str) -> None:
+        """To every member, without waiting."""
+        for rank in self._ranks:
+            self._tell(rank, words)
+
+    def answered(self) -> tuple[int, float]:
+        """Waits for every member's answer to an order: its steps, and the longest seconds."""
+        told = [self._one(rank) for rank in self._ranks]
         return told[0][0], max(seconds for _, seconds in told)
+
+    def _tell(self, rank: int, words: str) -> None:
+        stdin = self._members[rank].stdin
+        assert stdin is not None
+        stdin.write(f"{words}\n")
+        stdin.flush()
 
     def _one(self, rank: int) -> tuple[int, float]:
         try:
@@ -93,8 +144,8 @@ class Pair:
         return log.read().decode("utf-8", "replace")[-LAST_WORDS:]
 
 
-def _on_loopback() -> list[str]:
-    tasks = [Task(device=DeviceId(""), role=Role.WORKER, index=rank) for rank in range(MEMBERS)]
+def _on_loopback(members: int) -> list[str]:
+    tasks = [Task(device=DeviceId(""), role=Role.WORKER, index=rank) for rank in range(members)]
     held = hold_ports(tasks)
     places = [f"127.0.0.1:{held.ports[task.name]}" for task in tasks]
     held.release()

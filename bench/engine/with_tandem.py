@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bench.engine.place import Place
 from bench.engine.work import Work
 from core.trainer.exact.seam import Cluster, install
 
@@ -28,9 +29,10 @@ class Deaf:
         return False
 
 
-def trainer(strategy: Any, work: Work, rank: int, members: int, wire: str = "f32") -> Callable[[int], None]:
-    """A function that trains so many epochs."""
-    with install(Cluster(strategy, rank, (1,) * members, seed=1, wire=wire), Deaf()).scope():
+def trainer(strategy: Any, work: Work, place: Place) -> tuple[Any, Callable[[int], None]]:
+    """The model, and a function that trains it so many epochs."""
+    cluster = Cluster(strategy, place.rank, place.shares, seed=1, wire=place.wire)
+    with install(cluster, Deaf()).scope():
         model = work.model()
         model.compile(
             optimizer=work.optimizer(), loss="sparse_categorical_crossentropy", metrics=["accuracy"]
@@ -39,4 +41,4 @@ def trainer(strategy: Any, work: Work, rank: int, members: int, wire: str = "f32
     def train(epochs: int) -> None:
         model.fit(work.images, work.labels, batch_size=work.batch, epochs=epochs, verbose=0)
 
-    return train
+    return model, train

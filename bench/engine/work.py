@@ -1,4 +1,4 @@
-"""What is trained: a tiny network on real digits, and one of five million parameters. Imports TensorFlow."""
+"""What is trained: little to compute, much to send, or much to compute. Imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -68,6 +68,24 @@ class FiveMillion(Work):
         )
 
 
+class Pictures(Work):
+    """Convolutions over pictures of 32 × 32: 19,722 parameters, and much to compute for each row."""
+
+    def model(self) -> Any:
+        layers = keras.layers
+        return keras.Sequential(
+            [
+                keras.Input((32, 32, 3)),
+                layers.Conv2D(32, 3, padding="same", activation="relu"),
+                layers.Conv2D(32, 3, padding="same", activation="relu"),
+                layers.AveragePooling2D(2),
+                layers.Conv2D(32, 3, padding="same", activation="relu"),
+                layers.GlobalAveragePooling2D(),
+                layers.Dense(10, activation="softmax"),
+            ]
+        )
+
+
 def load(name: str) -> Work:
     """The work by its name on the command line."""
     if name == "digits":
@@ -78,4 +96,8 @@ def load(name: str) -> Work:
         random = np.random.default_rng(0)
         images = random.random((1280, 784), np.float32)
         return FiveMillion(images, random.integers(0, 10, 1280).astype("int32"), batch=128)
+    if name == "pictures":
+        random = np.random.default_rng(0)
+        images = random.random((2048, 32, 32, 3), np.float32)
+        return Pictures(images, random.integers(0, 10, 2048).astype("int32"), batch=256)
     raise ValueError(f"no such work: {name}")
