@@ -34,8 +34,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     """Shares follow the members' measured speeds; ``shares`` is where they begin."""
     seed: int = 0
     gpus: int | None = None
-    """How many of this laptop's GPUs take part; None: all, and one in a managed cluster. Members of a
-    cluster must be alike: 0 for all where one of them has none."""
+    """How many of this laptop's GPUs take part; None: all, and one in a managed cluster, whose members need
+    not be alike. Those of a strategy of the script's own must: 0 for all where one of them has none."""
     wire: Wire = "f32"
     keep: str = ""
     """The chief's: the folder in which the models that were trained are saved at the end."""

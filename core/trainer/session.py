@@ -20,7 +20,7 @@ from tensorflow.python.eager import context
 
 from core.run.phases import Exit
 from core.trainer import cluster_hooks, exits, kept_models, own_fit, script, tpu
-from core.trainer.exact import solo
+from core.trainer.exact import meeting, solo
 from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster, StopRequested, install
 from core.trainer.observer import ReportingObserver
@@ -111,7 +111,7 @@ class Session:
 
     def _strategy(self) -> Any:
         if self._cluster:
-            return cluster_hooks.met(self._reporter, tf.distribute.MultiWorkerMirroredStrategy)
+            return cluster_hooks.met(self._reporter, meeting.strategy)
         several = [device for device in _accelerators() if self._train.gpus != 0]
         if os.environ.get(CPU_DEVICES):
             several = tf.config.list_logical_devices("CPU")

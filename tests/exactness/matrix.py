@@ -16,6 +16,8 @@ from tests.exactness.names import CORE, EVERY
 
 ALONE: tuple[int, ...] = ()
 EVEN, UNEVEN, THREE, EXTREME = (32, 32), (48, 16), (40, 16, 8), (63, 1)
+DEVICES = {EVEN: (0, 1)}
+"""Members of these shares compute on unlike devices: on logical ones, in place of a graphics card."""
 NO_PROGRESS_S = 240.0
 """A set of processes that finishes no scenario for so long is stuck; a quiet machine needs 3 s for one."""
 
@@ -49,7 +51,7 @@ def ran(shares: tuple[int, ...]) -> Ran:
     atexit.register(shutil.rmtree, out, ignore_errors=True)
     folders = tuple(out / f"rank{rank}" for rank in range(max(1, len(shares))))
     try:
-        processes.run(shares, scenarios_at(shares), out, NO_PROGRESS_S)
+        processes.run(shares, scenarios_at(shares), out, NO_PROGRESS_S, devices=DEVICES.get(shares, ()))
     except AssertionError as failure:
         return Ran(folders, str(failure))
     return Ran(folders, "")

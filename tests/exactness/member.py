@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ def join(order: dict[str, Any], observer: Any) -> Any:
     """Becomes a member: the strategy first, as nothing of TensorFlow may run before it."""
     import tensorflow as tf
 
+    from core.trainer.exact import meeting
     from core.trainer.exact.seam import Cluster, install
 
     workers = [f"127.0.0.1:{port}" for port in order["ports"]]
@@ -55,7 +58,9 @@ def join(order: dict[str, Any], observer: Any) -> Any:
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    processors = [tf.config.LogicalDeviceConfiguration()] * (1 + order["devices"][order["rank"]])
+    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], processors)
+    strategy = meeting.strategy(communication_options=options)
     return install(Cluster(strategy, order["rank"], tuple(order["shares"]), SEED, order["wire"]), observer)
 
 
@@ -63,13 +68,17 @@ def main() -> None:
     end_with_parent()
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
+    device = order["devices"][order["rank"]]
     installation = join(order, Quiet()) if order["shares"] else None
     import keras
     import numpy as np
+    import tensorflow as tf
 
+    from tests.exactness import unlike
     from tests.exactness.scenarios.catalogue import SCENARIOS
 
     times: dict[str, float] = {}
+    computing = partial(tf.device, f"CPU:{device}") if device else nullcontext
     for name in order["names"]:
         print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
         folder = out / f"work-{name}"
@@ -79,7 +88,8 @@ def main() -> None:
         keras.utils.set_random_seed(SEED)
         began = time.perf_counter()
         try:
-            outcome = SCENARIOS[name].run(folder)
+            with computing():
+                outcome = SCENARIOS[name].run(folder)
             arrays = {f"value/{key}": np.asarray(value) for key, value in outcome.values.items()}
             for number, model in enumerate(outcome.models):
                 for place, weight in enumerate(model.weights):
@@ -93,6 +103,9 @@ def main() -> None:
             (out / f"{name}.error").write_text(traceback.format_exc())
         times[name] = time.perf_counter() - began
         (out / "times.json").write_text(json.dumps(times))
+    if any(order["devices"]):
+        with computing():
+            unlike.run(order["rank"], out)
     digest = installation.weights_sha256() if installation else ""
     (out / "done").write_text(digest)
     os._exit(0)

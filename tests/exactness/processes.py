@@ -39,9 +39,11 @@ def run(
     limit_s: float,
     module: str = "tests.exactness.member",
     wire: str = "f32",
+    devices: Sequence[int] = (),
 ) -> list[Path]:
     """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
 
+    ``devices``: the logical processor that each member computes on; they meet on the first of each.
     Raises AssertionError with the children's last words if one dies or the limit runs out.
     """
     members = max(1, len(shares))
@@ -57,6 +59,7 @@ def run(
                 "ports": ports,
                 "shares": shares,
                 "wire": wire,
+                "devices": list(devices or [0] * members),
                 "names": list(names),
                 "out": str(folder),
             }

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.exactness.matrix import ALONE, CELLS, EXTREME, THREE, UNEVEN, difference, ran
+from tests.exactness.matrix import ALONE, CELLS, EVEN, EXTREME, THREE, UNEVEN, difference, ran
 from tests.exactness.names import CORE, EVERY, SCENARIOS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
@@ -49,6 +49,16 @@ def test_members_are_equal_and_as_one_process(name: str, shares: tuple[int, ...]
             assert apart <= limit, f"{key} is {apart:.2e} from one process, more than {limit:.0e}"
         worst = max(worst, apart if kind == "weight" else 0.0)
     done[name, shares] = worst
+
+
+def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief() -> None:
+    """Two devices may round the same update in two ways."""
+    chief, worker = (dict(np.load(folder / "unlike.npz")) for folder in ran(EVEN).folders)
+    assert all(device.endswith("CPU:1") for device in worker["devices"]), worker["devices"]
+    assert not any(device.endswith("CPU:1") for device in chief["devices"]), chief["devices"]
+    assert difference(chief["during/0"], worker["during/0"]) > 0, "nothing drove them apart"
+    for key in (key for key in chief if key.startswith("after/")):
+        assert difference(chief[key], worker[key]) == 0.0, key
 
 
 def test_every_cell_ran(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from core.cluster import shares as cluster_shares
 from core.trainer.exact import keras_private as private
-from core.trainer.exact import model_state
+from core.trainer.exact import meeting, model_state
 from core.trainer.exact.collectives import Collectives
 from core.trainer.exact.gauge import Gauge
 from core.trainer.exact.seam import Cluster, Observer, StopRequested
@@ -68,6 +68,8 @@ class Engine:
         self._fits: list[Fit] = []
         self._said: set[str] = set()
         self._equal_outside: set[int] = set()
+        self._alike: bool | None = None
+        """Members compute on the same kind of device, and so round alike. None: not asked yet."""
         self._step = 0
         self._reported_s = 0.0
         self.set_shares(cluster.shares)
@@ -93,6 +95,8 @@ class Engine:
         self._fits.append(fit)
         try:
             yield fit
+            if kind == "fit" and self._alike is False:
+                model_state.equalise(model, self.collectives)  # what rounding drove apart
         finally:
             self._fits.pop()
         if kind == "fit":
@@ -122,6 +126,8 @@ class Engine:
         if id(model) in equal or len(self._fits) > 1:
             return
         equal.add(id(model))
+        if self._alike is None:
+            self._alike = meeting.alike(self.collectives)
         model_state.equalise(model, self.collectives)
 
     # --- what happens
