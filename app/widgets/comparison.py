@@ -42,13 +42,16 @@ class Comparison(QWidget):
 def lines_of(entry: RunEntry) -> dict[str, str]:
     """Name and value, in the order in which they are shown."""
     summary = entry.summary
+    # Where it is known without the first seconds, that is what one means by speed.
+    rate = summary.settled.samples_s if summary.settled is not None else None
+    rate = summary.samples_s if rate is None else rate
     lines = {
         "Started": when(entry.started_s),
         "Script": " ".join((entry.script, *entry.arguments)),
         "State": phase_words(entry.phase),
         "Laptops": ", ".join(entry.devices),
         "Duration": "" if entry.duration_s is None else duration(entry.duration_s),
-        "Speed": "" if summary.samples_s is None else f"{summary.samples_s:,.0f} samples/s",
+        "Speed": "" if rate is None else f"{rate:,.0f} samples/s",
         "Steps": f"{summary.steps:,} in {summary.epochs} epochs" if summary.steps else "",
         **{name: number(value) for name, value in list(summary.last_logs.items())[:12]},
     }

@@ -84,7 +84,8 @@ def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
         return Said(
             f"Last time on these laptops: {_against(after, plan, names)}.", advice(after, plan, names)
         )
-    rows = summary.samples_s
+    rows = summary.settled.samples_s if summary.settled is not None else None
+    rows = summary.samples_s if rows is None else rows
     if rows is None or not isfinite(rows) or rows <= 0:
         return Said()
     where = (

@@ -184,7 +184,7 @@ def _times(entry: RunEntry) -> list[tuple[str, str]]:
         ("epochs", str(summary.epochs or "")),
         ("steps", f"{summary.steps:,}" if summary.steps else ""),
         ("steps/s", f"{summary.steps_s:,.2f}" if summary.steps_s is not None else ""),
-        ("samples/s", f"{summary.samples_s:,.0f}" if summary.samples_s is not None else ""),
+        ("samples/s, on average", f"{summary.samples_s:,.0f}" if summary.samples_s is not None else ""),
     ]
     return [pair for pair in found if pair[1]]
 

@@ -56,7 +56,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out: medians over a fit's steps, without its first seconds and the last batches of epochs."""
+    """What came out: medians over a training's steps, without its first seconds and epochs' last batches."""
 
     step_s: float
     samples_s: float | None = None
@@ -108,6 +108,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     outputs: tuple[str, ...] = ()
     """Relative paths in the run folder's ``outputs``; ``trained/model.keras`` is what Tandem kept."""
     expectation: Expectation | None = None
-    """What was expected before the newest fit's first step."""
+    """What the members measured last, before a ``fit``'s first step."""
     settled: Settled | None = None
-    """What came out of that fit; None where it was too short to settle."""
+    """What came out from there on; without a measurement, of the newest ``fit``. None before any step."""

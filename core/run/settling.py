@@ -22,7 +22,7 @@ MOST = 400
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Of one fit: the newest, or the one that ``measured`` says was measured before it began."""
+    """Of the newest fit; or of all fits since one that was ``measured`` before it began."""
 
     measured: bool = False
     fit: int | None = None
@@ -38,7 +38,7 @@ class Settling:
             return replace(self, fit=progress.fit, seen=0, stride=1, reports=(), shares=()).after(
                 device, progress, chief=chief
             )
-        if progress.fit != self.fit or _may_be_short(progress):
+        if progress.fit < self.fit or _may_be_short(progress):
             return self
         known = self
         if progress.share is not None and progress.share >= 0:

@@ -71,11 +71,15 @@ def test_each_members_rows_are_known_at_the_end() -> None:
     assert settled is not None and settled.shares == {ANNA: 48, BEN: 16}
 
 
-def test_the_newest_fit_counts_unless_an_earlier_one_was_measured() -> None:
-    fits = (report(0, 0.1), report(0, 0.2, fit=1))
-    newest, measured = after(*fits).settled(), after(*fits, measured=True).settled()
+def test_the_newest_fit_counts_unless_what_was_measured_goes_on() -> None:
+    fits = tuple(
+        report(n, 0.1 if fit == 0 else 0.2, fit=fit, at_s=fit + n / 10) for fit in (0, 1) for n in range(4)
+    )
+    newest = after(*fits).settled()
     assert newest is not None and newest.step_s == 0.2
-    assert measured is not None and measured.step_s == 0.1
+    known = after(*fits, measured=True)
+    assert len(known.reports) == 8, "a script that calls fit for each epoch trains one model all the same"
+    assert after(*reversed(fits)).reports == fits[:3:-1], "what comes late of an earlier fit is left out"
 
 
 def test_the_summary_has_what_was_expected_and_what_came_out_of_that_fit() -> None:

@@ -27,9 +27,9 @@ def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
 
 def test_whether_shares_follow_the_speed_is_told() -> None:
     plan = plan_of()
-    assert order(plan, plan.tasks[1], Path("/work")).balance
+    assert order(plan, plan.tasks[1], Path("/work"), Path("/run/kept")).balance
     fixed = replace(plan, balance=False)
-    assert not order(fixed, fixed.chief, Path("/work")).balance
+    assert not order(fixed, fixed.chief, Path("/work"), Path("/run/kept")).balance
 
 
 def test_alone_there_are_no_peers() -> None:
