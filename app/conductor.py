@@ -23,8 +23,10 @@ from app.window import Window
 from core.answers import RunEntry
 from core.commands import StopRun
 from core.errors import Problem
-from core.events import Event
+from core.events import Event, RunPhaseChanged, RunPlanned
+from core.run.phases import Failed
 from core.state import State
+from core.text import plain
 
 Opens = Callable[[], AbstractAsyncContextManager[Connection]]
 _ENDED = Problem(
@@ -64,7 +66,9 @@ class Conductor(QObject):
         self.closing.quit_asked.connect(self.quit)
         self.tray.open_asked.connect(window.come_forward)
         self.tray.quit_asked.connect(self._quit_from_tray)
+        window.screen_changed.connect(self._on_screen)
         self.pairing.incoming.connect(self._on_pairing_asked)
+        self.consent.withdrawn.connect(window.tell)
         self.consent.incoming.connect(self._on_consent_asked)
 
     def begin(self) -> None:
@@ -145,6 +149,7 @@ class Conductor(QObject):
             return
         if state.me is not None:
             theme.follow(state.me.settings.theme)
+        self._tell_failure(state, events)
         self.window.show_state(state, events)
         if self._welcome is not None:
             self._welcome.show_state(state, events)
@@ -165,6 +170,22 @@ class Conductor(QObject):
                 self.window.come_forward()
         if state.stopped:
             self._on_stopped()
+
+    def _tell_failure(self, state: State, events: Sequence[Event]) -> None:
+        """Whoever looks at another screen than Train learns there why the run ended."""
+        for event in events:
+            if isinstance(event, RunPlanned):
+                self.window.tell(None)
+            if not isinstance(event, RunPhaseChanged) or not isinstance(event.phase, Failed):
+                continue
+            if self.window.current != TRAIN and state.run is not None:
+                why = event.phase.problem
+                what = f"The run of {plain(state.run.plan.script, 60)} failed: {why.what}"
+                self.window.tell(Problem(code="run-failed", what=what, fix=why.fix))
+
+    def _on_screen(self, index: int) -> None:
+        if index == TRAIN:
+            self.window.tell(None)  # it is all said there
 
     def _on_stopped(self) -> None:
         """Somebody else ended the node, over its socket."""

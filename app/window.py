@@ -25,6 +25,7 @@ from app.widgets.navigation import Entry, Navigation
 if TYPE_CHECKING:
     from app.views.view import View
     from app.widgets.notice_bar import NoticeBar
+    from core.errors import Problem
     from core.events import Event
     from core.state import State
 
@@ -45,6 +46,8 @@ class Window(QMainWindow):
         self._painted = False
         self._views: dict[int, View] = {}
         self._notices: NoticeBar | None = None
+        self._told: Problem | None = None
+        self._noticed: tuple[Problem, ...] = ()
         self.navigation = Navigation(entries)
         self._screens = QStackedWidget()
         self._places: list[QWidget] = [QWidget() for _ in entries]
@@ -110,8 +113,18 @@ class Window(QMainWindow):
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         for view in self._views.values():
             view.show_state(state, events)
-        if state.notices or self._notices is not None:
-            self._notice_bar().show_notices(state.notices)
+        self._noticed = state.notices
+        self._show_notices()
+
+    def tell(self, problem: Problem | None) -> None:
+        """Above whatever screen is in front, beside the node's notices; None takes it away."""
+        self._told = problem
+        self._show_notices()
+
+    def _show_notices(self) -> None:
+        notices = (*self._noticed, *((self._told,) if self._told is not None else ()))
+        if notices or self._notices is not None:
+            self._notice_bar().show_notices(notices)
 
     def _notice_bar(self) -> NoticeBar:
         if self._notices is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from core.answers import RunEntry
@@ -76,6 +77,18 @@ def taking_part(draft: Draft, state: State) -> tuple[DeviceId, ...]:
     return (*me, *(device for device in others if device not in draft.left_out))
 
 
+def standing_roles(draft: Draft, here: Sequence[DeviceId]) -> dict[DeviceId, tuple[Role, ...]]:
+    """The fixed roles of those who are ``here``.
+
+    While the fixed chief is away, workers are free to take its place: else nobody could train without it.
+    """
+    roles = {device: roles for device, roles in draft.roles.items() if device in here}
+    away = any(Role.CHIEF in given for device, given in draft.roles.items() if device not in here)
+    if away and not any(Role.CHIEF in given for given in roles.values()):
+        return {device: given for device, given in roles.items() if given != (Role.WORKER,)}
+    return roles
+
+
 def split(arguments: str) -> tuple[str, ...] | Problem:
     """Words as a shell takes them."""
     try:
@@ -102,7 +115,7 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
         )
     me = state.me.device if state.me is not None else None
     others = tuple(device for device in here if device != me)
-    roles = {device: roles for device, roles in draft.roles.items() if device in here}
+    roles = standing_roles(draft, here)
     if me is not None and me not in here:
         roles[me] = (Role.NONE,)
     # Shares go for all or for none: one that left takes its share with it.

@@ -28,15 +28,20 @@ CHANGED = Problem(
 
 
 class ConsentSheet(Sheet):
-    """Shows the oldest open question of ``state.consents``. ``incoming`` comes once for each."""
+    """Shows the oldest open question of ``state.consents``. ``incoming`` comes once for each.
+
+    ``withdrawn(problem)``: the question in front went without an answer from here.
+    """
 
     incoming = Signal(str)
+    withdrawn = Signal(object)
 
     def __init__(self, bridge: Bridge, parent: QWidget) -> None:
         super().__init__(parent, "Consent", characters=104)
         self.setObjectName("consent")
         self._bridge = bridge
         self._shown: RunId | None = None
+        self._asking: Consent | None = None
         self._told: set[RunId] = set()
         self.heading = Label("", "title", wraps=True)
         self.words = Label(
@@ -73,6 +78,9 @@ class ConsentSheet(Sheet):
     def show_state(self, state: State) -> None:
         open_ones = state.consents
         self._told &= {consent.run for consent in open_ones}
+        if self._asking is not None and all(consent.run != self._asking.run for consent in open_ones):
+            gone, self._asking = self._asking, None
+            self.withdrawn.emit(_gone(gone, state))
         if not open_ones:
             self._shown = None
             self.shut()
@@ -80,6 +88,7 @@ class ConsentSheet(Sheet):
         first = open_ones[0]
         if first.run != self._shown:
             self._shown = first.run
+            self._asking = first
             self._show(first)
             self.setFocus()
         waiting = len(open_ones) - 1
@@ -119,6 +128,7 @@ class ConsentSheet(Sheet):
         if run is None or not self.no.isEnabled():
             return
         self.disable(self.once, self.always, self.no)
+        self._asking = None
         self._bridge.submit(
             AnswerConsent(run=run, decision=decision), lambda answer: self._on_answer(run, answer)
         )
@@ -128,6 +138,23 @@ class ConsentSheet(Sheet):
         if problem is not None and run == self._shown:
             self.problem.show_problem(problem)
             self.enable_soon(self.once, self.always, self.no)
+
+
+def _gone(consent: Consent, state: State) -> Problem:
+    name = plain(consent.name, 40)
+    device = state.devices.get(consent.device)
+    if device is None or not device.linked:
+        fix = device.problem.fix if device is not None and device.problem is not None else ""
+        return Problem(
+            code="asking-lost",
+            what=f"{name} was lost while it asked to train here. Nothing of it ran on this laptop.",
+            fix=fix or f"Once {name} is back, its user can press Train again.",
+        )
+    return Problem(
+        code="asking-over",
+        what=f"{name} asks no more to train here: its user took that back, or it was answered elsewhere.",
+        fix="There is nothing to do.",
+    )
 
 
 def _files() -> QTreeWidget:

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QVBoxLayout
 
 from app.device_words import hardware_words
-from app.models.draft import Draft, candidates, why_not
+from app.models.draft import Draft, candidates, standing_roles, taking_part, why_not
 from app.models.role_changes import roles_of, swapped, with_roles
 from app.theme import GAP
 from app.widgets.buttons import button
@@ -65,6 +65,7 @@ class RolesBox(Card):
         self._plan = made.plan if made is not None else None
         self._last_shares = made.last_shares if made is not None else {}
         self._keep_rows(state)
+        standing = replace(draft, roles=standing_roles(draft, taking_part(draft, state)))
         total = self._computing_total()
         by_hand = bool(draft.shares)
         for device, line in self.rows.items():
@@ -74,7 +75,7 @@ class RolesBox(Card):
                 line.show_device(other.shown_name, reason or hardware_words(other.hardware))
             elif state.me is not None:
                 line.show_device(f"{state.me.name} (this laptop)", hardware_words(state.me.hardware))
-            roles = (Role.NONE,) if reason else roles_of(draft, self._plan, device)
+            roles = (Role.NONE,) if reason else roles_of(standing, self._plan, device)
             line.show_roles(roles, own=own, able=not reason)
             computes = bool(_COMPUTES.intersection(roles))
             share = self._share(device) if computes else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 
+from app.device_words import state_words
 from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.card import Card, row, take_out
-from app.widgets.labels import ElidedLabel, faint, heading, name_for_readers, set_tooltip
+from app.widgets.labels import ElidedLabel, Label, faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
 from core.ids import DeviceId, short
 from core.state import Device
@@ -45,9 +46,10 @@ class PairedCard(Card):
 class _Line(QWidget):
     def __init__(self, card: PairedCard, device: DeviceId) -> None:
         super().__init__()
-        self._shown: tuple[str, str] | None = None
+        self._shown: object = None
         self.setObjectName(f"paired-{short(device)}")
         self.name = ElidedLabel("", "")
+        self.state = Label("", "faint")
         self.key = faint(short(device))
         set_tooltip(self.key, f"Fingerprint of its key: {device}")
         self.allow = QCheckBox("May run scripts without asking")
@@ -55,15 +57,20 @@ class _Line(QWidget):
         self.forget = button("Forget", self._ask, "danger", name="forget")
         self.keep = button("Keep", self._keep, name="keep")
         self.really = button("Really forget", lambda: card.forgotten.emit(device), "danger", name="really")
-        self.setLayout(row(self.name, self.key, 1, self.allow, self.forget, self.keep, self.really))
+        buttons = (self.forget, self.keep, self.really)
+        self.setLayout(row(self.name, self.state, self.key, 1, self.allow, *buttons))
         self._keep()
 
     def show_device(self, device: Device, *, again: bool) -> None:
-        shown = (device.shown_name, device.policy)
+        shown = (device.shown_name, device.policy, state_words(device), device.problem)
         if shown == self._shown and not again:
             return
         self._shown = shown
         self.name.say(device.shown_name)
+        words, kind = state_words(device)
+        self.state.say(words)
+        self.state.make(kind)
+        set_tooltip(self.state, str(device.problem) if device.problem is not None else "")
         self.allow.setChecked(device.policy == "always")
         name_for_readers(self.allow, f"{device.shown_name} may run scripts without asking")
         name_for_readers(self.forget, f"Forget {device.shown_name}")

@@ -7,7 +7,7 @@ exist any more fails ``test_index``.
 from __future__ import annotations
 
 LAB, TROUBLE = "tests/lab/test_", "tests/trouble/test_"
-CORE, CLI = "tests/core/", "tests/app/cli/test_"
+CORE, CLI, APP = "tests/core/", "tests/app/cli/test_", "tests/app/"
 
 COVERED: dict[str, tuple[str, ...]] = {
     # --- scripts -------------------------------------------------------------------------------------------
@@ -34,6 +34,11 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "training with neither fit nor a strategy": (
         f"{TROUBLE}scripts.py::test_a_script_that_shares_nothing_is_told_so",
+    ),
+    "a dropped folder with two scripts, a file that is no script, a project gone since its last run": (
+        f"{APP}views/test_train_setup.py::test_a_dropped_folder_with_two_scripts_lets_the_person_choose_one",
+        f"{APP}views/test_train_setup.py::test_things_that_are_no_script_are_refused_with_what_to_do",
+        f"{APP}views/test_train_setup.py::test_a_project_that_is_gone_since_says_so",
     ),
     # --- projects ------------------------------------------------------------------------------------------
     "project over the limit": (
@@ -82,6 +87,18 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{LAB}losses.py::test_a_killed_node_is_told_by_everyone_within_three_seconds",
         f"{LAB}losses.py::test_a_killed_starter_is_told_by_everyone_within_three_seconds",
         f"{LAB}losses.py::test_a_killed_trainer_is_told_by_everyone_within_three_seconds",
+    ),
+    "peer lost while a screen, a pairing, a question or a dragged role is in front": (
+        f"{APP}test_peer_lost.py::test_on_devices_its_card_says_so_and_what_is_being_typed_stays",
+        f"{APP}test_peer_lost.py::"
+        "test_while_a_run_is_put_together_it_is_left_out_and_what_was_chosen_comes_back_with_it",
+        f"{APP}test_peer_lost.py::test_a_row_that_is_dragged_while_its_laptop_is_lost_changes_nothing",
+        f"{APP}test_peer_lost.py::test_while_it_trains_the_reason_stands_there_and_the_curves_stay",
+        f"{APP}test_peer_lost.py::test_on_machines_its_card_turns_grey_with_the_reason",
+        f"{APP}test_peer_lost.py::test_on_runs_the_run_has_failed_and_the_choice_and_order_stay",
+        f"{APP}test_peer_lost.py::test_on_settings_its_line_says_so_and_a_name_being_typed_stays",
+        f"{APP}test_peer_lost.py::test_a_pairing_that_breaks_says_so_over_every_screen",
+        f"{APP}test_peer_lost.py::test_a_question_whose_asker_is_lost_goes_and_says_why",
     ),
     "cable pulled": (
         f"{LAB}losses.py::test_a_pulled_cable_ends_the_run_on_both_of_its_ends",

@@ -79,6 +79,14 @@ def test_a_new_chief_takes_the_place_of_the_old_one() -> None:
     assert spec(draft).roles == {OTHER: CHIEF, ME: WORKER}
 
 
+def test_while_the_chosen_chief_is_away_the_others_train_and_it_is_chief_again_when_back() -> None:
+    draft = with_roles(DRAFT, world.plan(), OTHER, CHIEF)
+    away = spec(draft, state_of(*world.linked(), world.lost()))
+    assert away.solo
+    assert away.roles == {}
+    assert spec(draft).roles == {OTHER: CHIEF, ME: WORKER}
+
+
 def test_a_chief_that_becomes_worker_hands_over() -> None:
     draft = with_roles(DRAFT, world.plan(), ME, WORKER)
     assert spec(draft).roles == {ME: WORKER, OTHER: CHIEF}
