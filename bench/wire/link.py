@@ -4,7 +4,7 @@
         pair.train(1)
 
 Any process joins a side by ``link.enter(rank)`` before its command line, and reaches the other at
-``link.address(rank)``. Whole nodes (agents with homes) behind such a cable: ``tests.lab.lab.Lab(folder, rate=…)``.
+``link.address(rank)``. Whole nodes behind such a cable: ``tests.lab.lab.Lab(folder, rate="240mbit")``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from core.run.report_curves import member_names
 FOLDER = "tensorboard"
 """In the run's folder."""
 _NAME = "events.out.tfevents.tandem"
-_SPEED = ("samples_s", "steps_s", "step_s", "wait_s", "wire_s", "share")
+_SPEED = ("samples_s", "steps_s", "step_s", "wait_s", "wire_s", "wire_bytes", "share")
 
 
 def check_installed() -> None:

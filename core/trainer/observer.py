@@ -62,6 +62,7 @@ class ReportingObserver:
         step_s: float,
         wait_s: float | None,
         grad_norm: float | None = None,
+        wire_bytes: int | None = None,
     ) -> None:
         if self._fit < 0:
             self._fit = 0  # train_on_batch, without any fit.
@@ -85,6 +86,7 @@ class ReportingObserver:
             step_s=step_s,
             wait_s=wait_s,
             grad_norm=grad_norm,
+            wire_bytes=wire_bytes,
             share=self._share(rows),
         )
         self._reporter.progress(self._last)

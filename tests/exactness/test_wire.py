@@ -11,7 +11,7 @@ from tests.exactness import processes
 from tests.exactness.matrix import NO_PROGRESS_S, UNEVEN, difference
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
-NAMES = ("sgd_momentum", "embedding")
+NAMES = ("sgd_momentum", "embedding", "large_and_small_tensors")
 
 
 def arrays(folder: Path, name: str) -> dict[str, np.ndarray]:

@@ -14,6 +14,18 @@ import tensorflow as tf
 
 from core.errors import TandemError
 
+_UNPACKED = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=1)
+"""By default TensorFlow copies all tensors of a list into one, and waits for the last of them."""
+
+
+def summed_bytes(tensors: Sequence[Any], members: int) -> int:
+    """Bytes that each member sends to sum dense tensors: a ring sends 2 (members - 1) parts of 1/members.
+
+    Shapes are known, but for which nothing is counted.
+    """
+    sizes = [(tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors]
+    return 2 * (members - 1) * sum(sizes) // members
+
 
 class Collectives:
     """Sums and gathers over the members of a MultiWorkerMirroredStrategy with one device each."""
@@ -33,7 +45,10 @@ class Collectives:
         self._eager_gather = tf.function(self._gather, reduce_retracing=True)
 
     def sum(self, value: Any) -> Any:
-        """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient."""
+        """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient.
+
+        Each tensor of a list travels on its own, the last one first, and leaves as soon as it is there.
+        """
         value = tf.nest.map_structure(tf.stop_gradient, value)
         return self._eager_sum(value) if tf.executing_eagerly() else self._sum(value)
 
@@ -73,7 +88,7 @@ class Collectives:
             # The identity gives the tensor this replica's device, without which the all-reduce has no place.
             context = tf.distribute.get_replica_context()
             own = tf.nest.map_structure(tf.identity, own)
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, own, _UNPACKED)
 
         return self._strategy.run(in_replica, args=(value,))
 

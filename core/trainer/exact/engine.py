@@ -177,6 +177,7 @@ class Engine:
                 loop.step_s,
                 min(wait_s, loop.step_s) if loop.step_s else None,
                 grad_norm,
+                self.gauge.wire_bytes(self._step),
             )
 
     def asked_to_stop(self) -> bool:

@@ -1,6 +1,6 @@
-"""Measures inside a step what cannot be seen from outside: the wait for other members, the gradient's norm.
+"""Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, gradients' norm.
 
-Both are kept in variables of this process alone and read when a step is reported. Measured on 2 cores: a few
+All are kept in variables of this process alone and read when a step is reported. Measured on 2 cores: a few
 microseconds a step, and one pass over the gradients every `NORM_EVERY_S`.
 """
 
@@ -22,9 +22,11 @@ class Gauge:
     def __init__(self) -> None:
         with tf.device("CPU:0"):
             self._waited_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+            self._sent_bytes = tf.Variable(0.0, trainable=False, dtype=tf.float64)
             self._norm = tf.Variable(math.nan, trainable=False, dtype=tf.float32)
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
         self._read_at_step = 0
+        self._counted_at_step = 0
 
     def exchange(self, own: Sequence[Any], exchange: Callable[[], list[Any]]) -> list[Any]:
         """What `exchange` returns; counts the time from when `own` is there until all of that is."""
@@ -34,6 +36,11 @@ class Gauge:
         with tf.device("CPU:0"), tf.control_dependencies(_tensors(summed)):
             self._waited_s.assign_add(tf.timestamp() - began_s)
         return summed
+
+    def sends(self, sent_bytes: Any) -> None:
+        """This member sends so many bytes of gradients in this step: a number, or a scalar."""
+        with tf.device("CPU:0"):
+            self._sent_bytes.assign_add(tf.cast(sent_bytes, tf.float64))
 
     def weigh(self, gradients: Sequence[Any], scale: Any) -> None:
         """Now and then takes the norm of `gradients`, which are `scale` times too large."""
@@ -60,6 +67,13 @@ class Gauge:
         self._waited_s.assign(0.0)
         norm = float(self._norm.numpy())
         return waited_s, norm if math.isfinite(norm) else None
+
+    def wire_bytes(self, step: int) -> int:
+        """Bytes of gradients sent in a step: the mean of those since the last call, up to `step`."""
+        steps, self._counted_at_step = max(1, step - self._counted_at_step), step
+        sent_bytes = float(self._sent_bytes.numpy()) / steps
+        self._sent_bytes.assign(0.0)
+        return round(sent_bytes)
 
 
 def loss_scale(optimizer: Any) -> Any:

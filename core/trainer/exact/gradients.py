@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact import step as steps
+from core.trainer.exact.collectives import summed_bytes
 from core.trainer.exact.gauge import loss_scale
 from core.trainer.exact.narrowing import narrowed, wire_type
 from core.trainer.exact.step import Step
@@ -39,22 +40,28 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
 def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
     """Sums gradients over the members. None stays None.
 
-    Small dense ones go packed in one all-reduce; a large one goes on its own, uncopied, and can leave while
-    the backward pass still works on others. Both may travel in fewer bits (``Cluster.wire``). Sparse ones
-    are gathered in full, not summed: Keras squares and clips them slice by slice, repeated rows apart.
+    Small dense ones go packed in one all-reduce, the last; a large one goes on its own, uncopied, and leaves
+    while the backward pass still works on others. All may travel in fewer bits (``Cluster.wire``). Sparse
+    ones are gathered in full, not summed: Keras squares and clips them slice by slice, repeated rows apart.
     """
     reduced: list[Any] = list(grads)
     packs: dict[Any, list[int]] = defaultdict(list)
+    large: list[list[int]] = []
     for place, grad in enumerate(grads):
         if isinstance(grad, tf.IndexedSlices):
             reduced[place] = _gathered(step, grad)
+        elif grad is not None and _is_small(grad):
+            packs[grad.dtype].append(place)
         elif grad is not None:
-            packs[grad.dtype if _is_small(grad) else place].append(place)
-    if packs:
+            large.append([place])
+    groups = [*packs.values(), *large]
+    if groups:
         kind = wire_type(step.wire, sum(_known_size(grad) for grad in grads))
-        flats = [_weighted(step, [grads[place] for place in places]) for places in packs.values()]
-        sent = [narrowed(flat, kind, step.collectives.members) for flat in flats]
-        for places, flat, sum_ in zip(packs.values(), flats, step.collectives.sum(sent), strict=True):
+        members = step.collectives.members
+        flats = [_weighted(step, [grads[place] for place in places]) for places in groups]
+        sent = [narrowed(flat, kind, members) for flat in flats]
+        step.gauge.sends(summed_bytes(sent, members))
+        for places, flat, sum_ in zip(groups, flats, step.collectives.sum(sent), strict=True):
             total = tf.cast(sum_, flat.dtype)
             parts = tf.split(total, [_size(grads[place]) for place in places]) if len(places) > 1 else [total]
             for place, part in zip(places, parts, strict=True):
@@ -86,6 +93,9 @@ def _size(tensor: Any) -> Any:
 def _gathered(step: Step, grad: Any) -> Any:
     """All members' slices in rank order, which is the order of the rows in the global batch."""
     values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
-    return tf.IndexedSlices(
-        step.collectives.gather(values), step.collectives.gather(grad.indices), dense_shape=grad.dense_shape
-    )
+    values, indices = step.collectives.gather(values), step.collectives.gather(grad.indices)
+    # What travels is as long as the longest member's: this is the mean, which is the same for equal shares.
+    gathered = sum(tf.size(each, tf.int64) * each.dtype.size for each in (values, indices))
+    members = step.collectives.members
+    step.gauge.sends((members - 1) * gathered / members)
+    return tf.IndexedSlices(values, indices, dense_shape=grad.dense_shape)

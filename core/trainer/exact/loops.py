@@ -50,7 +50,8 @@ class Loop:
         self._traced: dict[str, Traced] = {}
         if model.jit_compile:
             engine.say_once(
-                "jit_compile is left out: the members meet inside a step, and XLA does not compile that."
+                "jit_compile is left out: laptops exchange gradients inside a step, and XLA cannot compile "
+                "that. What comes out is the same."
             )
 
     def __call__(self, source: Portion | Iterator[Any]) -> dict[str, Any]:

@@ -68,11 +68,13 @@ class Observer(Protocol):
         step_s: float,
         wait_s: float | None,
         grad_norm: float | None = None,
+        wire_bytes: int | None = None,
     ) -> None:
         """At most ten times a second. `step` counts the steps done in this process, over all fits; `batch`
         those done in this epoch; `rows` is the newest global batch's size; `step_s` the mean time of a step
         since the last call; `wait_s`, where measured, the part of it from when the own gradients were there
-        until all members' were; `grad_norm` the norm of a step's gradient not long ago, before clipping."""
+        until all members' were; `grad_norm` the norm of a step's gradient not long ago, before clipping;
+        `wire_bytes` the gradients that this member sends in a step, as they travel."""
 
     def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
 

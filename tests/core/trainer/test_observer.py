@@ -147,10 +147,11 @@ def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, lo
     assert kept.of(Progress)[0].logs == {"mae": 1.0}
 
 
-def test_a_step_tells_the_wait_and_the_gradients_norm(observer: ReportingObserver, kept: Kept) -> None:
+def test_a_step_tells_the_wait_the_gradients_norm_and_bytes(observer: ReportingObserver, kept: Kept) -> None:
     observer.on_fit_began(1, 10, 64)
-    observer.on_step(1, 0, 1, 10, 64, {"loss": 0.5}, 0.02, 0.005, 1.25)
-    assert (kept.of(Progress)[0].wait_s, kept.of(Progress)[0].grad_norm) == (0.005, 1.25)
+    observer.on_step(1, 0, 1, 10, 64, {"loss": 0.5}, 0.02, 0.005, 1.25, wire_bytes=196)
+    told = kept.of(Progress)[0]
+    assert (told.wait_s, told.grad_norm, told.wire_bytes) == (0.005, 1.25, 196)
 
 
 def test_a_loss_that_all_members_share_is_said_by_the_chief_alone(

@@ -140,6 +140,7 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
         assert last.share == 8
         assert last.grad_norm is not None
         assert last.grad_norm > 0
+        assert trainer.progress()[0].wire_bytes == 4 * 49, "of two members, each sends every gradient once"
         timed = [progress for progress in trainer.progress() if progress.step_s]
         assert all(0 <= progress.wait_s <= progress.step_s for progress in timed)
     assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs

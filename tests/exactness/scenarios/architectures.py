@@ -204,6 +204,24 @@ def embedding_large(folder: Path) -> Outcome:
     return Outcome([], {"table": table_of, "dense": model.layers[-1].get_weights()[0]})
 
 
+@scenario()
+def large_and_small_tensors(folder: Path) -> Outcome:
+    """Two kernels that travel on their own, the rest in one pack."""
+    x, y = table()
+    model = keras.Sequential(
+        [
+            keras.Input((FEATURES,)),
+            layers.Dense(300, activation="tanh"),
+            layers.Dense(300, activation="tanh"),
+            layers.Dense(230, activation="tanh"),
+            layers.Dense(1),
+        ]
+    )
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.9), loss="mse")
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
 def normalised(synchronised: bool) -> Outcome:
     x, y = table(1216 + 40)
     model = keras.Sequential(

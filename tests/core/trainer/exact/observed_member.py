@@ -59,7 +59,7 @@ def main() -> None:
     keras.utils.set_random_seed(member.SEED)
     x, y = table()
     model = dense()
-    model.compile(keras.optimizers.Adam(0.005), loss="mse")
+    model.compile(keras.optimizers.Adam(0.005), loss="mse", jit_compile=bool(shares))
     ends: list[str] = []
 
     class Change(keras.callbacks.Callback):

@@ -47,6 +47,19 @@ def test_the_wait_counts_from_the_own_gradients_to_all_members(tf: Any, gauge: A
     assert gauge.read(5)[0] == 0.0, "counted once"
 
 
+def test_the_bytes_of_a_step_are_the_mean_since_they_were_asked_for(tf: Any, gauge: Any) -> None:
+    from core.trainer.exact.collectives import summed_bytes
+
+    dense = [tf.TensorSpec([10, 6], tf.float32), tf.TensorSpec([12], tf.bfloat16)]
+    assert summed_bytes(dense, 2) == 264
+    assert summed_bytes(dense, 3) == 352  # each of three sends 4 thirds
+    step = tf.function(lambda gathered: (gauge.sends(264), gauge.sends(gathered))[0])
+    for _ in range(4):
+        step(tf.constant(36, tf.int64))
+    assert gauge.wire_bytes(4) == 300
+    assert gauge.wire_bytes(5) == 0
+
+
 def test_the_norm_is_that_of_all_gradients_without_their_loss_scale(tf: Any, gauge: Any) -> None:
     dense = np.arange(6, dtype=np.float32).reshape(2, 3)
     sparse = tf.IndexedSlices(tf.constant([[3.0], [4.0]]), tf.constant([1, 1], tf.int64))
