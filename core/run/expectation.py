@@ -106,25 +106,20 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
     if fast / ideal_s < WORTH:
         slowest = _name(ranks(plan)[alone_s.index(slow)], plan, names)
         help_ = f"{name} is {times(slow / fast)} times as fast as {slowest}, which has little to add"
+    elif fast < TINY_S and expectation.wire_bytes < SMALL_BYTES:
+        help_ = (
+            f"A step is too small to share ({name} alone does it in {milliseconds(fast)}): a larger "
+            "batch_size gives more to compute between meetings, steps_per_execution saves calls"
+        )
     elif min(expectation.wire_s, step_s) >= (step_s - ideal_s) / 2:
-        help_ = _help_the_wire(expectation, plan, name)
+        half = "half the bytes (--wire bf16), " if plan.wire == "f32" else ""
+        help_ = f"What would help: {half}a cable or a faster network, a larger batch_size"
     elif not plan.balance and plan.strategy == "managed" and slow >= UNEVEN * fast:
         help_ = "The shares are fixed: without --share each laptop gets as many rows as it can compute"
     else:
         help_ = "What would help: a larger batch_size, and other programs closed on all laptops"
     there = "" if best == plan.starter else f" on {name}"
     return f"{help_}. Or train on {name} alone (--solo{there})."
-
-
-def _help_the_wire(expectation: Expectation, plan: Plan, fastest: str) -> str:
-    alone_s = min(expectation.alone_s)
-    if alone_s < TINY_S and expectation.wire_bytes < SMALL_BYTES:
-        return (
-            f"A step is too small to share ({fastest} alone does it in {milliseconds(alone_s)}): a larger "
-            "batch_size gives more to compute between meetings, steps_per_execution saves calls"
-        )
-    half = "half the bytes (--wire bf16), " if plan.wire == "f32" else ""
-    return f"What would help: {half}a cable or a faster network, a larger batch_size"
 
 
 def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | None) -> str:
@@ -206,12 +201,14 @@ def _wire(wire_s: float, step_s: float, sent_bytes: int, verb: str = "takes") ->
 
 def _off(expected_s: float, step_s: float) -> str:
     """How far the time of a step was from what was expected."""
-    slower = step_s / expected_s - 1
-    if abs(slower) < 0.015:
+    longer = step_s / expected_s - 1
+    if abs(longer) < 0.015:
         return "as expected"
-    if slower > 0:
-        return f"{100 * slower:.0f} % slower than expected" if slower < 1 else "far slower than expected"
-    return f"{-100 * slower:.0f} % faster than expected"
+    if longer < 0:
+        return f"each step {-100 * longer:.0f} % shorter than expected"
+    if longer < 1:
+        return f"each step {100 * longer:.0f} % longer than expected"
+    return f"each step {times(1 + longer)} times as long as expected"
 
 
 def _size(count: int) -> str:

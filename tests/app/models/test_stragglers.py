@@ -36,6 +36,9 @@ def test_the_wires_part_is_said_where_the_chief_tells_it() -> None:
     known = run({ME: 0.05, OTHER: 0.0})
     assert wire_words(known) == ""
     member = known.members[ME]
+    progress = replace(world.progress(3), wire_s=0.025)
+    told = replace(known, members={**known.members, ME: replace(member, progress=progress)})
+    assert wire_words(replace(told, expectation=world.EXPECTED)).endswith("25 % of a step (1.2 MB each way).")
     for wire_s, said in ((0.025, "The wire takes 25 % of a step."), (float("nan"), "")):
         progress = replace(world.progress(3), wire_s=wire_s)
         assert (

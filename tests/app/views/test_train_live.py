@@ -102,7 +102,7 @@ def test_what_came_out_is_compared_with_what_was_expected(core: FakeCore, live: 
     core.happen(*world.linked(), *world.begun(), *world.finished(summary))
     words = [label.text() for label in live.outcome.lines if label.isVisible()]
     assert (
-        "Expected 1.2 times as fast as here alone, came out 1.2 (6 % slower than expected). "
+        "Expected 1.2 times as fast as here alone, came out 1.2 (each step 6 % longer than expected). "
         "A step took 85 ms, 753 samples/s; the wire took 24 % of a step (1.2 MB each way)."
     ) in words
 

@@ -139,7 +139,7 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
     )
     words = came_out(summary, PLAN, NAMES)
     assert words.what == (
-        "Expected 1.7 times as fast as anna alone, came out 1.6 (6 % slower than expected). "
+        "Expected 1.7 times as fast as anna alone, came out 1.6 (each step 6 % longer than expected). "
         "A step took 64 ms, 1,005 samples/s; the wire took 24 % of a step (1.2 MB each way)."
     )
     assert words.fix == ""
@@ -151,7 +151,11 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
 
 @pytest.mark.parametrize(
     ("step_s", "words"),
-    [(0.0604, "as expected"), (0.05, "17 % faster than expected"), (0.9, "far slower than expected")],
+    [
+        (0.0604, "as expected"),
+        (0.05, "each step 17 % shorter than expected"),
+        (0.9, "each step 15 times as long as expected"),
+    ],
 )
 def test_the_words_for_a_prediction(step_s: float, words: str) -> None:
     summary = Summary(expectation=measured(), settled=Settled(step_s=step_s))
@@ -161,7 +165,7 @@ def test_the_words_for_a_prediction(step_s: float, words: str) -> None:
 def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
     slow = Settled(step_s=0.2, wire_s=0.15, wire_bytes=20_000_000)
     words = came_out(Summary(expectation=measured(), settled=slow), PLAN, NAMES)
-    assert "came out 0.5 (far slower than expected)" in words.what
+    assert "came out 0.5 (each step 3.3 times as long as expected)" in words.what
     assert "--wire bf16" in words.fix
     assert last_time(Summary(expectation=measured(), settled=slow), PLAN, NAMES).fix == words.fix
 
