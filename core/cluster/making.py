@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import gcd, lcm
 
 from msgspec.structs import replace
 
@@ -93,12 +95,16 @@ def ranks(plan: Plan) -> tuple[DeviceId, ...]:
 
 
 def shares_by_rank(plan: Plan) -> tuple[int, ...]:
-    return tuple(plan.member(device).share for device in ranks(plan))
+    """A device with several such tasks, one a GPU, shares its part equally between them."""
+    tasks = Counter(ranks(plan))
+    shares = {member.device: member.share for member in plan.members}
+    unit = lcm(*(count // gcd(shares[device], count) for device, count in tasks.items()))
+    return tuple(shares[device] * unit // tasks[device] for device in ranks(plan))
 
 
 def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:
     if not spec.shares:
-        return dict.fromkeys(roles, 1)
+        return {device: max(1, _computing(given)) for device, given in roles.items()}
     for device, share in spec.shares.items():
         name = names.get(device) or short(device)
         if device not in roles:
@@ -110,13 +116,18 @@ def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[
         rest = spec.shares_total - sum(spec.shares.values())
         if rest < 0:
             raise _bad_shares(f"The shares add up to more than {spec.shares_total}.")
-        given = {device: share * len(missing) for device, share in spec.shares.items()}
-        return {**given, **dict.fromkeys(missing, rest)}
+        parts = {device: max(1, _computing(roles[device])) for device in missing}
+        given = {device: share * sum(parts.values()) for device, share in spec.shares.items()}
+        return {**given, **{device: rest * part for device, part in parts.items()}}
     if missing:
         raise _bad_shares(f"{names.get(missing[0]) or short(missing[0])} has no share, and others have one.")
     if not any(spec.shares.values()):
         raise _bad_shares("All shares are 0: nobody would compute anything.")
     return dict(spec.shares)
+
+
+def _computing(given: Sequence[Role]) -> int:
+    return sum(role in (Role.CHIEF, Role.WORKER) for role in given)
 
 
 def _bad_shares(what: str) -> TandemError:

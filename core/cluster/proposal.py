@@ -70,12 +70,6 @@ def _check_fixed(
                 f"{name} cannot have a role and take no part.",
                 "Choose one of the two.",
             )
-        if strategy == "managed" and len(roles) > 1:
-            raise _error(
-                "several-tasks",
-                f"{name} has several roles, which only a script with its own strategy can use.",
-                f"Leave {name} one role: chief or worker.",
-            )
         for role in roles:
             if strategy == "managed" and role in (Role.PS, Role.EVALUATOR):
                 raise _error(

@@ -246,14 +246,14 @@ class _Step(PartTurn):
             case protocol.Met(strategy=strategy):
                 self.now = replace(self.now, strategy=strategy)
                 self.does(task, "training")
-            case protocol.Progressed(progress=progress):
+            case protocol.Progressed(progress=progress) if self.speaks(task):
                 if self.now_s - self.now.progressed_s >= limits.PROGRESS_GAP_S:
                     self.now = replace(self.now, progressed_s=self.now_s)
                     self.report(ev.MemberProgressed(run=run, device=me, progress=progress))
             case protocol.Measured(expectation=expectation):
                 if task == self.now.plan.chief.name:
                     self.report(ev.MemberMeasured(run=run, device=me, expectation=expectation))
-            case protocol.EpochEnded(epoch=epoch):
+            case protocol.EpochEnded(epoch=epoch) if self.speaks(task):
                 self.report(ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
             case protocol.Evaluated(logs=logs):
                 self.say(task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
@@ -261,6 +261,10 @@ class _Step(PartTurn):
                 self.say(task, words)
             case _:
                 pass
+
+    def speaks(self, task: str) -> bool:
+        """Of several trainers here, which do the same steps, the first tells them."""
+        return task == self.now.plan.tasks_of(self.now.me)[0].name
 
     def does(self, task: str, phase: MemberPhase) -> None:
         if self.now.doing[task] != "stopping":

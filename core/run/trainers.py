@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
-from core.cluster.making import shares_by_rank
+from core.cluster.making import ranks, shares_by_rank
 from core.cluster.plan import Plan, Task
 from core.cluster.roles import Role
 from core.cluster.tf_config import address, tf_config
@@ -78,6 +78,7 @@ def order(plan: Plan, task: Task, folder: Path, kept: Path) -> Train:
         tf_config=tf_config(plan, task),
         strategy=plan.strategy,
         rank=plan.tasks.index(task),
+        ranks=tuple(rank for rank, device in enumerate(ranks(plan)) if device == task.device),
         shares=shares_by_rank(plan),
         balance=plan.balance,
         seed=plan.seed,

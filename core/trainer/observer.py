@@ -23,12 +23,14 @@ class ReportingObserver:
         *,
         shares: tuple[int, ...],
         rank: int,
+        ranks: tuple[int, ...] = (),
         stop_asked: Callable[[], bool],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._reporter = reporter
         self.shares = shares
         self._rank = rank
+        self._ranks = ranks or (rank,)
         self._stop_asked = stop_asked
         self._clock = clock
         self._fit = -1
@@ -146,11 +148,11 @@ class ReportingObserver:
         return {name: value for name, value in logs.items() if math.isfinite(value)}
 
     def _share(self, rows: int) -> int | None:
-        """This member's rows; None where they are not known or not ours to split."""
+        """This laptop's rows; None where they are not known or not ours to split."""
         if not rows or not self.shares:
             return None
-        low, high = split(rows, self.shares)[self._rank]
-        return high - low
+        parts = split(rows, self.shares)
+        return sum(parts[rank][1] - parts[rank][0] for rank in self._ranks)
 
     def _step_in_fit(self, step: int, epoch: int, batch: int) -> int:
         if self._steps and self._first_epoch is not None:

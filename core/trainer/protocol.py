@@ -29,6 +29,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     tf_config: str = ""
     strategy: StrategyKind = "managed"
     rank: int = 0
+    ranks: tuple[int, ...] = ()
+    """All of this laptop's, this trainer's among them. More than one: each takes a GPU of its own."""
     shares: tuple[int, ...] = (1,)
     balance: bool = False
     """Shares follow the members' measured speeds; ``shares`` is where they begin."""

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.run.phases import Exit
-from core.trainer import cluster_hooks, exits, kept_models, own_fit, script, tpu
+from core.trainer import cluster_hooks, exits, graphics, kept_models, own_fit, script, tpu
 from core.trainer.exact import meeting, solo
 from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster, StopRequested, install
@@ -50,6 +50,7 @@ class Session:
             reporter,
             shares=train.shares if train.strategy == "managed" else (),
             rank=train.rank,
+            ranks=train.ranks,
             stop_asked=self._may_stop,
         )
         self._own_fit: own_fit.OwnFit | None = None
@@ -191,18 +192,20 @@ class Session:
     # --- both ----------------------------------------------------------------------------------------------
 
     def _choose_devices(self) -> None:
-        """One device a member in a managed cluster; a ps computes nothing; else what the order says."""
-        gpus = _accelerators()
-        wanted = self._train.gpus
-        if self._cluster.get("task", {}).get("type") == "ps":
-            wanted = 0
-        elif self._cluster and (self._train.strategy == "managed" or self._own_fit is not None):
-            wanted = 1 if wanted is None else min(wanted, 1)
-        if wanted is not None and wanted < len(gpus):
-            tf.config.set_visible_devices(gpus[:wanted], "GPU")
-            if wanted:
-                words = f"Of this laptop's {len(gpus)} GPUs, {gpus[0].name.rpartition('/')[2]} takes part."
-                self._reporter.send(Said(words=words))
+        """One device a trainer in a managed cluster; a ps computes nothing; else what the order says."""
+        train, gpus, place = self._train, _accelerators(), None
+        most = 0 if self._cluster.get("task", {}).get("type") == "ps" else train.gpus
+        if self._cluster and (train.strategy == "managed" or self._own_fit is not None):
+            place = train.ranks.index(train.rank) if train.rank in train.ranks else 0
+        chosen = graphics.taken(gpus, most, place)
+        if chosen != gpus:
+            tf.config.set_visible_devices(chosen, "GPU")
+        if (
+            place == 0
+            and most is None
+            and (words := graphics.idle_words(len(gpus), max(1, len(train.ranks))))
+        ):
+            self._reporter.send(Said(words=words))
         if count := os.environ.get(CPU_DEVICES):
             configured = [tf.config.LogicalDeviceConfiguration()] * int(count)
             tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], configured)

@@ -30,6 +30,8 @@ def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, network: Net
     ben.do(SetCodePolicy(device=anna.device, policy="ask"))
     before = received_bytes(network, 1)
     spec = digits(tmp_path / "digits", "--epochs", "3", others=(ben,))
+    # Anna's laptop is two members, as one with two graphics cards would be.
+    spec = replace(spec, roles={anna.device: (Role.CHIEF, Role.WORKER)})
 
     run = anna.train(spec)
     asked = ben.until(lambda state: state.consents, "ask its user")[0]
@@ -40,6 +42,9 @@ def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, network: Net
         assert agent.ends(run) == Finished()
         assert set(weights(agent)) == {"anna", "ben"}
         assert len(set(weights(agent).values())) == 1
+        exits = [end for member in agent.run().members.values() for end in member.exits.values()]
+        assert len(exits) == 3
+        assert len({end.weights_sha256 for end in exits}) == 1
         summary = agent.run().summary
         assert summary is not None and summary.strategy == "MultiWorkerMirroredStrategy"
         assert (summary.epochs, summary.last_logs["val_accuracy"] > 0.5) == (3, True)

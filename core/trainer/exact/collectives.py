@@ -36,7 +36,7 @@ class Collectives:
             raise TandemError(
                 code="replicas",
                 what=f"Each member trains on one device; this one offers {devices}.",
-                fix="Let TensorFlow see one GPU on each member.",
+                fix="Let TensorFlow see one GPU in each trainer; a laptop may have several of those.",
             )
         self._strategy = strategy
         self.rank = rank

@@ -84,6 +84,18 @@ def test_shares_follow_the_speed_unless_the_user_fixed_them_or_nothing_is_shared
     assert not plan_of((ANNA,)).balance
 
 
+def test_a_laptop_that_is_several_members_counts_as_many_and_shares_its_part_equally() -> None:
+    two = {ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)}
+    plan = plan_of(fixed=two)
+    assert [member.share for member in plan.members] == [2, 1]
+    assert [task.device for task in plan.tasks] == [ANNA, ANNA, BEN]
+    assert shares_by_rank(plan) == (1, 1, 1)
+    by_hand = [replace(member, share=share) for member, share in zip(plan.members, (48, 16), strict=True)]
+    assert shares_by_rank(replace(plan, members=tuple(by_hand))) == (24, 24, 16)
+    odd = [replace(member, share=share) for member, share in zip(plan.members, (47, 17), strict=True)]
+    assert shares_by_rank(replace(plan, members=tuple(odd))) == (47, 47, 34)
+
+
 def test_a_share_of_a_whole_leaves_the_rest_to_the_others() -> None:
     plan = plan_for(RunSpec(script="x", shares={BEN: 25}, shares_total=100))
     assert shares_by_rank(plan) == (75, 25)

@@ -83,9 +83,14 @@ def test_a_managed_run_has_no_ps_and_no_evaluator(role: Role) -> None:
     assert "Ben's" in error.what
 
 
-def test_several_tasks_a_device_are_for_scripts_with_their_own_strategy() -> None:
+def test_a_laptop_with_several_gpus_can_be_several_members() -> None:
+    fixed = {ANNA: (CHIEF, WORKER), BEN: (WORKER,)}
+    assert propose(ANNA, BEN, fixed=fixed) == fixed
+
+
+def test_other_tasks_beside_are_for_scripts_with_their_own_strategy() -> None:
     fixed = {ANNA: (CHIEF, PS), BEN: (WORKER, WORKER)}
-    assert refusal(ANNA, BEN, fixed=fixed).code == "several-tasks"
+    assert refusal(ANNA, BEN, fixed=fixed).code == "role-needs-own-strategy"
     assert propose(ANNA, BEN, fixed=fixed, strategy="own") == fixed
 
 

@@ -229,6 +229,19 @@ def test_a_device_with_two_trainers_is_as_far_as_the_slower() -> None:
     assert phases(ben)[-1] == "training"
 
 
+def test_of_two_trainers_that_do_the_same_steps_one_tells_them() -> None:
+    plan = plan_of(fixed={BEN: (Role.WORKER, Role.WORKER)}, project=MANIFEST.digest)
+    ben = Ben(plan)
+    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001, "worker:1": 20002}))
+    ben.hear(ms.Launch(plan=plan))
+    epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0, logs={"loss": 0.5})
+    for task in ("worker:1", "worker:0"):
+        ben.tell(pa.TrainerSaid(task, progress(4)))
+        ben.tell(pa.TrainerSaid(task, protocol.EpochEnded(epoch=epoch)))
+    assert len(only(ben.reported(), ev.MemberProgressed)) == 1
+    assert len(only(ben.reported(), ev.MemberEndedEpoch)) == 1
+
+
 def test_at_most_ten_steps_a_second_travel() -> None:
     ben = Ben().launched()
     for number in range(100):

@@ -32,6 +32,13 @@ def test_whether_shares_follow_the_speed_is_told() -> None:
     assert not order(fixed, fixed.chief, Path("/work"), Path("/run/kept")).balance
 
 
+def test_trainers_of_one_laptop_know_of_each_other() -> None:
+    plan = plan_of(fixed={ANNA: (Role.CHIEF,), BEN: (Role.WORKER, Role.WORKER)})
+    orders = [order(plan, task, Path("/work"), Path("/run/kept")) for task in plan.tasks]
+    assert [train.ranks for train in orders] == [(0,), (1, 2), (1, 2)]
+    assert [train.rank for train in orders] == [0, 1, 2]
+
+
 def test_alone_there_are_no_peers() -> None:
     plan = plan_of((ANNA,))
     train = order(plan, plan.chief, Path("/work"), Path("/run/kept"))

@@ -55,6 +55,15 @@ def step(
     observer.on_step(count, epoch, batch, steps, rows, {"loss": 0.5}, 0.02, None)
 
 
+def test_a_laptop_with_several_trainers_tells_the_rows_of_all(kept: Kept) -> None:
+    observer = ReportingObserver(
+        cast(Reporter, kept), shares=(1, 1, 2), rank=0, ranks=(0, 1), stop_asked=lambda: False
+    )
+    observer.on_fit_began(5, 10, 64)
+    step(observer, 1, 0, 1)
+    assert kept.of(Progress)[-1].share == 32
+
+
 def test_a_step_says_where_it_is_and_how_fast(observer: ReportingObserver, kept: Kept) -> None:
     observer.on_fit_began(5, 10, 64)
     step(observer, 1, 0, 1)

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from core.trainer.graphics import idle_words, taken
+
+
+def test_each_of_a_laptops_trainers_takes_a_gpu_of_its_own() -> None:
+    gpus = ["GPU:0", "GPU:1"]
+    assert [taken(gpus, None, place) for place in range(3)] == [["GPU:0"], ["GPU:1"], []]
+    assert taken([], None, 0) == []
+
+
+def test_a_script_with_its_own_strategy_takes_all_or_as_many_as_it_is_told() -> None:
+    gpus = ["GPU:0", "GPU:1"]
+    assert taken(gpus, None, None) == gpus
+    assert taken(gpus, 1, None) == ["GPU:0"]
+    assert taken(gpus, 0, 0) == []
+
+
+def test_gpus_that_would_stay_idle_are_said_with_what_to_do() -> None:
+    assert idle_words(1, 1) == idle_words(2, 2) == idle_words(0, 1) == ""
+    words = idle_words(2, 1)
+    assert words.startswith("Of this laptop's 2 GPUs the first takes part.")
+    assert "--role NAME=worker,worker" in words
