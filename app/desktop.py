@@ -69,21 +69,22 @@ def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
     from app.conductor import Conductor
     from app.signals import EndingSignals
 
-    @asynccontextmanager
-    async def opens() -> AsyncIterator[Connection]:
-        from app.connection import connect
-        from core import home as homes
-
-        async with connect(homes.choose(folder)) as connection:
-            yield connection
-
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
-    conductor = Conductor(window, opens)
+    conductor = Conductor(window, lambda: _opens(folder))
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)
     conductor.begin()
+
+
+@asynccontextmanager
+async def _opens(folder: Path) -> AsyncIterator[Connection]:
+    from app.connection import connect
+    from core import home as homes
+
+    async with connect(homes.choose(folder)) as connection:
+        yield connection
 
 
 def _folder(argv: Sequence[str]) -> Path:

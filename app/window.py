@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app import theme
 from app.widgets.navigation import Entry, Navigation
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Window(QMainWindow):
         self._told: Problem | None = None
         self._noticed: tuple[Problem, ...] = ()
         self.navigation = Navigation(entries)
+        theme.wear(self.navigation)
         self._screens = QStackedWidget()
         self._places: list[QWidget] = [QWidget() for _ in entries]
         for place in self._places:
@@ -82,6 +84,8 @@ class Window(QMainWindow):
         """Puts a screen into its place, which was empty."""
         from app.widgets.tab_order import tab_as_seen
 
+        for piece in view.pieces:
+            theme.wear(piece)
         empty = self._places[index]
         current = self._screens.currentIndex()
         self._screens.insertWidget(index, view)
@@ -131,6 +135,7 @@ class Window(QMainWindow):
             from app.widgets.notice_bar import NoticeBar
 
             self._notices = NoticeBar()
+            theme.wear(self._notices)
             self._right.insertWidget(0, self._notices)
         return self._notices
 
@@ -139,6 +144,7 @@ class Window(QMainWindow):
     def show_page(self, page: QWidget) -> None:
         """In place of navigation and screens: the first steps, or why nothing works."""
         if page not in self._others:
+            theme.wear(page)
             self._others.append(page)
             self._pages.addWidget(page)
         self._pages.setCurrentWidget(page)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
+from app import theme
 from app.charts import export
 from app.widgets.buttons import button
 from app.widgets.labels import Label
@@ -62,6 +63,7 @@ class ExportMenu(QObject):
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(suffix[1:])
         dialog.setNameFilter(f"*{suffix}")
+        theme.wear(dialog)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(lambda name: self.save(Path(name)))
         dialog.open()

@@ -50,7 +50,8 @@ class RunsView(View):
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
         self.pages = QStackedWidget()
-        self.pages.addWidget(self._list())
+        self.list = self._list()
+        self.pages.addWidget(self.list)
         self.pages.addWidget(self.past)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -88,6 +89,10 @@ class RunsView(View):
         layout.addWidget(self.table, 1)
         layout.addLayout(row(self.open, self.compare, self.again, self.folder, 1))
         return page
+
+    @property
+    def pieces(self) -> Sequence[QWidget]:
+        return self.list, self.past
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         if any(isinstance(event, _OF_HISTORY) for event in events):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
 from app.models.draft import as_then, spec_of
@@ -39,6 +39,10 @@ class TrainView(View):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.pages)
         self.setFocusProxy(self.setup)
+
+    @property
+    def pieces(self) -> Sequence[QWidget]:
+        return self.setup, self.live
 
     def choose(self, path: str) -> None:
         """A script or folder for the next run."""

@@ -21,6 +21,11 @@ class View(QWidget):
         self.bridge = bridge
         self.setAccessibleName(self.title)
 
+    @property
+    def pieces(self) -> Sequence[QWidget]:
+        """What wears the theme for itself: of a large screen, its pages."""
+        return (self,)
+
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         """Called with every batch of events, also while another screen is in front: must be cheap then."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app import theme
 from app.examples import EXAMPLES, copied
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
@@ -122,6 +123,7 @@ class ScriptDrop(Card):
 
     def _dialog(self, title: str) -> QFileDialog:
         dialog = QFileDialog(self.window(), title, str(Path(self._path).parent) if self._path else "")
+        theme.wear(dialog)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(self.chosen)
         return dialog

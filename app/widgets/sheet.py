@@ -38,6 +38,7 @@ class Sheet(QWidget):
             grid.setColumnStretch(outer, 1)
         grid.setColumnStretch(1, 30)
         grid.addWidget(self.card, 1, 1)
+        theme.wear(self)
         parent.installEventFilter(self)
         self.hide()
 

@@ -89,6 +89,9 @@ import sys
 from PySide6.QtCore import QTimer
 import app.desktop as desktop
 import app.conductor as conductors
+from app.tray import Tray
+
+Tray.there = True  # without a tray an idle window does not stay in the background
 
 def look(conductor):
     if conductor.bridge.state.me is None:

@@ -26,7 +26,7 @@ def test_no_settings_follow_the_system(tmp_path: Path) -> None:
 
 def test_texts_grow_with_the_systems_font(qtbot: QtBot, qapp: QApplication) -> None:
     before = qapp.font()
-    sizes = []
+    sizes: list[float] = []
     for points in (9, 18):
         font = qapp.font()
         font.setPointSize(points)
@@ -35,6 +35,7 @@ def test_texts_grow_with_the_systems_font(qtbot: QtBot, qapp: QApplication) -> N
         title = QLabel("408 355")
         qtbot.addWidget(title)
         title.setProperty("kind", "code")
+        theme.wear(title)
         title.ensurePolished()
         sizes.append(title.font().pointSizeF())
     qapp.setFont(before)

@@ -123,10 +123,11 @@ def test_closing_is_its_owners_decision(qtbot: QtBot, window: Window) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["light", "dark"])
-def test_a_theme_holds_where_the_platform_offers_none(window: Window, chosen: Theme) -> None:
+def test_a_theme_holds_where_the_platform_offers_none(qtbot: QtBot, window: Window, chosen: Theme) -> None:
     theme.use(chosen)
     try:
         assert theme.colours().name == chosen
-        assert window.palette().window().color().name() == theme.colours().window
+        qtbot.waitUntil(lambda: window.palette().window().color().name() == theme.colours().window)
+        qtbot.waitUntil(lambda: theme.colours().accent in window.navigation.styleSheet())
     finally:
         theme.use("system")
