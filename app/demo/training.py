@@ -20,6 +20,7 @@ from core.cluster.tf_config import tf_config
 from core.commands import AnswerConsent, GetRun, StartRun
 from core.errors import TandemError
 from core.ids import DeviceId, RunId, short
+from core.run.expectation import expected
 from core.run.phases import Failed, Finished, Phase, Starting, Training, ended
 from core.run.reports import EpochEnd
 
@@ -115,6 +116,9 @@ async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *
                     say("first step" if isinstance(phase, Training) else run_words.phase_words(phase))
                 if ended(phase):
                     return phase
+            case ev.MemberMeasured() if tells and state.run is not None:
+                for line in expected(event.expectation, state.run.plan, names).lines:
+                    say(line)
             case ev.MemberEndedEpoch() if event.device == node.device:
                 epoch = event.epoch
                 say(f"{node.name} epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}")
@@ -124,8 +128,7 @@ async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *
 
 def plan_lines(plan: Plan, names: dict[DeviceId, str]) -> list[str]:
     """The plan and every member's TF_CONFIG, exactly as written."""
-    shares = {member.device: member.share for member in plan.members}
-    parts = [f"{task.name} on {names[task.device]} (share {shares[task.device]})" for task in plan.tasks]
+    parts = [f"{task.name} on {names[task.device]}" for task in plan.tasks]
     lines = [f"plan: {', '.join(parts)}"]
     lines.extend(f"TF_CONFIG of {names[task.device]}: {tf_config(plan, task)}" for task in plan.tasks)
     return lines

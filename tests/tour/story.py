@@ -71,7 +71,7 @@ def pair(anna: Laptop, ben: Laptop) -> None:
 def choose(anna: Laptop, ben: Laptop) -> None:
     """The digits example; who does what."""
     anna.click("train-sample")
-    anna.reads("of each batch")
+    anna.reads("share by speed")
     anna.until(_enabled("train"), "Train")
     anna.picture("train-setup")
     anna.scroll_to("swap-roles")
@@ -162,7 +162,7 @@ def run_again(anna: Laptop, ben: Laptop) -> None:
     anna.click_row("digits.py")
     anna.picture("runs")
     anna.click("run-again")
-    anna.reads("of each batch")
+    anna.reads("share by speed")
     anna.fill("arguments", SHORT)
     anna.until(_enabled("train"), "Train")
     anna.click("train")
