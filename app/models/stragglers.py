@@ -65,7 +65,10 @@ def wire_words(run: Run | None) -> str:
     progress = run.members[run.plan.chief.device].progress
     if progress is None:
         return ""
-    words = expectation.wire_words(progress.wire_s, progress.step_s, progress.wire_bytes)
+    sent = progress.wire_bytes
+    if sent is None and run.expectation is not None:
+        sent = run.expectation.wire_bytes
+    words = expectation.wire_words(progress.wire_s, progress.step_s, sent)
     return f"{words}." if words else ""
 
 
