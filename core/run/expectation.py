@@ -50,10 +50,12 @@ def expected(expectation: Expectation | None, plan: Plan, names: Names | None = 
     """Before the first step: ``Two laptops: about 1.7 times as fast as anna alone; the wire takes …``."""
     if expectation is None or not sound(expectation, plan) or len(expectation.alone_s) < 2:
         return Said()
-    count = len(set(ranks(plan)))
-    laptops = f"{_COUNTS.get(count, str(count))} laptops" if count > 1 else "One laptop"
+    devices = ranks(plan)
+    laptops = len(set(devices))
+    # A laptop with several graphics cards is as many members.
+    count, kind = (laptops, "laptops") if laptops > 1 else (len(devices), "cards")
     wire = _wire(expectation.wire_s, expectation.step_s, expectation.wire_bytes)
-    what = f"{laptops}: {_against(expectation, plan, names)}{f'; {wire}' if wire else ''}."
+    what = f"{_COUNTS.get(count, str(count))} {kind}: {_against(expectation, plan, names)}; {wire}."
     return Said(what, advice(expectation, plan, names))
 
 
@@ -63,7 +65,7 @@ def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
     if before is None or after is None or summary.settled is None:
         return Said()
     base = _baselines(before, plan)[0]
-    name, alone_s = _name(ranks(plan)[base], plan, names), before.alone_s[base]
+    name, alone_s = _member(base, plan, names), before.alone_s[base]
     what = (
         f"Expected {times(alone_s / before.step_s)} times as fast as {name} alone, "
         f"came out {times(alone_s / after.step_s)} ({_off(before.step_s, after.step_s)}). "
@@ -100,11 +102,11 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
     fast, slow = min(alone_s), max(alone_s)
     if fast / step_s >= WORTH:
         return ""
-    best = ranks(plan)[alone_s.index(fast)]
-    name = _name(best, plan, names)
+    best = alone_s.index(fast)
+    name = _member(best, plan, names)
     ideal_s = 1 / sum(1 / each for each in alone_s)  # rows shared by speed, and a wire that takes no time
     if fast / ideal_s < WORTH:
-        slowest = _name(ranks(plan)[alone_s.index(slow)], plan, names)
+        slowest = _member(alone_s.index(slow), plan, names)
         help_ = f"{name} is {times(slow / fast)} times as fast as {slowest}, which has little to add"
     elif fast < TINY_S and expectation.wire_bytes < SMALL_BYTES:
         help_ = (
@@ -118,8 +120,9 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
         help_ = "The shares are fixed: without --share each laptop gets as many rows as it can compute"
     else:
         help_ = "What would help: a larger batch_size, and other programs closed on all laptops"
-    there = "" if best == plan.starter else f" on {name}"
-    return f"{help_}. Or train on {name} alone (--solo{there})."
+    laptop = ranks(plan)[best]
+    there = "" if laptop == plan.starter else f" on {_name(laptop, plan, names)}"
+    return f"{help_}. Or train on {_name(laptop, plan, names)} alone (--solo{there})."
 
 
 def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | None) -> str:
@@ -154,7 +157,7 @@ def _outcome(summary: Summary, plan: Plan) -> Expectation | None:
 def _against(expectation: Expectation, plan: Plan, names: Names | None) -> str:
     """``about 1.3 times as fast as ben alone and 2.9 times as fast as anna alone``."""
     said = [
-        (expectation.alone_s[rank] / expectation.step_s, _name(ranks(plan)[rank], plan, names))
+        (expectation.alone_s[rank] / expectation.step_s, _member(rank, plan, names))
         for rank in _baselines(expectation, plan)
     ]
     words = _than(*said[0])
@@ -168,7 +171,9 @@ def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
     """Ranks to compare with: the fastest, then the starter's. As good as equal: the starter's alone."""
     devices, alone_s, step_s = ranks(plan), expectation.alone_s, expectation.step_s
     best = alone_s.index(min(alone_s))
-    mine = devices.index(plan.starter) if plan.starter in devices else best
+    mine = best
+    if plan.starter in devices and devices[best] != plan.starter:
+        mine = devices.index(plan.starter)
     if _compared(alone_s[best] / step_s) == _compared(alone_s[mine] / step_s):
         return (mine,)
     return best, mine
@@ -218,6 +223,13 @@ def _size(count: int) -> str:
             value = count / unit
             return f"{value:.1f} {name}" if value < 9.95 else f"{value:,.0f} {name}"
     return f"{count} bytes"
+
+
+def _member(rank: int, plan: Plan, names: Names | None) -> str:
+    """A laptop's name; of one with several graphics cards, each is a member."""
+    device = ranks(plan)[rank]
+    name = _name(device, plan, names)
+    return f"one card of {name}" if ranks(plan).count(device) > 1 else name
 
 
 def _name(device: DeviceId, plan: Plan, names: Names | None) -> str:

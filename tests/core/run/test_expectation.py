@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.cluster.plan import Plan, Wire
+from core.cluster.roles import Role
 from core.run.expectation import advice, came_out, expected, last_time, wire_words
 from core.run.measures import sound, sound_summary
 from core.run.reports import Expectation, Settled, Summary
@@ -68,6 +69,18 @@ def test_three_laptops_and_a_starter_that_takes_no_part() -> None:
     assert said(measured((0.2, 0.1)), outside).startswith(
         "Two laptops: about 1.7 times as fast as cleo alone;"
     )
+
+
+def test_each_card_of_a_laptop_is_a_member() -> None:
+    cards = plan_of((ANNA,), fixed={ANNA: (Role.CHIEF, Role.WORKER)})
+    assert said(measured((0.101, 0.1)), cards).startswith(
+        "Two cards: about 1.7 times as fast as one card of anna alone;"
+    )
+    both = plan_of((ANNA, BEN), fixed={ANNA: (Role.CHIEF, Role.WORKER)})
+    three = measured((0.101, 0.1, 0.3), 0.05, 0.001)
+    assert said(three, both).startswith("Two laptops: about 2.0 times as fast as one card of anna alone;")
+    slow = replace(three, step_s=0.3, wire_s=0.2)
+    assert advice(slow, both, NAMES).endswith("Or train on anna alone (--solo).")
 
 
 @pytest.mark.parametrize(
