@@ -29,6 +29,7 @@ MEASUREMENTS = {
     "frame-time": ("Drawing very many points", "bench.frame_time"),
     "window": ("The open window", "bench.window_life"),
     "engine": ("The engine against a hand-written loop", "bench.engine_speed"),
+    "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
 }
 """By name: what it is called, and the module whose ``measure`` gives its rows."""

@@ -92,10 +92,11 @@ def load(name: str) -> Work:
         data = np.load(DIGITS)
         images = data["images"][:, :, :, None].astype("float32") / 16
         return TinyDigits(images, data["labels"].astype("int32"), batch=64)
-    if name == "5m":
+    if name in ("5m", "5m-few-rows"):
+        rows = 1280 if name == "5m" else 160
         random = np.random.default_rng(0)
-        images = random.random((1280, 784), np.float32)
-        return FiveMillion(images, random.integers(0, 10, 1280).astype("int32"), batch=128)
+        images = random.random((rows, 784), np.float32)
+        return FiveMillion(images, random.integers(0, 10, rows).astype("int32"), batch=rows // 10)
     if name == "pictures":
         random = np.random.default_rng(0)
         images = random.random((2048, 32, 32, 3), np.float32)
