@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from core.cluster.shares import split
-from core.run.reports import EpochEnd, Progress
+from core.run.reports import EpochEnd, Expectation, Progress
 from core.trainer import protocol
 from core.trainer.reporter import Reporter
 
@@ -64,6 +64,7 @@ class ReportingObserver:
         step_s: float,
         wait_s: float | None,
         grad_norm: float | None = None,
+        wire_s: float | None = None,
         wire_bytes: int | None = None,
     ) -> None:
         if self._fit < 0:
@@ -88,6 +89,7 @@ class ReportingObserver:
             step_s=step_s,
             wait_s=wait_s,
             grad_norm=grad_norm,
+            wire_s=wire_s,
             wire_bytes=wire_bytes,
             share=self._share(rows),
         )
@@ -123,6 +125,12 @@ class ReportingObserver:
 
     def on_fit_ended(self) -> None:
         self.fitting = False
+
+    def on_measured(self, expectation: Expectation) -> None:
+        self._reporter.send(protocol.Measured(expectation=expectation))
+
+    def on_shares(self, shares: tuple[int, ...]) -> None:
+        self.shares = shares
 
     def on_said(self, words: str) -> None:
         self._reporter.send(protocol.Said(words=words))

@@ -91,7 +91,7 @@ class Session:
         except Exception as error:
             return exits.of_meeting(error)
         train = self._train
-        cluster = Cluster(strategy, train.rank, train.shares, train.seed, train.wire)
+        cluster = Cluster(strategy, train.rank, train.shares, train.seed, train.wire, train.balance)
         installation = install(cluster, self._observer)
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)

@@ -44,7 +44,7 @@ class Quiet:
         return False
 
 
-def join(order: dict[str, Any], observer: Any) -> Any:
+def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     """Becomes a member: the strategy first, as nothing of TensorFlow may run before it."""
     import tensorflow as tf
 
@@ -61,7 +61,8 @@ def join(order: dict[str, Any], observer: Any) -> Any:
     processors = [tf.config.LogicalDeviceConfiguration()] * (1 + order["devices"][order["rank"]])
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], processors)
     strategy = meeting.strategy(communication_options=options)
-    return install(Cluster(strategy, order["rank"], tuple(order["shares"]), SEED, order["wire"]), observer)
+    shares = tuple(order["shares"])
+    return install(Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance), observer)
 
 
 def main() -> None:

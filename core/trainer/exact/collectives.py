@@ -79,6 +79,12 @@ class Collectives:
         own[self.rank] = words
         return self.sum(tf.constant(own)).numpy().tolist()
 
+    def gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+        """Every member's list of as many finite numbers, in rank order; the same bits on each member."""
+        own = np.zeros((self.members, len(numbers)), np.float64)
+        own[self.rank] = numbers
+        return self.sum(tf.constant(own)).numpy().tolist()
+
     def any(self, flags: Sequence[bool]) -> list[bool]:
         """For each flag: whether it is set on any member."""
         return [bool(x > 0) for x in self.sum(tf.constant([float(flag) for flag in flags])).numpy()]

@@ -19,8 +19,9 @@ from core.trainer.exact.gauge import Gauge
 from core.trainer.exact.seam import Cluster, Observer, StopRequested
 
 if TYPE_CHECKING:
+    from core.run.reports import Expectation
     from core.trainer.exact.data import SharedEpochIterator
-    from core.trainer.exact.loops import Loop
+    from core.trainer.exact.loops import Loop, Met
 
 REPORT_EVERY_S = 0.1
 
@@ -56,6 +57,7 @@ class Engine:
         self.collectives = Collectives(cluster.strategy, cluster.rank, cluster.members)
         self.gauge = Gauge()
         self.wire = cluster.wire
+        self.balance = cluster.balance
         self.rank = cluster.rank
         self.members = cluster.members
         self.trained: list[Any] = []
@@ -72,12 +74,21 @@ class Engine:
         """Members compute on the same kind of device, and so round alike. None: not asked yet."""
         self._step = 0
         self._reported_s = 0.0
+        self._timed_steps = 0
+        self._waited_s = [0.0] * cluster.members
+        """By rank, in the timed steps since the last report."""
+        self.share_numbers: tuple[int, ...] = ()
         self.set_shares(cluster.shares)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
+        """From the next call into TensorFlow on. Every member must call it between the same steps."""
+        if shares == self.share_numbers:
+            return
         cluster_shares.check(shares)
         if len(shares) != self.members:
             raise ValueError(f"{len(shares)} shares for {self.members} members")
+        if self.share_numbers:
+            self._observer.on_shares(shares)
         self.share_numbers = shares
         self.shares = tf.constant(shares, tf.int64)
 
@@ -87,6 +98,11 @@ class Engine:
     def fit(self) -> Fit:
         """The innermost call that this member is in."""
         return self._fits[-1]
+
+    @property
+    def fitting(self) -> bool:
+        """Whether the innermost call is a fit."""
+        return bool(self._fits) and self.fit.kind == "fit"
 
     @contextmanager
     def inside(self, model: Any, kind: str, each_batch: tuple[bool, bool], epochs: int = 1) -> Iterator[Fit]:
@@ -150,33 +166,42 @@ class Engine:
         if isinstance(logs, dict):
             self._observer.on_evaluated(_numbers(logs))
 
-    def on_portion(self, loop: Loop, logs: Any, rows: int, done: int, stop: bool) -> None:
-        """Members met after `done` steps. `stop`: one of them was asked to stop."""
-        if stop:
+    def on_measured(self, expectation: Expectation) -> None:
+        self._observer.on_measured(expectation)
+
+    def on_portion(self, loop: Loop, met: Met) -> None:
+        """Members met after `met.done` steps."""
+        if met.stop:
             self.stopping = True
             loop.model.stop_training = loop.model.stop_evaluating = True
         if not loop.is_training:
             return
         if not any(model is loop.model for model in self.trained):
             self.trained.append(loop.model)
-        self._step += done
+        self._step += met.done
+        if met.timed:
+            self._timed_steps += met.done
+            for rank, wait_s in enumerate(met.wait_s):
+                self._waited_s[rank] += wait_s * met.done
         if self._fits:
-            self.fit.batch += done
+            self.fit.batch += met.done
         now = time.perf_counter()
-        if self._step == done or now - self._reported_s >= REPORT_EVERY_S:
+        if self._step == met.done or now - self._reported_s >= REPORT_EVERY_S:
             self._reported_s = now
             fit = self._fits[-1] if self._fits else Fit(loop.model, "batch")
-            wait_s, grad_norm = self.gauge.read(self._step)
+            waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
+            self._timed_steps, self._waited_s = 0, [0.0] * self.members
             self._observer.on_step(
                 self._step,
                 fit.epoch,
                 fit.batch,
                 fit.steps,
-                rows,
-                _numbers(private.pythonify_logs(logs)),
-                loop.step_s,
-                min(wait_s, loop.step_s) if loop.step_s else None,
-                grad_norm,
+                met.rows,
+                _numbers(private.pythonify_logs(met.logs)),
+                met.step_s,
+                min(waits_s[self.rank], met.step_s) if waits_s else None,
+                self.gauge.norm(),
+                min(*waits_s, met.step_s) if waits_s else None,
                 self.gauge.wire_bytes(self._step),
             )
 

@@ -1,7 +1,8 @@
 """Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, gradients' norm.
 
-All are kept in variables of this process alone and read when a step is reported. Measured on 2 cores: a few
-microseconds a step, and one pass over the gradients every `NORM_EVERY_S`.
+All are kept in variables of this process alone; the wait is read where members meet, the others when a
+step is reported. Measured on 2 cores: a few microseconds a step, and one pass over the gradients every
+`NORM_EVERY_S`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NORM_EVERY_S = 0.5
 
 
 class Gauge:
-    """One a process. The ops are traced into steps; `read` is called between them."""
+    """One a process. The ops are traced into steps; `norm` is called between them."""
 
     def __init__(self) -> None:
         with tf.device("CPU:0"):
@@ -25,12 +26,11 @@ class Gauge:
             self._sent_bytes = tf.Variable(0.0, trainable=False, dtype=tf.float64)
             self._norm = tf.Variable(math.nan, trainable=False, dtype=tf.float32)
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
-        self._read_at_step = 0
         self._counted_at_step = 0
 
     def exchange(self, own: Sequence[Any], exchange: Callable[[], list[Any]]) -> list[Any]:
         """What `exchange` returns; counts the time from when `own` is there until all of that is."""
-        with tf.device("CPU:0"), tf.control_dependencies(_tensors(own)):
+        with tf.device("CPU:0"), tf.control_dependencies(arrived(_tensors(own))):
             began_s = tf.timestamp()
         summed = exchange()
         with tf.device("CPU:0"), tf.control_dependencies(_tensors(summed)):
@@ -60,20 +60,36 @@ class Gauge:
             due = tf.timestamp() - self._norm_at_s > NORM_EVERY_S
         tf.cond(due, take, lambda: tf.constant(0))
 
-    def read(self, step: int) -> tuple[float, float | None]:
-        """Mean wait in seconds of the steps since the last call, up to `step`; the newest norm, if any."""
-        steps, self._read_at_step = max(1, step - self._read_at_step), step
-        waited_s = float(self._waited_s.numpy()) / steps
-        self._waited_s.assign(0.0)
+    def waited_s(self) -> Any:
+        """A scalar of float64: seconds waited in all exchanges so far."""
+        with tf.device("CPU:0"):
+            return self._waited_s.read_value()
+
+    def norm(self) -> float | None:
+        """The newest one, if any."""
         norm = float(self._norm.numpy())
-        return waited_s, norm if math.isfinite(norm) else None
+        return norm if math.isfinite(norm) else None
+
+    def sent_bytes(self) -> float:
+        """Bytes of gradients sent since `wire_bytes` was asked."""
+        return float(self._sent_bytes.numpy())
 
     def wire_bytes(self, step: int) -> int:
         """Bytes of gradients sent in a step: the mean of those since the last call, up to `step`."""
         steps, self._counted_at_step = max(1, step - self._counted_at_step), step
-        sent_bytes = float(self._sent_bytes.numpy()) / steps
+        sent_bytes = self.sent_bytes() / steps
         self._sent_bytes.assign(0.0)
         return round(sent_bytes)
+
+
+def arrived(tensors: Sequence[Any]) -> list[Any]:
+    """What to depend on so that `tensors` are really there: on a GPU an op has ended when it is queued."""
+    if not tensors or not tf.config.list_logical_devices("GPU"):
+        return list(tensors)
+    with tf.control_dependencies(tensors):
+        last = tf.reshape(tensors[0], [-1])[:1]  # queued behind all of them
+    with tf.device("CPU:0"):
+        return [tf.identity(last)]
 
 
 def loss_scale(optimizer: Any) -> Any:

@@ -28,10 +28,19 @@ def statistic_variables(model: Any) -> list[Any]:
 
 def written(graph: Any, variables: Sequence[Any]) -> list[Any]:
     """Those of `variables` that a traced graph writes; a frozen model's weights are only read."""
+    handles = {id(handle) for handle in written_handles(graph)}
+    return [variable for variable in variables if id(variable.handle) in handles]
+
+
+def written_handles(graph: Any) -> list[Any]:
+    """Handles of the variables, and of whatever else keeps state, that a traced graph writes."""
     reads = set(auto_control_deps_utils.get_read_only_resource_input_indices_graph(graph))
     places = {id(placeholder): index for index, placeholder in enumerate(graph.inputs)}
-    handles = {id(outer) for outer, inner in graph.captures if places.get(id(inner)) not in reads}
-    return [variable for variable in variables if id(variable.handle) in handles]
+    return [
+        outer
+        for outer, inner in graph.captures
+        if outer.dtype == tf.resource and places.get(id(inner)) not in reads
+    ]
 
 
 class LocalState:

@@ -6,19 +6,22 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from core.trainer.exact import calibration, local_state, model_state, several
 from core.trainer.exact import keras_private as private
-from core.trainer.exact import local_state, model_state
 from core.trainer.exact import step as steps
+from core.trainer.exact.collectives import Collectives
 from core.trainer.exact.data import Portion
+from core.trainer.exact.gauge import Gauge, arrived
 from core.trainer.exact.local_state import LocalState
 from core.trainer.exact.step import Step
 
 if TYPE_CHECKING:
+    from core.cluster.balance import Balancer
     from core.trainer.exact.engine import Engine
 
 _log = logging.getLogger(__name__)
@@ -30,9 +33,44 @@ _TRACES = 4
 class Traced:
     """A step for one kind of data: with its state, and the calls that run it."""
 
-    step: Callable[..., Any]
+    step: Any
+    """A traced function, or an ordinary one where the model runs eagerly."""
     state: LocalState
     calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    called: set[str] = field(default_factory=set)
+    """The calls made so far: the first of each traces, and is not measured."""
+    balancer: Balancer | None = None
+    calibrated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What came of one call into TensorFlow, after which the members met."""
+
+    logs: Any
+    rows: int
+    """Of the last global batch."""
+    done: int
+    stop: bool
+    """A member was asked to stop."""
+    step_s: float
+    """Mean time of a step, the meeting included; 0 where it was not measured, as are the others."""
+    own_s: tuple[float, ...]
+    """By rank: mean time of a step without the wait for others."""
+    wait_s: tuple[float, ...]
+    """By rank: mean time in which a step waited for others, and for the wire."""
+
+    @property
+    def timed(self) -> bool:
+        return all(self.own_s)
+
+
+@dataclass(slots=True)
+class _Before:
+    """How it was when a call began."""
+
+    values: list[Any]
+    waited_s: Any
 
 
 class Loop:
@@ -43,10 +81,8 @@ class Loop:
     ) -> None:
         self.model = model
         self.is_training = is_training
-        self.step_s = 0.0
-        """Mean time of a step in the newest call; 0 where it was not measured, as when it traced."""
+        self.engine = engine
         self._step_function = step_function
-        self._engine = engine
         self._traced: dict[str, Traced] = {}
         if model.jit_compile:
             engine.say_once(
@@ -60,62 +96,108 @@ class Loop:
         return self._run_batch(next(source))
 
     def _run(self, portion: Portion) -> dict[str, Any]:
-        count = len(self._traced)
+        engine = self.engine
         traced = self._for(portion.iterator.element_spec)
-        self._engine.equalise(self.model)
-        began = time.perf_counter()
-        if self.model.run_eagerly:
-            outputs = self._eagerly(traced, portion)
-        else:
-            call = traced.calls["sure" if portion.sure else "unsure"]
-            limit = tf.constant(portion.steps)
-            try:
-                outputs = call(portion.iterator, limit, self._engine.shares, self._words())
-            except tf.errors.OutOfRangeError:
-                raise StopIteration from None
-        logs, rows, done, stops, seconds = outputs
-        portion.done = int(done)
-        if portion.done == 0:
+        engine.equalise(self.model)
+        first = None
+        if calibration.wanted(self, traced):
+            repeated = calibration.repeated(next(portion.iterator), portion.iterator.element_spec)
+            calibration.calibrate(self, traced, repeated)
+            first = self.call(traced, "sure", repeated, 1)
+        self._share(traced)
+        met = self._meet_after(traced, portion, portion.steps - (first is not None)) or first
+        if met is None:
             raise StopIteration
-        portion.pace.measured(float(seconds) / self._engine.members)
-        new = len(self._traced) > count
-        self.step_s = 0.0 if new else (time.perf_counter() - began) / portion.done
-        self._engine.on_portion(self, logs, int(rows), portion.done, bool(stops > 0))
-        return logs
+        if first is not None and met is not first:
+            met = replace(met, done=met.done + 1, stop=met.stop or first.stop)
+        portion.done = met.done
+        if met.timed:
+            portion.pace.measured(sum(met.own_s + met.wait_s) / engine.members)
+        engine.on_portion(self, met)
+        self._balance(traced, met)
+        portion.pace.brief = traced.balancer is not None and traced.balancer.unsure
+        return met.logs
 
     def _run_batch(self, data: Any) -> dict[str, Any]:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
-        traced = self._for(tf.nest.map_structure(_spec, data))
-        self._engine.equalise(self.model)
-        call = traced.calls.get("batch", functools.partial(self._on_batch, traced))
-        logs, rows, _, stops, _ = call(data, self._engine.shares, self._words())
-        self._engine.on_portion(self, logs, int(rows), 1, bool(stops > 0))
-        return logs
+        traced = self._for(tf.nest.map_structure(several.spec_of, data))
+        self.engine.equalise(self.model)
+        self._share(traced)
+        met = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
+        self.engine.on_portion(self, met)
+        self._balance(traced, met)
+        return met.logs
 
-    def _words(self) -> Any:
-        """What this member tells the others at the next meeting: asked to stop, its newest step's time."""
-        return tf.constant([float(self._engine.asked_to_stop()), self.step_s], tf.float64)
+    def _meet_after(self, traced: Traced, portion: Portion, steps: int) -> Met | None:
+        """The next steps of a portion; None where there are none, or no data for the first of them."""
+        if steps == 0:
+            return None
+        if self.model.run_eagerly:
+            return self._met(
+                traced, "eagerly", functools.partial(self._eagerly, traced), portion.iterator, steps
+            )
+        met = self.call(traced, "sure" if portion.sure else "unsure", portion.iterator, steps)
+        return met if met.done else None
+
+    def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> Met:
+        """So many steps in one call into TensorFlow. Raises StopIteration where `iterator` has too few."""
+        try:
+            return self._met(traced, name, None, iterator, tf.constant(steps))
+        except tf.errors.OutOfRangeError:
+            raise StopIteration from None
+
+    def _met(self, traced: Traced, name: str, untraced: Callable[..., Any] | None, *source: Any) -> Met:
+        """Runs a call on `source`, or what it is made of where it is not traced."""
+        call = traced.calls.get(name, untraced)
+        assert call is not None
+        timed = name in traced.called
+        traced.called.add(name)
+        began = time.perf_counter()
+        # What this member tells the others: whether it is asked to stop, and when it began, if that counts.
+        words = tf.constant([float(self.engine.asked_to_stop()), time.time() if timed else 0.0], tf.float64)
+        logs, rows, done, stops, times = call(*source, self.engine.shares, words)
+        count = int(done)
+        step_s = (time.perf_counter() - began) / count if timed and count else 0.0
+        own_s, wait_s = (tuple(row) for row in times.numpy().tolist())
+        return Met(logs, int(rows), count, bool(stops > 0), step_s, own_s, wait_s)
+
+    # --- shares
+
+    def _share(self, traced: Traced) -> None:
+        """Each kind of step goes on with its own shares."""
+        if traced.balancer is not None:
+            self.engine.set_shares(traced.balancer.shares)
+
+    def _balance(self, traced: Traced, met: Met) -> None:
+        """Shares follow the members' speeds. All members come to the same, from the same numbers."""
+        engine = self.engine
+        if not (engine.balance and self.is_training and met.timed):
+            return
+        if traced.balancer is None:
+            traced.balancer = calibration.uncalibrated(met.rows, engine.share_numbers)
+        if met.rows == traced.balancer.rows and traced.balancer.measured(met.own_s, min(met.wait_s)):
+            engine.set_shares(traced.balancer.shares)
 
     # --- tracing
 
     def _for(self, data_spec: Any) -> Traced:
         """The step for batches like `data_spec` with any number of rows."""
-        spec = _free_rows(data_spec)
+        spec = several.free_rows(data_spec)
         key = repr(spec)
         if key not in self._traced:
             self._traced[key] = self._eager() if self.model.run_eagerly else self._trace(spec)
         return self._traced[key]
 
     def _eager(self) -> Traced:
-        return Traced(self._one_step, self._state(local_state.statistic_variables(self.model)))
+        one = functools.partial(self._one_step, self.engine.collectives, self.engine.gauge)
+        return Traced(one, self._state(local_state.statistic_variables(self.model)))
 
     def _trace(self, data_spec: Any) -> Traced:
         """Traces the step; again if that made variables, as a trace that makes them runs only once."""
-        shares_spec = tf.TensorSpec([self._engine.members], tf.int64)
         self._build(data_spec)
         for _ in range(_TRACES):
             before = self._variables()
-            step = tf.function(self._one_step, autograph=False).get_concrete_function(data_spec, shares_spec)
+            step = self.step(data_spec, self.engine.collectives, self.engine.gauge)
             if self._variables() == before:
                 break
         written = local_state.written(step.graph, local_state.statistic_variables(self.model))
@@ -124,6 +206,14 @@ class Loop:
             bound = functools.partial(call, traced)
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
         return traced
+
+    def step(self, data_spec: Any, collectives: Collectives, gauge: Gauge) -> Any:
+        """One step, traced for batches like `data_spec` with any number of rows."""
+        shares_spec = tf.TensorSpec([self.engine.members], tf.int64)
+        one = functools.partial(self._one_step, collectives, gauge)
+        return tf.function(one, autograph=False).get_concrete_function(
+            several.free_rows(data_spec), shares_spec
+        )
 
     def _build(self, data_spec: Any) -> None:
         """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
@@ -145,19 +235,20 @@ class Loop:
         return [*(id(v) for v in found), *(id(v) for v in model_state.variables(self.model))]
 
     def _state(self, statistics: list[Any]) -> LocalState:
-        return LocalState(local_state.metric_variables(self.model), statistics, self._engine.collectives)
+        return LocalState(local_state.metric_variables(self.model), statistics, self.engine.collectives)
 
-    def _one_step(self, data: Any, shares: Any) -> tuple[Any, Any, Any, Any]:
+    def _one_step(
+        self, collectives: Collectives, gauge: Gauge, data: Any, shares: Any
+    ) -> tuple[Any, Any, Any, Any]:
         """One step on a global batch: (logs of the own rows, own weight, global rows, own rows there)."""
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
-        begin, end = steps.bounds(rows, shares, self._engine.rank)
+        begin, end = steps.bounds(rows, shares, self.engine.rank)
         present = end > begin
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         # A member without rows computes on the batch's first row, and all of it counts for nothing.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
-        engine = self._engine
-        step = Step(engine.collectives, weight, present, rows, engine.gauge, engine.wire)
+        step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
         with steps.active(step):
             logs = self._step_function(own)
         return logs, weight, rows, present
@@ -171,12 +262,11 @@ class Loop:
         return outputs
 
     def _sure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
-        def body(done: Any, *_: Any) -> Any:
-            return done + 1, *_flat(self._step(traced, iterator.get_next(), shares))
-
-        before = traced.state.snapshot()
-        done, *last = _loop(lambda done, *_: done < limit, body, [tf.constant(0)], traced.step)
-        return self._meet(traced, before, _packed(traced.step, last), done, shares, words)
+        before = self._before(traced)
+        done, *last = several.up_to(
+            limit, traced.step, lambda: self._step(traced, iterator.get_next(), shares)
+        )
+        return self._meet(traced, before, several.packed(traced.step, last), done, shares, words)
 
     def _unsure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
         """As `_sure`, for data that may end: stops before the first step that has none."""
@@ -185,96 +275,73 @@ class Loop:
             outputs = self._step(traced, batch.get_value(), shares)
             # Never one more than the limit: what is taken from an iterator is gone.
             batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
-            return done + 1, batch, *_flat(outputs)
+            return done + 1, batch, *several.flat(outputs)
 
-        before = traced.state.snapshot()
+        before = self._before(traced)
         start = [tf.constant(0), iterator.get_next_as_optional()]
-        done, _, *last = _loop(
+        done, _, *last = several.loop(
             lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
         )
-        return self._meet(traced, before, _packed(traced.step, last), done, shares, words)
+        return self._meet(traced, before, several.packed(traced.step, last), done, shares, words)
 
-    def _eagerly(self, traced: Traced, portion: Portion) -> Any:
-        before = dict(zip(map(id, traced.state.variables), traced.state.snapshot(), strict=True))
+    def _eagerly(self, traced: Traced, iterator: Any, limit: int, shares: Any, words: Any) -> Any:
+        known, before = traced.state.variables, self._before(traced)
         last, done = None, 0
-        for _ in range(portion.steps):
+        for _ in range(limit):
             try:
-                data = next(portion.iterator)
+                data = next(iterator)
             except StopIteration:
                 break
-            last, done = self._step(traced, data, self._engine.shares), done + 1
+            last, done = self._step(traced, data, shares), done + 1
         if last is None:
             raise StopIteration
         # The first step makes variables; what a metric begins with is zero.
         traced.state = self._state(local_state.statistic_variables(self.model))
-        values = [before.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
-        return self._meet(traced, values, last, done, self._engine.shares, self._words())
+        values = {id(variable): value for variable, value in zip(known, before.values, strict=True)}
+        before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
+        return self._meet(traced, before, last, tf.constant(done), shares, words)
 
     def _on_batch(self, traced: Traced, data: Any, shares: Any, words: Any) -> Any:
-        before = traced.state.snapshot()
+        before = self._before(traced)
         last = self._step(traced, data, shares)
         return self._meet(traced, before, last, tf.constant(1), shares, words)
 
     # --- meeting
 
-    def _meet(self, traced: Traced, before: list[Any], last: Any, done: Any, shares: Any, words: Any) -> Any:
+    def _before(self, traced: Traced) -> _Before:
+        return _Before(traced.state.snapshot(), self.engine.gauge.waited_s())
+
+    def _meet(self, traced: Traced, before: _Before, last: Any, done: Any, shares: Any, words: Any) -> Any:
         """Metrics and statistics of all members, and the logs they give; what members told each other."""
+        engine = self.engine
         logs, weight, rows, _ = last
-        share = tf.cast(shares[self._engine.rank] / tf.reduce_sum(shares), tf.float64)
+        share = tf.cast(shares[engine.rank] / tf.reduce_sum(shares), tf.float64)
         scalars = {
             name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), weight)
             for name, value in (logs.items() if isinstance(logs, dict) else ())
             if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
         }
-        stops, seconds, *sums = traced.state.meet(before, share, [words[0], words[1], *scalars.values()])
+        times = self._times(before, traced.state.snapshot(), done, words)
+        told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
+        sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()])
+        stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
         averages = dict(zip(scalars, sums, strict=True))
         results = self._metric_results()
         if isinstance(logs, dict):
             # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
             logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
-        return logs, rows, done, stops, seconds
+        return logs, rows, done, stops, tf.reshape(tf.stack(every), [2, engine.members])
+
+    def _times(self, before: _Before, after: list[Any], done: Any, words: Any) -> tuple[Any, Any]:
+        """Seconds of a step since the call began: of own work; of waiting. 0 where it is not to be timed."""
+        with tf.device("CPU:0"):
+            waited_s = self.engine.gauge.waited_s()
+            with tf.control_dependencies([*arrived(after), waited_s, tf.convert_to_tensor(done)]):
+                took_s = tf.timestamp() - words[1]
+            waited_s -= before.waited_s
+            count = tf.cast(tf.maximum(done, 1), tf.float64)
+            own_s = tf.maximum(took_s - waited_s, 0.0)
+            return tuple(tf.where(words[1] > 0, time / count, 0.0) for time in (own_s, waited_s))
 
     def _metric_results(self) -> dict[str, Any]:
         return {name: tf.convert_to_tensor(value) for name, value in self.model.get_metrics_result().items()}
-
-
-def _loop(condition: Callable[..., Any], body: Callable[..., Any], start: list[Any], step: Any) -> Any:
-    """A while loop over `start` and the step's outputs, which are zeros before the first step."""
-    specs = tf.nest.flatten(step.structured_outputs)
-    shapes = [tf.TensorShape([size or 0 for size in spec.shape.as_list()]) for spec in specs]
-    zeros = [tf.zeros(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
-    invariants = [tf.nest.map_structure(_invariant, value) for value in start]
-    return tf.while_loop(
-        condition,
-        body,
-        [*start, *zeros],
-        shape_invariants=[*invariants, *(spec.shape for spec in specs)],
-        parallel_iterations=1,
-    )
-
-
-def _invariant(value: Any) -> Any:
-    return value.shape if isinstance(value, tf.Tensor) else tf.type_spec_from_value(value)
-
-
-def _packed(step: Any, outputs: list[Any]) -> Any:
-    return tf.nest.pack_sequence_as(step.structured_outputs, outputs)
-
-
-def _flat(outputs: Any) -> list[Any]:
-    return [tf.convert_to_tensor(value) for value in tf.nest.flatten(outputs)]
-
-
-def _spec(leaf: Any) -> Any:
-    return None if leaf is None else tf.TensorSpec(leaf.shape, leaf.dtype)
-
-
-def _free_rows(spec: Any) -> Any:
-    """Specs with any number of rows."""
-
-    def free(leaf: Any) -> Any:
-        if isinstance(leaf, tf.TensorSpec) and leaf.shape.rank:
-            return tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype)
-        return leaf
-
-    return tf.nest.map_structure(free, spec)

@@ -37,7 +37,7 @@ def _total(step: Step, value: Any) -> Any:
     def total(own: Any) -> tuple[Any, Callable[[Any], Any]]:
         def back(upstream: Any) -> Any:
             weight = tf.cast(step.weight, upstream.dtype)
-            return step.per_weight(step.collectives.sum(tf.math.multiply_no_nan(upstream, weight)))
+            return step.per_weight(step.sum(tf.math.multiply_no_nan(upstream, weight)))
 
         return step.total(own), back
 

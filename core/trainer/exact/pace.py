@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _LIMIT = 10_000
+_BRIEF = 3
 
 
 class Pace:
@@ -13,10 +14,13 @@ class Pace:
         self._steps = 1
         self.each_batch = False
         """The user's callbacks want to hear of every batch: portions stay as Keras has them."""
+        self.brief = False
+        """The next portion is a measurement of a few steps."""
 
     def steps(self, once: int) -> int:
         """Steps of the next portion, a multiple of Keras' steps_per_execution."""
-        return once if self.each_batch else -(-self._steps // once) * once
+        steps = min(self._steps, _BRIEF) if self.brief else self._steps
+        return once if self.each_batch else -(-steps // once) * once
 
     def measured(self, step_s: float) -> None:
         """A step took `step_s` on average over the members. The first ones trace and count for little."""

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from core.run.reports import Expectation
     from core.trainer.exact.installation import Installation
 
 
@@ -38,6 +39,8 @@ class Cluster:
     """None: whoever installs has set every seed, alike on all members."""
     wire: str = "f32"
     """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
+    balance: bool = False
+    """Shares follow the members' speeds; `shares` is where they begin."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < len(self.shares):
@@ -68,13 +71,21 @@ class Observer(Protocol):
         step_s: float,
         wait_s: float | None,
         grad_norm: float | None = None,
+        wire_s: float | None = None,
         wire_bytes: int | None = None,
     ) -> None:
         """At most ten times a second. `step` counts the steps done in this process, over all fits; `batch`
         those done in this epoch; `rows` is the newest global batch's size; `step_s` the mean time of a step
         since the last call; `wait_s`, where measured, the part of it from when the own gradients were there
         until all members' were; `grad_norm` the norm of a step's gradient not long ago, before clipping;
+        `wire_s` the shortest `wait_s` of all members, which is what the exchange itself takes;
         `wire_bytes` the gradients that this member sends in a step, as they travel."""
+
+    def on_measured(self, expectation: Expectation) -> None:
+        """Before a model's first step in a fit of several members: what they measured. The same on each."""
+
+    def on_shares(self, shares: tuple[int, ...]) -> None:
+        """The shares of the steps to come."""
 
     def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
 

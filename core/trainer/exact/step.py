@@ -42,7 +42,11 @@ class Step:
 
     def total(self, value: Any) -> Any:
         """The sum over the members that have rows; no gradient."""
-        return self.collectives.sum(tf.where(self.present, value, tf.zeros_like(value)))
+        return self.sum(tf.where(self.present, value, tf.zeros_like(value)))
+
+    def sum(self, value: Any) -> Any:
+        """The sum over all members, counted as a wait for them; no gradient."""
+        return self.gauge.exchange([value], lambda: [self.collectives.sum(value)])[0]
 
 
 _active: list[Step] = []

@@ -183,3 +183,10 @@ async def test_the_member_that_others_wait_for_is_named(tmp_path: Path) -> None:
     assert found.device == "worker"
     assert found.step_s >= 0.03
     assert found.waits_s["chief"] > 0.5 * 0.03
+    assert chief.wire_s is not None and worker.wire_s is not None and chief.wait_s is not None
+    assert worker.wire_s < 0.5 * chief.wait_s, "who waits for the worker does not wait for the wire"
+    told = [trainer.of(protocol.Measured) for trainer in trainers]
+    assert told[0] == told[1]
+    (measured,) = told[0]
+    assert measured.expectation.shares == (8, 8)
+    assert measured.expectation.alone_s[1] > 0.03 > measured.expectation.wire_s

@@ -8,23 +8,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from core.trainer.exact.seam import StopRequested
 from tests.exactness import member
 
 
 class Recorder:
-    """Writes down what an observer hears; asks to stop, on the last rank only, in the second fit."""
+    """Writes down what an observer hears; asks to stop when told to."""
 
-    def __init__(self, asks: bool) -> None:
+    def __init__(self) -> None:
         self.heard: list[Any] = []
-        self.asks = asks
-        self.fits = 0
+        self.asks = False
+        self.measured: list[Any] = []
+        self.shares: list[tuple[int, tuple[int, ...]]] = []
+        """The newest step heard of, and the shares from then on."""
+        self.step = 0
 
     def on_fit_began(self, *args: Any) -> None:
-        self.fits += 1
         self.heard.append(["fit", *args])
 
     def on_step(self, step: int, epoch: int, batch: int, steps: Any, rows: int, logs: Any, *_: Any) -> None:
+        self.step = step
         self.heard.append(["step", step, epoch, batch, steps, rows, logs["loss"]])
 
     def on_epoch_ended(self, epoch: int, logs: Any) -> None:
@@ -36,11 +41,45 @@ class Recorder:
     def on_fit_ended(self) -> None:
         self.heard.append(["ended"])
 
+    def on_measured(self, expectation: Any) -> None:
+        self.measured.append(expectation)
+
+    def on_shares(self, shares: tuple[int, ...]) -> None:
+        self.shares.append((self.step, shares))
+
     def on_said(self, words: str) -> None:
         self.heard.append(["said", words])
 
     def should_stop(self) -> bool:
-        return self.asks and self.fits == 2
+        return self.asks
+
+
+def states(kind: str) -> dict[str, Any]:
+    """All that a model with state of every kind has after 40 steps."""
+    import keras
+    import numpy as np
+
+    from tests.exactness.scenarios.registry import BATCH, FEATURES, table
+
+    keras.utils.set_random_seed(member.SEED)
+    x, y = table()
+    model = keras.Sequential(
+        [
+            keras.Input((FEATURES,)),
+            keras.layers.Dense(12, activation="tanh"),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.3),
+            keras.layers.Dense(1),
+        ]
+    )
+    adam = keras.optimizers.Adam(0.005, use_ema=True, gradient_accumulation_steps=3)
+    model.compile(keras.optimizers.LossScaleOptimizer(adam), loss="mse", metrics=["mae"])
+    # Portions of one step: where statistics meet, they are rounded, and portions' lengths follow the clock.
+    each = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: None)
+    history = model.fit(x, y, batch_size=BATCH, epochs=2, callbacks=[each], verbose=0).history
+    variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
+    found = {f"{kind}/{place}": np.asarray(variable) for place, variable in enumerate(variables)}
+    return {**found, **{f"{kind}/{name}": np.asarray(values) for name, values in history.items()}}
 
 
 def main() -> None:
@@ -48,11 +87,12 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     shares = tuple(order["shares"])
-    recorder = Recorder(asks=bool(shares) and order["rank"] == len(shares) - 1)
+    recorder = Recorder()
     installation = member.join(order, recorder) if shares else None
     import keras
     import numpy as np
 
+    from core.trainer.exact import calibration
     from tests.exactness.scenarios.optimizers import dense
     from tests.exactness.scenarios.registry import BATCH, table
 
@@ -75,6 +115,14 @@ def main() -> None:
     weights = {str(place): weight for place, weight in enumerate(model.get_weights())}
     stopped = False
     if installation is not None:
+        heard, recorder.heard = recorder.heard, []
+        neutral = states("calibrated")
+        wanted, calibration.wanted = calibration.wanted, lambda *_: False
+        neutral |= states("as ever")
+        calibration.wanted = wanted
+        np.savez(out / "neutral.npz", **neutral)
+        recorder.heard = heard
+        recorder.asks = order["rank"] == len(shares) - 1
         try:
             model.fit(x, y, batch_size=BATCH, epochs=500, callbacks=[Change()], verbose=0)
         except StopRequested:
@@ -84,6 +132,7 @@ def main() -> None:
         "heard": recorder.heard,
         "ends": ends,
         "stopped": stopped,
+        "measured": [msgspec.to_builtins(expectation) for expectation in recorder.measured],
         "trained": installation is not None and installation.trained,
         "sha256": installation.weights_sha256() if installation else "",
     }

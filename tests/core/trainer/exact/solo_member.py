@@ -17,7 +17,7 @@ def main() -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    recorder = Recorder(asks=True)
+    recorder = Recorder()
     installation = install(Cluster(strategy, 0, (1,), seed=5), recorder)
     from tests.exactness.scenarios.optimizers import dense
     from tests.exactness.scenarios.registry import BATCH, table
@@ -31,6 +31,7 @@ def main() -> None:
         model.compile(keras.optimizers.SGD(0.05), loss="mse")
         losses = model.fit(x, y, batch_size=BATCH, epochs=2, verbose=0).history["loss"]
         loss = model.evaluate(x, y, batch_size=BATCH, verbose=0)
+        recorder.asks = True
         try:
             model.fit(x, y, batch_size=BATCH, epochs=500, verbose=0)
         except StopRequested:

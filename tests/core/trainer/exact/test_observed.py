@@ -35,6 +35,26 @@ def test_shares_changed_between_steps_leave_the_result_exact(folders: list[Path]
             assert np.abs(weight - plain[key]).max() < 4e-6  # 60 steps of Adam
 
 
+def test_calibration_leaves_every_variable_as_it_was(
+    folders: list[Path], records: list[dict[str, Any]]
+) -> None:
+    assert all(len(record["measured"]) == 2 for record in records), "the first fit, and one of the two"
+    for folder in folders[1:]:
+        found = dict(np.load(folder / "neutral.npz"))
+        calibrated = [key for key in found if key.startswith("calibrated/")]
+        assert len(calibrated) > 20
+        for key in calibrated:
+            assert np.array_equal(found[key], found[key.replace("calibrated", "as ever")]), key
+
+
+def test_all_members_expect_the_same(records: list[dict[str, Any]]) -> None:
+    first = records[0]["measured"][0]
+    assert all(record["measured"] == records[0]["measured"] for record in records)
+    assert first["shares"] == [40, 16, 8], "fixed shares stay"
+    assert first["step_s"] > 0 and first["wire_s"] >= 0 and first["wire_bytes"] > 0
+    assert len(first["alone_s"]) == 3 and all(seconds > 0 for seconds in first["alone_s"])
+
+
 def test_one_member_asked_to_stop_stops_all_after_the_same_step(records: list[dict[str, Any]]) -> None:
     assert all(record["stopped"] for record in records)
     assert all(record["ends"] == ["on_train_end"] * 2 for record in records)

@@ -30,6 +30,17 @@ def test_a_callback_of_every_batch_keeps_keras_own_portions() -> None:
     assert pace.steps(2) == 2
 
 
+def test_a_brief_portion_is_of_a_few_steps_and_does_not_slow_the_others() -> None:
+    pace = Pace(target_s=0.1)
+    for _ in range(6):
+        pace.measured(0.001)
+    pace.brief = True
+    assert (pace.steps(1), pace.steps(2)) == (3, 4)
+    pace.measured(0.001)
+    pace.brief = False
+    assert pace.steps(1) == 100
+
+
 def test_a_step_that_was_not_measured_changes_nothing() -> None:
     pace = Pace()
     pace.measured(0.0)

@@ -1,0 +1,70 @@
+"""A real cluster of two whose speeds differ and change: shares follow, and the result is that of one process.
+
+A row takes a member as long as it sleeps for it, so that the measured speeds are known even where the machine
+is busy with other things.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.exactness import processes
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+MODULE = "tests.core.trainer.exact.balanced_member"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    out = tmp_path_factory.mktemp("balanced")
+    plain = processes.run((), [], out / "plain", 240, MODULE)
+    return plain + processes.run((1, 1), [], out / "members", 240, MODULE)
+
+
+@pytest.fixture(scope="module")
+def records(folders: list[Path]) -> list[dict[str, Any]]:
+    return [json.loads((folder / "record.json").read_text()) for folder in folders[1:]]
+
+
+def test_the_first_shares_follow_the_measured_speeds(records: list[dict[str, Any]]) -> None:
+    (measured,) = records[0]["measured"]
+    assert measured["alone_s"][1] > 1.5 * measured["alone_s"][0]
+    before, first = records[0]["shares"][0]
+    assert before == 0, "before the first step was told"
+    assert first == measured["shares"]
+    assert sum(first) == 64
+    assert first[0] > 1.5 * first[1]
+
+
+def test_shares_change_in_the_middle_of_an_epoch_when_a_member_slows_down(
+    records: list[dict[str, Any]],
+) -> None:
+    first, last = records[0]["shares"][0][1], records[0]["shares"][-1][1]
+    assert last[0] < 0.9 * first[0]
+    assert any(20 < step < 40 for step, _ in records[0]["shares"])
+
+
+def test_all_members_change_to_the_same_shares(records: list[dict[str, Any]]) -> None:
+    told = [[shares for _, shares in record["shares"]] for record in records]
+    assert told[0] == told[1]
+    assert records[0]["measured"] == records[1]["measured"]
+
+
+def test_the_result_is_exact_whatever_the_shares_were(
+    folders: list[Path], records: list[dict[str, Any]]
+) -> None:
+    plain, *members = [dict(np.load(folder / "weights.npz")) for folder in folders]
+    for member in members:
+        for key, weight in member.items():
+            assert np.array_equal(weight, members[0][key])
+            assert np.abs(weight - plain[key]).max() < 4e-6  # 40 steps
+    assert records[0]["sha256"] == records[1]["sha256"]
+    alone = json.loads((folders[0] / "record.json").read_text())["history"]
+    assert records[0]["history"] == records[1]["history"]
+    for name, values in alone.items():
+        assert records[0]["history"][name] == pytest.approx(values, rel=2e-5)
