@@ -40,6 +40,7 @@ _MEMBERS = {
 }
 SHOWN_LOGS = 4
 SHOWN_PATHS = 6
+MOST_ROWS = 1e12
 FAR_S = 1e7
 """Four months: whoever says so says nothing, and a peer may say that it does a step in an eternity."""
 
@@ -126,13 +127,17 @@ def share_of(run: Run, device: DeviceId) -> Share | None:
     if plan.strategy != "managed" or len(plan.members) < 2:
         return None
     if progress is not None and progress.share is not None:
-        told = [member.progress.share or 0 for member in run.members.values() if member.progress is not None]
-        # Members report one after the other: what was measured knows the whole even while rows move.
-        whole = sum(run.expectation.shares) if run.expectation else sum(told)
-        if 0 <= progress.share <= whole > 0 and (run.expectation or len(told) == len(run.members)):
+        whole = _rows(progress)
+        if 0 <= progress.share <= whole > 0:
             return Share(progress.share, whole, measured=True)
     total = sum(member.share for member in plan.members)
     return None if plan.balance or total <= 0 else Share(plan.member(device).share, total, measured=False)
+
+
+def _rows(progress: Progress) -> int:
+    """Of the whole batch in a member's last step; 0 where it is not known."""
+    rows = (progress.samples_s or 0.0) * (progress.step_s or 0.0)
+    return round(rows) if 0 < rows < MOST_ROWS else 0
 
 
 def share_words(run: Run, device: DeviceId) -> str:

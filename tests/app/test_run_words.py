@@ -113,19 +113,20 @@ def test_who_waits_for_whom_is_said_while_all_train() -> None:
 
 
 def test_the_present_share_of_the_batch() -> None:
-    def member(share: int | None) -> MemberState:
-        return MemberState(progress=replace(HALF, share=share))
+    def member(share: int | None, step_s: float | None = 0.1) -> MemberState:
+        return MemberState(progress=replace(HALF, share=share, samples_s=640.0, step_s=step_s))
 
     fixed = replace(
         plan(OTHER), members=(Member(device=ME, name="me", share=3), Member(device=OTHER, name="o"))
     )
     run = Run(plan=fixed, phase=phases.Training(), members={ME: member(None), OTHER: MemberState()})
     assert run_words.share_words(run, ME) == "75 % of each batch"
-    assert run_words.share_words(replace(run, plan=replace(fixed, balance=True)), ME) == ""
-    moving = replace(run, members={ME: member(50), OTHER: member(16)})
-    assert run_words.share_words(moving, ME) == "50 of 66 rows"
-    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(48, 16))
-    assert run_words.share_words(replace(moving, expectation=expectation), ME) == "50 of 64 rows"
+    balanced = replace(run, plan=replace(fixed, balance=True))
+    assert run_words.share_words(balanced, ME) == "", "not known yet"
+    moving = replace(balanced, members={ME: member(50), OTHER: member(16)})
+    assert run_words.share_words(moving, ME) == "50 of 64 rows"
+    for odd in (member(65), member(-1), member(5, None), member(5, float("inf")), member(5, float("nan"))):
+        assert run_words.share_words(replace(moving, members={**moving.members, ME: odd}), ME) == ""
     assert run_words.share_words(replace(moving, plan=replace(fixed, strategy="own")), ME) == ""
 
 

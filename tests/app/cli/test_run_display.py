@@ -90,7 +90,11 @@ def test_rows_that_move_are_shown() -> None:
     node = running()
     for device, share in ((ME, 50), (OTHER, 14)):
         node.happen(ev.MemberPhaseChanged(run=RUN, device=device, phase="training"))
-        node.happen(ev.MemberProgressed(run=RUN, device=device, progress=replace(HALF, share=share)))
+        node.happen(
+            ev.MemberProgressed(
+                run=RUN, device=device, progress=replace(HALF, share=share, samples_s=640.0, step_s=0.1)
+            )
+        )
     assert node.state.run is not None
     out = io.StringIO()
     Console(file=out, width=200).print(picture(node.state.run, {ME: "here", OTHER: "other"}, 65.0))
@@ -98,8 +102,14 @@ def test_rows_that_move_are_shown() -> None:
     screen, clock = Words(), Clock()
     display = Plain(screen, clock)
     clock.now_s = 11.0
-    play(node, display, ev.MemberProgressed(run=RUN, device=ME, progress=replace(HALF, share=51)))
-    assert "51 of 65 rows" in screen.said
+    play(
+        node,
+        display,
+        ev.MemberProgressed(
+            run=RUN, device=ME, progress=replace(HALF, share=51, samples_s=640.0, step_s=0.1)
+        ),
+    )
+    assert "51 of 64 rows" in screen.said
 
 
 def test_a_long_epoch_gives_a_sign_of_life() -> None:
