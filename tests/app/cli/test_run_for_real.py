@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -56,6 +57,7 @@ async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_
             while not isinstance(asked := (await ben.following.next())[0], ev.ConsentAsked):
                 pass
             await ben.following.submit(AnswerConsent(run=asked.run, decision="once"), Done)
+            await read_until(run, "Two laptops: ")
             await read_until(run, "epoch 1/1000: loss")
             run.send_signal(signal.SIGINT)
             await read_until(run, "Stopping at the end of this step")
@@ -66,6 +68,7 @@ async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_
                 await run.wait()
         assert run.returncode == ExitCode.INTERRUPTED, err
         assert "The run is stopped on anna." in out.decode()
+        assert re.search(r"Expected .* came out .* A step took .* the wire took ", out.decode())
         assert b"Traceback" not in out + err
 
 
