@@ -15,6 +15,28 @@ StrategyKind = Literal["managed", "own"]
 Wire = Literal["f32", "bf16", "fp16", "auto"]
 
 
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """Where in a training a checkpoint was made. All count from 0."""
+
+    step: int = 0
+    """Steps done, over all fits."""
+    fit: int = 0
+    """Which call of ``fit`` goes on; the next one where none was under way."""
+    epoch: int = 0
+    batch: int = 0
+    """Batches done in this epoch."""
+
+
+class Resumption(msgspec.Struct, frozen=True, kw_only=True):
+    """A run goes on with another one."""
+
+    run: RunId
+    """The run that ended before its time."""
+    checkpoint: ProjectId
+    """The digest of the checkpoint's files: all members have the same ones."""
+    moment: Moment
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a user asks for. Empty ``devices`` with ``solo`` false means every paired device that is here."""
 
@@ -77,6 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Shares follow the members' measured speeds. Members' ``share`` is where they begin."""
     seed: int = 0
     wire: Wire = "f32"
+    resume: Resumption | None = None
 
     @property
     def solo(self) -> bool:

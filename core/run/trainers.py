@@ -13,6 +13,7 @@ from core.cluster.roles import Role
 from core.cluster.tf_config import address, tf_config
 from core.ids import DeviceId
 from core.run import limits
+from core.run.checkpoints import FOLDER, resumed
 from core.run.kept import KEPT
 from core.run.phases import Exit
 from core.run.record import LOGS, log_name
@@ -65,9 +66,8 @@ def real_trainers(warm: WarmTrainer) -> MakeTrainer:
     return make
 
 
-def order(plan: Plan, task: Task, folder: Path, kept: Path) -> Train:
-    """What one trainer is told. ``folder``: where its script and the files beside it are. ``kept``: where the
-    chief saves what was trained."""
+def order(plan: Plan, task: Task, folder: Path, run: Path) -> Train:
+    """What one trainer is told. ``folder`` has its script and the files beside it; ``run``: the run's own."""
     in_cluster = [other for other in plan.tasks if other.role is not Role.EVALUATOR and other is not task]
     return Train(
         run=plan.run,
@@ -83,10 +83,19 @@ def order(plan: Plan, task: Task, folder: Path, kept: Path) -> Train:
         balance=plan.balance,
         seed=plan.seed,
         wire=plan.wire,
-        keep=str(kept) if task is plan.chief else "",
+        keep=str(run / KEPT) if task is plan.chief else "",
+        checkpoints=str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else "",
+        resume=str(place) if (place := resumed(run, plan)) is not None else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
         meet_timeout_s=limits.MEET_S,
     )
+
+
+def _checkpoints(plan: Plan, task: Task, run: Path) -> Path:
+    """A folder for each trainer. The first one's is that which is lent to others."""
+    if task == plan.tasks_of(task.device)[0]:
+        return run / FOLDER
+    return run / f"{FOLDER}-{log_name(task.name).removesuffix('.log')}"
 
 
 class Trainers:
@@ -110,7 +119,7 @@ class Trainers:
         """``folders`` by task name; ``run``: the run's own."""
         for task in plan.tasks_of(device):
             trainer = self._make(
-                order(plan, task, folders[task.name], run / KEPT),
+                order(plan, task, folders[task.name], run),
                 log_path=run / LOGS / log_name(task.name),
                 on_report=partial(self._on_report, task.name),
                 on_output=self._on_output,

@@ -41,6 +41,11 @@ class Train(Tagged, frozen=True, kw_only=True):
     wire: Wire = "f32"
     keep: str = ""
     """The chief's: the folder in which the models that were trained are saved at the end."""
+    checkpoints: str = ""
+    """The folder of this member's checkpoints, on every member of a managed run; ``""``: none are kept."""
+    keep_every_s: float = 60.0
+    resume: str = ""
+    """The folder of the checkpoint from which the training goes on; alike on every member."""
     peers: dict[str, str] = {}
     """By task name: ``device name at host:port``."""
     meet_timeout_s: float = 60.0

@@ -18,11 +18,12 @@ import keras
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from core.run import checkpoints
 from core.run.phases import Exit
 from core.trainer import cluster_hooks, exits, graphics, kept_models, own_fit, script, tpu
 from core.trainer.exact import meeting, solo
 from core.trainer.exact.installation import Installation
-from core.trainer.exact.seam import Cluster, StopRequested, install
+from core.trainer.exact.seam import Cluster, Keeping, StopRequested, install
 from core.trainer.observer import ReportingObserver
 from core.trainer.orders import Orders
 from core.trainer.protocol import Met, Said, Train
@@ -91,7 +92,15 @@ class Session:
         except Exception as error:
             return exits.of_meeting(error)
         train = self._train
-        cluster = Cluster(strategy, train.rank, train.shares, train.seed, train.wire, train.balance)
+        cluster = Cluster(
+            strategy,
+            train.rank,
+            train.shares,
+            train.seed,
+            train.wire,
+            train.balance,
+            keeping=self._keeping(),
+        )
         installation = install(cluster, self._observer)
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
@@ -104,7 +113,16 @@ class Session:
         self._keep(installation.models)
         # The chief saves meanwhile; all members have the same models, and so the same limit.
         self._close(_CLOSING_S + kept_models.bytes_of(installation.models) / _SAVED_BYTES_S)
+        if exit.reason == "finished" and self._train.checkpoints:
+            checkpoints.clear(Path(self._train.checkpoints))  # There is nothing left to go on with.
         return exit
+
+    def _keeping(self) -> Keeping | None:
+        train = self._train
+        if not train.checkpoints:
+            return None
+        resume = Path(train.resume) if train.resume else None
+        return Keeping(Path(train.checkpoints), train.keep_every_s, resume)
 
     def _keep(self, models: Sequence[Any]) -> None:
         if self._train.keep:

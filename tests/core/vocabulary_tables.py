@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from core import answers, state
 from core.answers import Answer
-from core.cluster.plan import Member, Plan, RunSpec, Task
+from core.cluster.plan import Member, Moment, Plan, Resumption, RunSpec, Task
 from core.commands import Command
 from core.errors import Problem
 from core.events import Event
@@ -39,6 +39,8 @@ OBJECTS: tuple[type, ...] = (
     Plan,
     Member,
     Task,
+    Resumption,
+    Moment,
     Settings,
     SettingsChange,
     Versions,

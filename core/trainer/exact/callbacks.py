@@ -11,6 +11,7 @@ from core.trainer.exact import keras_private as private
 
 if TYPE_CHECKING:
     from core.trainer.exact.engine import Engine
+    from core.trainer.exact.kept_fit import KeptFit
 
 WRITERS = (
     keras.callbacks.ModelCheckpoint,
@@ -107,20 +108,44 @@ class SharedCallbacks(private.CallbackList):
         self.set_params({**(self.params or {}), "steps": self._engine.fit.steps})
         super().on_train_begin(logs)
         self._engine.on_train_began(self.model)
+        self._kept.train_begun(self._history)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._engine.on_epoch_began(epoch)
-        super().on_epoch_begin(epoch, logs)
+        if not self._kept.epoch_begins(epoch):
+            super().on_epoch_begin(epoch, logs)
+            return
+        self._engine.fit.batch = self._kept.batch
+        if self._progbar is not None:
+            self._progbar.on_epoch_begin(epoch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._hears_batches:
-            self._agree_to_stop()
+            self._agree()
+        self._kept.batch_ended(self._engine.fit.batch, logs)
+
+    def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        if self._engine.fit.kept is not None:
+            self._engine.fit.kept.validation_begins()
+        super().on_test_begin(logs)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_epoch_end(epoch, logs)
-        self._agree_to_stop()
+        due = self._agree(self._engine.rank == 0 and self._engine.keeper.due_at_epochs_end)
+        last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
+        self._kept.epoch_ended(epoch, last=last, due=due)
         self._engine.on_epoch_ended(epoch, private.pythonify_logs(logs))
 
-    def _agree_to_stop(self) -> None:
-        self.model.stop_training = self._engine.collectives.any([bool(self.model.stop_training)])[0]
+    @property
+    def _kept(self) -> KeptFit:
+        """These are the callbacks of a fit."""
+        kept = self._engine.fit.kept
+        assert kept is not None
+        return kept
+
+    def _agree(self, flag: bool = False) -> bool:
+        """Whether to stop is agreed on; returns whether any member set `flag`."""
+        flags = self._engine.collectives.any([bool(self.model.stop_training), flag])
+        self.model.stop_training = flags[0]
+        return flags[1]

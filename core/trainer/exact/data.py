@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from core.trainer.exact import keras_private as private
 from core.trainer.exact.pace import Pace
+from core.trainer.exact.position import Positioned
 
 
 def untuned(dataset: Any) -> Any:
@@ -41,7 +42,7 @@ class Portion:
     done: int = 0
 
 
-class SharedEpochIterator(private.TFEpochIterator):
+class SharedEpochIterator(Positioned):
     """Keras' iterator over an epoch, yielding portions whose size the pace decides."""
 
     opened: Callable[[SharedEpochIterator], None] | None = None
@@ -57,6 +58,17 @@ class SharedEpochIterator(private.TFEpochIterator):
         self.pace = Pace()
         if SharedEpochIterator.opened is not None:
             SharedEpochIterator.opened(self)
+
+    def read(self, item: Any) -> int:
+        portion: Portion = item[2]
+        try:
+            while portion.done < portion.steps:
+                next(portion.iterator)
+                portion.done += 1
+        except (StopIteration, tf.errors.OutOfRangeError):
+            if not portion.done:
+                raise StopIteration from None
+        return portion.done
 
     def _enumerate_iterator(self) -> Iterator[tuple[int, int, Portion]]:
         """As Keras', but for the portions' sizes and that only steps really done count as seen."""

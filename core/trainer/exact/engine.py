@@ -14,8 +14,11 @@ import tensorflow as tf
 from core.cluster import shares as cluster_shares
 from core.trainer.exact import keras_private as private
 from core.trainer.exact import meeting, model_state
+from core.trainer.exact.callbacks import WRITERS
 from core.trainer.exact.collectives import Collectives
 from core.trainer.exact.gauge import Gauge
+from core.trainer.exact.kept_fit import KeptFit
+from core.trainer.exact.resuming import Keeper
 from core.trainer.exact.seam import Cluster, Observer, StopRequested
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ class Fit:
     batch: int = 0
     iterator: SharedEpochIterator | None = None
     equal: set[int] = field(default_factory=set)
+    kept: KeptFit | None = None
+    """Of a fit: what checkpoints know of it."""
 
     @property
     def steps(self) -> int | None:
@@ -72,13 +77,15 @@ class Engine:
         self._equal_outside: set[int] = set()
         self._alike: bool | None = None
         """Members compute on the same kind of device, and so round alike. None: not asked yet."""
-        self._step = 0
+        self.step = 0
+        """Steps done in this training; those before it was resumed count."""
         self._reported_s = 0.0
         self._timed_steps = 0
         self._waited_s = [0.0] * cluster.members
         """By rank, in the timed steps since the last report."""
         self.share_numbers: tuple[int, ...] = ()
         self.set_shares(cluster.shares)
+        self.keeper = Keeper(cluster.keeping, self, WRITERS)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
         """From the next call into TensorFlow on. Every member must call it between the same steps."""
@@ -105,9 +112,16 @@ class Engine:
         return bool(self._fits) and self.fit.kind == "fit"
 
     @contextmanager
-    def inside(self, model: Any, kind: str, each_batch: tuple[bool, bool], epochs: int = 1) -> Iterator[Fit]:
+    def inside(
+        self,
+        model: Any,
+        kind: str,
+        each_batch: tuple[bool, bool],
+        epochs: int = 1,
+        kept: KeptFit | None = None,
+    ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
-        fit = Fit(model, kind, each_batch, epochs)
+        fit = Fit(model, kind, each_batch, epochs, kept=kept)
         self._fits.append(fit)
         try:
             yield fit
@@ -115,6 +129,8 @@ class Engine:
                 model_state.equalise(model, self.collectives)  # what rounding drove apart
         finally:
             self._fits.pop()
+            if kept is not None:
+                kept.over()
         if kind == "fit":
             self._observer.on_fit_ended()
         if self.stopping and not self._fits:
@@ -135,6 +151,8 @@ class Engine:
             iterator.pace.each_batch = self.fit.each_batch[0 if trains else 1]
             if self.fit.iterator is None:
                 self.fit.iterator = iterator
+            if self.fit.kept is not None:
+                self.fit.kept.opened(iterator)
 
     def equalise(self, model: Any) -> None:
         """Once a call, when every variable exists: members start from the chief's state."""
@@ -176,9 +194,8 @@ class Engine:
             loop.model.stop_training = loop.model.stop_evaluating = True
         if not loop.is_training:
             return
-        if not any(model is loop.model for model in self.trained):
-            self.trained.append(loop.model)
-        self._step += met.done
+        self.on_trained(loop.model)
+        self.step += met.done
         if met.timed:
             self._timed_steps += met.done
             for rank, wait_s in enumerate(met.wait_s):
@@ -186,13 +203,13 @@ class Engine:
         if self._fits:
             self.fit.batch += met.done
         now = time.perf_counter()
-        if self._step == met.done or now - self._reported_s >= REPORT_EVERY_S:
+        if self.step == met.done or now - self._reported_s >= REPORT_EVERY_S:
             self._reported_s = now
             fit = self._fits[-1] if self._fits else Fit(loop.model, "batch")
             waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
             self._timed_steps, self._waited_s = 0, [0.0] * self.members
             self._observer.on_step(
-                self._step,
+                self.step,
                 fit.epoch,
                 fit.batch,
                 fit.steps,
@@ -202,8 +219,25 @@ class Engine:
                 min(waits_s[self.rank], met.step_s) if waits_s else None,
                 self.gauge.norm(),
                 min(*waits_s, met.step_s) if waits_s else None,
-                self.gauge.wire_bytes(self._step),
+                self.gauge.wire_bytes(self.step),
             )
+
+    def on_trained(self, model: Any) -> None:
+        if not any(known is model for known in self.trained):
+            self.trained.append(model)
+
+    # --- what checkpoints ask
+
+    def begin_after(self, step: int) -> None:
+        self.step = step
+        self.gauge.begin_after(step)
+
+    def chiefs(self, data: bytes) -> bytes:
+        return self.collectives.from_chief(data)
+
+    def prepare(self, model: Any, iterator: Any) -> None:
+        model.make_train_function()
+        model.train_function.prepare(iterator._distributed_dataset.element_spec)
 
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()

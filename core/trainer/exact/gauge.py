@@ -60,6 +60,10 @@ class Gauge:
             due = tf.timestamp() - self._norm_at_s > NORM_EVERY_S
         tf.cond(due, take, lambda: tf.constant(0))
 
+    def begin_after(self, step: int) -> None:
+        """Steps until there were another process's."""
+        self._counted_at_step = step
+
     def waited_s(self) -> Any:
         """A scalar of float64: seconds waited in all exchanges so far."""
         with tf.device("CPU:0"):

@@ -41,7 +41,7 @@ class Installation:
         if cluster.seed is not None:
             keras.utils.set_random_seed(cluster.seed)
         if cluster.members == 1:
-            return cls(cluster, None, solo.install(observer))
+            return cls(cluster, None, solo.install(observer, cluster.keeping))
         engine = Engine(cluster, observer)
         _replace_all(engine)
         return cls(cluster, engine, None)
@@ -99,6 +99,11 @@ def _replace_all(engine: Engine) -> None:
         "_should_eval",
         lambda original, model, *args: not engine.stopping and original(model, *args),
     )
+    private.replace(
+        private.Trainer,
+        "_get_metrics_result_or_logs",
+        lambda original, model, logs: original(model, logs or engine.keeper.logs_before(model)),
+    )
     private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
     private.replace(private.loss_module, "reduce_values", losses.reduce_values)
     private.replace(private.loss_module, "apply_mask", losses.apply_mask)
@@ -139,9 +144,10 @@ def _fit(engine: Engine) -> Any:
         private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
         call = _bound(original, model, args, kwargs)
         heard = callbacks.each_batch(call["callbacks"])
+        kept = engine.keeper.begin(model, callbacks.listed(call["callbacks"]))
         call["callbacks"] = callbacks.SharedCallbacks(
             engine,
-            call["callbacks"],
+            call["callbacks"] if kept.left is None else None,
             model,
             add_history=True,
             add_progbar=call["verbose"] != 0,
@@ -149,8 +155,14 @@ def _fit(engine: Engine) -> Any:
             epochs=call["epochs"],
             steps=None,
         )
-        with engine.inside(model, "fit", heard, call["epochs"]):
-            return original(model, **call)
+        with engine.inside(model, "fit", heard, call["epochs"], kept):
+            kept.began()
+            kept.change(call)
+            history = original(model, **call)
+            if kept.left is not None:
+                engine.on_trained(model)
+            kept.ended(history)
+        return history
 
     return fit
 

@@ -16,8 +16,11 @@ shared step):
   SeedGenerator.next                            different dropout masks on different members
   saving.load_model, Model.load_weights         files that only the chief wrote
 
+  Trainer._get_metrics_result_or_logs           an epoch gone on with at its very end has the logs of before
+
 Read but not replaced: Layer._non_trainable_variables, Layer._flatten_layers, Model._initial_epoch,
-CallbackList._async_*, EpochIterator's attributes.
+Model._eval_epoch_iterator, CallbackList._async_*, ._history, ._progbar, EpochIterator's attributes; of
+TensorFlow the generator of operations' seeds.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any
 
 import keras
 from keras.src import tree
+from keras.src.backend.common import global_state
 from keras.src.backend.tensorflow import nn as backend_nn
 from keras.src.backend.tensorflow import trainer as tf_trainer
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer, TFEpochIterator, potentially_ragged_concat
@@ -34,10 +38,11 @@ from keras.src.callbacks.callback_list import CallbackList
 from keras.src.losses import loss as loss_module
 from keras.src.metrics import reduction_metrics
 from keras.src.optimizers.base_optimizer import BaseOptimizer
-from keras.src.random.seed_generator import SeedGenerator
+from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, SeedGenerator
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.trainers.trainer import Trainer
 from keras.src.utils.python_utils import is_default, pythonify_logs
+from tensorflow.python.eager import context
 
 from core.errors import TandemError
 
@@ -58,6 +63,7 @@ __all__ = [
     "backend_nn",
     "check_release",
     "flatten",
+    "global_seed_generator",
     "is_default",
     "loss_module",
     "pack_sequence_as",
@@ -66,6 +72,7 @@ __all__ = [
     "reduction_metrics",
     "replace",
     "replace_in_subclasses",
+    "tf_seeds",
     "tf_trainer",
 ]
 
@@ -107,3 +114,13 @@ def replace_in_subclasses(base: type, name: str, substitute: Callable[..., Any])
         left.extend(cls.__subclasses__())
         if name in vars(cls):
             replace(cls, name, substitute)
+
+
+def tf_seeds() -> Any:
+    """The random.Random from which TensorFlow draws the seeds of operations; None before a seed was set."""
+    return getattr(context.context(), "_rng", None)
+
+
+def global_seed_generator() -> Any:
+    """Keras' generator for random operations without a seed; None where nothing has needed it yet."""
+    return global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)

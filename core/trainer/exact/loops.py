@@ -95,6 +95,10 @@ class Loop:
             return self._run(source)
         return self._run_batch(next(source))
 
+    def prepare(self, data_spec: Any) -> None:
+        """Traces the step for batches like `data_spec`, which makes every variable that it needs."""
+        self._for(data_spec)
+
     def _run(self, portion: Portion) -> dict[str, Any]:
         engine = self.engine
         traced = self._for(portion.iterator.element_spec)
@@ -112,7 +116,9 @@ class Loop:
             met = replace(met, done=met.done + 1, stop=met.stop or first.stop)
         portion.done = met.done
         if met.timed:
-            portion.pace.measured(sum(met.own_s + met.wait_s) / engine.members)
+            step_s = sum(met.own_s + met.wait_s) / engine.members
+            portion.pace.measured(step_s)
+            engine.keeper.passed(step_s * met.done)
         engine.on_portion(self, met)
         self._balance(traced, met)
         portion.pace.brief = traced.balancer is not None and traced.balancer.unsure

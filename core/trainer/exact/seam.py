@@ -19,11 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from core.run.reports import Expectation
     from core.trainer.exact.installation import Installation
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Checkpoints: where this member writes them, and the one that its training goes on from."""
+
+    folder: Path
+    every_s: float = 60.0
+    resume: Path | None = None
+    """A checkpoint's own folder; every member must have the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class Cluster:
     """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
     balance: bool = False
     """Shares follow the members' speeds; `shares` is where they begin."""
+    keeping: Keeping | None = None
+    """None: no checkpoints. Set on every member or on none."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < len(self.shares):

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from core.cluster.plan import Moment, Resumption
 from core.cluster.roles import Role
+from core.ids import ProjectId, RunId
 from core.run.phases import Exit
 from core.run.reports import LogLines
 from core.run.trainers import Trainers, order
@@ -17,7 +19,7 @@ from tests.core.run.world import FINISHED
 
 def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
     plan = plan_of((ANNA, BEN, CLEO), fixed={CLEO: (Role.EVALUATOR,)}, strategy="own")
-    train = order(plan, plan.tasks[1], Path("/work"), Path("/run/kept"))
+    train = order(plan, plan.tasks[1], Path("/work"), Path("/run"))
     assert (train.task, train.rank, train.shares, train.seed) == ("worker:0", 1, (1, 1), 1)
     assert json.loads(train.tf_config)["task"] == {"type": "worker", "index": 0}
     assert train.peers == {"chief:0": "Anna's at 192.168.1.10:20000"}
@@ -27,9 +29,9 @@ def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
 
 def test_whether_shares_follow_the_speed_is_told() -> None:
     plan = plan_of()
-    assert order(plan, plan.tasks[1], Path("/work"), Path("/run/kept")).balance
+    assert order(plan, plan.tasks[1], Path("/work"), Path("/run")).balance
     fixed = replace(plan, balance=False)
-    assert not order(fixed, fixed.chief, Path("/work"), Path("/run/kept")).balance
+    assert not order(fixed, fixed.chief, Path("/work"), Path("/run")).balance
 
 
 def test_trainers_of_one_laptop_know_of_each_other() -> None:
@@ -41,9 +43,20 @@ def test_trainers_of_one_laptop_know_of_each_other() -> None:
 
 def test_alone_there_are_no_peers() -> None:
     plan = plan_of((ANNA,))
-    train = order(plan, plan.chief, Path("/work"), Path("/run/kept"))
+    train = order(plan, plan.chief, Path("/work"), Path("/run"))
     assert (train.tf_config, train.peers, train.shares) == ("", {}, (1,))
     assert train.keep == "/run/kept"
+
+
+def test_every_trainer_of_a_managed_run_keeps_checkpoints() -> None:
+    plan = plan_of(fixed={BEN: (Role.WORKER, Role.WORKER)})
+    folders = [order(plan, task, Path("/work"), Path("/run")).checkpoints for task in plan.tasks]
+    assert folders == ["/run/checkpoints", "/run/checkpoints", "/run/checkpoints-worker-1"]
+    assert order(plan, plan.chief, Path("/work"), Path("/run")).resume == ""
+    own = replace(plan, strategy="own")
+    assert order(own, own.chief, Path("/work"), Path("/run")).checkpoints == ""
+    going_on = replace(plan, resume=Resumption(run=RunId("r"), checkpoint=ProjectId("d"), moment=Moment()))
+    assert order(going_on, plan.chief, Path("/work"), Path("/run")).resume == "/run/checkpoints/00000001"
 
 
 def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -> None:

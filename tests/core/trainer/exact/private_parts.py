@@ -16,6 +16,7 @@ SIGNATURES = {
     (private.TensorFlowTrainer, "make_test_function"): "(self, force=False)",
     (private.TensorFlowTrainer, "_aggregate_additional_loss"): "(self, loss)",
     (private.Trainer, "_should_eval"): "(self, epoch, validation_freq)",
+    (private.Trainer, "_get_metrics_result_or_logs"): "(self, logs)",
     (private.Trainer, "_symbolic_build"): "(self, iterator=None, data_batch=None)",
     (private.BaseOptimizer, "apply"): "(self, grads, trainable_variables=None)",
     (private.loss_module, "reduce_values"): "(values, sample_weight=None, reduction='sum_over_batch_size')",
@@ -35,6 +36,10 @@ SOURCES = {
         "initial_epoch = self._initial_epoch or initial_epoch",
         "self._should_eval(",
         "_use_cached_eval_dataset=True",
+        "self._get_metrics_result_or_logs(logs)",
+        "self._eval_epoch_iterator = TFEpochIterator(",
+        "for epoch in range(initial_epoch, epochs):",
+        "epochs > 0",
     ],
     (private.TensorFlowTrainer, "evaluate"): ["TFEpochIterator(", "logs = self.test_function(iterator)"],
     (private.TensorFlowTrainer, "train_on_batch"): ["logs = self.train_function(data())"],
@@ -65,6 +70,20 @@ def main() -> None:
     layer.build((None, 2))
     if len(layer._non_trainable_variables) != 2:
         wrong.append("a layer's statistics are not in _non_trainable_variables")
+    if private.tf_seeds() is not None:
+        wrong.append("TensorFlow draws operations' seeds before a seed was set")
+    keras.utils.set_random_seed(1)
+    if not hasattr(private.tf_seeds(), "setstate"):
+        wrong.append("TensorFlow's seeds of operations do not come from a random.Random")
+    if private.global_seed_generator() is not None:
+        wrong.append("Keras has a seed generator that nothing asked for")
+    keras.random.uniform(())
+    if private.global_seed_generator().state.shape != (2,):
+        wrong.append("Keras' own seed generator is not where it was")
+    stopping = keras.callbacks.EarlyStopping("loss", min_delta=0.1)
+    stopping._set_monitor_op()
+    if stopping.min_delta != -0.1:
+        wrong.append("a callback that compares gives min_delta no sign any more")
     if not private.is_default(Callback().on_train_batch_end):
         wrong.append("a callback's unused hook does not count as default")
     print(json.dumps(wrong))

@@ -1,0 +1,158 @@
+"""A model's state as plain data, and the thread that writes checkpoints while the training goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.cluster.plan import Moment
+from core.errors import TandemError
+from core.run import checkpoints
+from core.run.checkpoints import Checkpoint, KeptFile
+from core.trainer.exact import local_state, model_state, plain
+
+NOW = "now"
+_MOST_FITS = 400
+_WAIT_S = 120.0
+
+
+def variables(model: Any) -> list[Any]:
+    """All that a fit changes: weights, optimizers', seeds' and metrics' variables, each once."""
+    every = [*model_state.variables(model), *local_state.metric_variables(model)]
+    return list({id(_own(v)): v for v in every}.values())
+
+
+def capture(model: Any) -> list[np.ndarray]:
+    """Copies of all variables, in order."""
+    return [np.asarray(_own(variable).numpy()) for variable in variables(model)]
+
+
+def fits(model: Any, values: list[np.ndarray]) -> bool:
+    """Whether the model has just these variables by now."""
+    own = [(tuple(v.shape), _dtype(v)) for v in variables(model)]
+    return own == [(value.shape, value.dtype.name) for value in values]
+
+
+def restore(model: Any, values: list[np.ndarray]) -> None:
+    """Raises TandemError where the model is another one."""
+    if not fits(model, values):
+        raise TandemError(
+            code="checkpoint-model",
+            what=f"The model {model.name} is built otherwise than when the checkpoint was made.",
+            fix="Resume with the script, its arguments and its data as they were, or start anew.",
+        )
+    for variable, value in zip(variables(model), values, strict=True):
+        variable.assign(value)
+
+
+def _own(variable: Any) -> Any:
+    """TensorFlow's variable: itself, or that within Keras'."""
+    value = getattr(variable, "value", variable)
+    return variable if callable(value) else value
+
+
+def _dtype(variable: Any) -> str:
+    return str(_own(variable).dtype.name)
+
+
+class Writer:
+    """One checkpoint at a time, on a thread of its own. The main thread asks, and waits only at a Stop."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None], resumed: Checkpoint | None) -> None:
+        self._folder = folder
+        self._say = say
+        self._thread: threading.Thread | None = None
+        self._finished: dict[int, Any] = {}
+        """Fits that ended and are in no checkpoint yet."""
+        self._unchanged = {} if resumed is None else _finished_files(resumed)
+        self._written: Checkpoint | None = None
+        self._trouble = ""
+        self._given_up = False
+
+    @property
+    def busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def add_finished(self, fit: int, tree: Any) -> None:
+        """A fit ended: what it left goes into every checkpoint from now on."""
+        self._finished[fit] = tree
+        if fit >= _MOST_FITS and not self._given_up:
+            self._given_up = True
+            self._say(f"No more checkpoints are kept: the script calls fit more than {_MOST_FITS} times.")
+
+    def write(self, moment: Moment, shares: tuple[int, ...], now: Any | None, *, wait: bool) -> bool:
+        """Keeps the fit under way (`now`; None between fits). False: the former is still being written."""
+        if self.busy:
+            if not wait:
+                return False
+            assert self._thread is not None
+            self._thread.join(_WAIT_S)
+        self._settle()
+        if self._given_up:
+            return False
+        trees = {f"fit-{fit}": tree for fit, tree in self._finished.items()}
+        if now is not None:
+            trees[NOW] = now
+        self._thread = threading.Thread(
+            target=self._run, args=(moment, shares, trees), name="checkpoint", daemon=True
+        )
+        self._thread.start()
+        if wait:
+            self._thread.join(_WAIT_S)
+            self._settle()
+        return True
+
+    def _settle(self) -> None:
+        """What the thread left behind, once it ended."""
+        if self._trouble and not self._given_up:
+            self._given_up = True
+            self._say(f"No checkpoints are kept: {self._trouble}")
+        if self._written is not None:
+            self._unchanged = _finished_files(self._written)
+            for name in self._unchanged:
+                self._finished.pop(_number(name), None)
+            self._written = None
+
+    def _run(self, moment: Moment, shares: tuple[int, ...], trees: dict[str, Any]) -> None:
+        try:
+            files: dict[str, list[bytes | memoryview]] = {}
+            for name, tree in trees.items():
+                json, arrays = plain.dump(tree)
+                files[f"{name}.json"] = [json]
+                files[f"{name}.bin"] = [*plain.buffers(arrays)]
+            self._written = checkpoints.write(self._folder, moment, shares, files, self._unchanged)
+        except OSError as error:
+            self._trouble = f"{self._folder} cannot be written ({error.strerror or error})."
+        except plain.NotPlain as error:
+            self._trouble = f"the model has variables of a kind that is not kept ({error})."
+
+
+def read(checkpoint: Checkpoint, name: str) -> Any:
+    """One tree of a checkpoint, or None where it has none of that name. Raises TandemError."""
+    if not any(file.name == f"{name}.json" for file in checkpoint.head.files):
+        return None
+    folder = Path(checkpoint.folder)
+    try:
+        return plain.load((folder / f"{name}.json").read_bytes(), (folder / f"{name}.bin").read_bytes())
+    except OSError as error:
+        raise TandemError(
+            code="checkpoint-broken",
+            what=f"The checkpoint cannot be read ({error.strerror or error}).",
+            fix="Start the training anew.",
+        ) from error
+
+
+def _finished_files(checkpoint: Checkpoint) -> dict[str, tuple[Path, KeptFile]]:
+    folder = Path(checkpoint.folder)
+    return {
+        file.name: (folder / file.name, file) for file in checkpoint.head.files if _number(file.name) >= 0
+    }
+
+
+def _number(name: str) -> int:
+    word, _, number = name.partition(".")[0].partition("-")
+    return int(number) if word == "fit" and number.isdigit() else -1

@@ -1,0 +1,140 @@
+"""Plain data as bytes and back, exactly: None, bool, int, float, str, list, tuple, dict, NumPy arrays.
+
+A tree becomes JSON; arrays lie beside it, end to end. Nothing is pickled, so reading runs no code. Reading
+checks all that it relies on: a file may come from another laptop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from core.errors import TandemError
+
+_DEEPEST = 50
+_LONGEST_JSON = 64_000_000
+_KINDS = "biufcV"
+"""Numbers, and those of ml_dtypes (bfloat16), whose kind is V."""
+
+
+class NotPlain(ValueError):
+    """Some of it is not plain data."""
+
+
+def is_plain(value: Any) -> bool:
+    try:
+        _encode(value, [], 0)
+    except NotPlain:
+        return False
+    return True
+
+
+def dump(value: Any) -> tuple[bytes, list[np.ndarray]]:
+    """(JSON, arrays whose bytes go end to end into one file). Raises NotPlain."""
+    arrays: list[np.ndarray] = []
+    tree = _encode(value, arrays, 0)
+    index = [[array.dtype.name, list(array.shape)] for array in arrays]
+    return msgspec.json.encode({"tree": tree, "arrays": index}), arrays
+
+
+def load(json: bytes, data: bytes | memoryview) -> Any:
+    """What was dumped; arrays are copies that may be written. Raises TandemError for anything else."""
+    if len(json) > _LONGEST_JSON:
+        raise _broken("it is too large")
+    try:
+        told = msgspec.json.decode(json)
+        return _decode(told["tree"], _arrays(told["arrays"], memoryview(data)), 0)
+    except (msgspec.DecodeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise _broken(f"{type(error).__name__}") from error
+
+
+def pack(value: Any) -> bytes:
+    """A small tree as one piece. Raises NotPlain."""
+    json, arrays = dump(value)
+    return b"".join([len(json).to_bytes(4, "big"), json, *(array.tobytes() for array in arrays)])
+
+
+def unpack(packed: bytes) -> Any:
+    end = 4 + int.from_bytes(packed[:4], "big")
+    return load(packed[4:end], packed[end:])
+
+
+def buffers(arrays: Sequence[np.ndarray]) -> list[memoryview]:
+    """The arrays' bytes, in order, without a copy."""
+    return [array.reshape(-1).view(np.uint8).data for array in arrays if array.size]
+
+
+def _encode(value: Any, arrays: list[np.ndarray], depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise NotPlain("too deep")
+    match value:
+        case None | bool() | str() if type(value) in (type(None), bool, str):
+            return value
+        case int() if type(value) is int:
+            return {"i": str(value)}
+        case float() if type(value) is float:
+            return {"f": value.hex()}
+        case list() if type(value) is list:
+            return [_encode(each, arrays, depth + 1) for each in value]
+        case tuple() if type(value) is tuple:
+            return {"t": [_encode(each, arrays, depth + 1) for each in value]}
+        case dict() if type(value) is dict:
+            return {"d": [[_encode(each, arrays, depth + 1) for each in pair] for pair in value.items()]}
+        case np.ndarray() | np.generic() if value.dtype.kind in _KINDS and value.dtype.names is None:
+            arrays.append(np.ascontiguousarray(value).reshape(np.shape(value)))
+            return {"a" if isinstance(value, np.ndarray) else "g": len(arrays) - 1}
+    raise NotPlain(type(value).__name__)
+
+
+def _decode(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise ValueError("too deep")
+    if tree is None or isinstance(tree, bool | str):
+        return tree
+    if isinstance(tree, list):
+        return [_decode(each, arrays, depth + 1) for each in tree]
+    ((kind, held),) = tree.items()
+    match kind:
+        case "i":
+            return int(held)
+        case "f":
+            return float.fromhex(held)
+        case "t":
+            return tuple(_decode(each, arrays, depth + 1) for each in held)
+        case "d":
+            return {_decode(k, arrays, depth + 1): _decode(v, arrays, depth + 1) for k, v in held}
+        case "a":
+            return arrays[held]
+        case "g":
+            return arrays[held][()]
+    raise ValueError(kind)
+
+
+def _arrays(index: list[Any], data: memoryview) -> list[np.ndarray]:
+    arrays, place = [], 0
+    for name, shape in index:
+        dtype = np.dtype(name)
+        if dtype.kind not in _KINDS or any(type(size) is not int or size < 0 for size in shape):
+            raise ValueError(name)
+        count = 1
+        for size in shape:
+            count *= size
+        end = place + count * dtype.itemsize
+        if end > len(data):
+            raise ValueError("too short")
+        arrays.append(np.frombuffer(data[place:end], dtype).reshape(shape).copy())
+        place = end
+    if place != len(data):
+        raise ValueError("too long")
+    return arrays
+
+
+def _broken(why: str) -> TandemError:
+    return TandemError(
+        code="checkpoint-broken",
+        what=f"The checkpoint cannot be read ({why}).",
+        fix="Start the training anew.",
+    )

@@ -1,0 +1,163 @@
+"""Run by test_kept: trains a little script wholly, stopped in the middle, or gone on with from a checkpoint.
+
+Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
+[name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` or `resumed`; model `noisy`
+(with Dropout) or `still`; resume: a checkpoint's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.trainer.exact.seam import Cluster, Keeping, StopRequested, install
+from tests.exactness import member
+
+SEED = 7
+
+
+class Asked(member.Quiet):
+    """Counts what it hears; asks to stop once told to."""
+
+    asks = False
+    said: list[str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = []
+
+    def on_said(self, words: str) -> None:
+        self.said.append(words)
+
+    def should_stop(self) -> bool:
+        return self.asks
+
+
+def train(noisy: bool, ask: Any, trained: list[Any]) -> Any:
+    """Two fits. `ask(fit, epoch, batch)` hears of every batch."""
+    import keras
+    import tensorflow as tf
+
+    from tests.exactness.scenarios.registry import BATCH, table
+
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(SEED)
+    x, y = table()
+
+    class Ask(keras.callbacks.Callback):
+        """Also what a user's own callback may hold."""
+
+        def __init__(self, fit: int) -> None:
+            super().__init__()
+            self.fit = fit
+            self.epoch = 0
+            self.losses: list[float] = []
+            self.what: Any = object()
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.epoch = epoch
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.losses.append(float(logs["loss"]))
+            ask(self.fit, self.epoch, batch)
+
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+            """Every batch is heard, so that sums are rounded alike however slow the machine is."""
+
+    layers = [keras.layers.Dense(16, activation="relu"), keras.layers.BatchNormalization(synchronized=True)]
+    layers += [keras.layers.Dropout(0.3)] if noisy else []
+    model = keras.Sequential([keras.Input((x.shape[1],)), *layers, keras.layers.Dense(1)])
+    trained.append(model)
+    model.compile(keras.optimizers.Adam(0.01), loss="mse", metrics=["mae"])
+    data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x)).batch(BATCH)
+    first = model.fit(data, epochs=1, callbacks=[Ask(0)], verbose=0)
+    assert list(first.history) == ["loss", "mae"]
+    between = model.evaluate(x, y, batch_size=BATCH, callbacks=[Ask(0)], verbose=0)
+    own = Ask(1)
+    csv = keras.callbacks.CSVLogger("log.csv")
+    stopping = keras.callbacks.EarlyStopping("val_loss", patience=2, restore_best_weights=True)
+    plateau = keras.callbacks.ReduceLROnPlateau("val_loss", factor=0.5, patience=1, min_delta=0.05)
+    second = model.fit(
+        x,
+        y,
+        batch_size=BATCH,
+        epochs=4,
+        validation_data=(x[:100], y[:100]),
+        callbacks=[stopping, plateau, csv, own],
+        verbose=0,
+    )
+    return {
+        "between": between,
+        "histories": [first.history, second.history],
+        "epochs": [first.epoch, second.epoch],
+        "losses": own.losses,
+        "best": stopping.best,
+        "rate": float(model.optimizer.learning_rate),
+        "iterations": int(model.optimizer.iterations),
+        "csv": Path("log.csv").read_text() if Path("log.csv").exists() else "",
+    }
+
+
+def main() -> None:
+    member.end_with_parent()
+    order = json.loads(sys.argv[1])
+    out, shares = Path(order["out"]), tuple(order["shares"])
+    asked = Asked()
+    if len(shares) > 1:
+        installation = member.join(order, asked)
+        host = installation._engine
+    else:
+        import tensorflow as tf
+
+        installation = install(Cluster(tf.distribute.get_strategy(), 0, (1,), SEED), asked)
+        host = installation._alone
+    assert host is not None
+    import numpy as np
+
+    from core.trainer.exact.callbacks import WRITERS
+    from core.trainer.exact.resuming import Keeper
+
+    record: dict[str, Any] = {}
+    for name, kind, model, resume in map(json.loads, order["names"]):
+        work = out / name
+        work.mkdir()
+        if resume:
+            # The chief's files stay where they were when a run goes on.
+            job, _, before = Path(resume).parents[1:4]
+            log = before / "rank0" / job.name / "log.csv"
+            (work / "log.csv").write_text(log.read_text() if log.exists() else "")
+        os.chdir(work)
+        host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
+        keeping = Keeping(
+            work / "kept",
+            every_s=0.05 if kind == "crowded" else 1e6,
+            resume=Path(resume) if resume else None,
+        )
+        host.keeper = Keeper(keeping, host, WRITERS if len(shares) > 1 else ())
+
+        def ask(fit: int, epoch: int, batch: int, kind: str = kind) -> None:
+            last = order["rank"] == max(0, len(shares) - 1)
+            if kind == "stopped" and last and (fit, epoch, batch) == (1, 2, 7):
+                asked.asks = True
+
+        trained: list[Any] = []
+        told: dict[str, Any] = {}
+        try:
+            with installation.scope():
+                told = train(model == "noisy", ask, trained)
+        except StopRequested:
+            told["stopped"] = True
+        weights = trained[0].get_weights()
+        np.savez(work / "weights.npz", *weights)
+        record[name] = {**told, "step": host.step, "said": asked.said}
+        (out / "times.json").write_text(name)
+    (out / "record.json").write_text(json.dumps(record, default=float))
+    (out / "done").write_text("")
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

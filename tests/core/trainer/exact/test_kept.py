@@ -1,0 +1,130 @@
+"""A training that is stopped in the middle of an epoch and gone on with ends as one that never stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.run import checkpoints
+from tests.exactness import processes
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+MODULE = "tests.core.trainer.exact.kept_member"
+LIMIT_S = 300
+TOLD = ("between", "histories", "epochs", "losses", "best", "rate", "iterations", "step")
+
+Job = tuple[str, str, str, str]
+"""Its name, kind, model, and the checkpoint that it goes on from."""
+
+
+def run(out: Path, shares: tuple[int, ...], *jobs: Job) -> list[Path]:
+    """The members' folders; in each a folder for every job."""
+    return processes.run(shares, [json.dumps(job) for job in jobs], out, LIMIT_S, MODULE)
+
+
+def kept(folder: Path, job: str) -> str:
+    found = checkpoints.newest(folder / job / "kept")
+    assert found is not None
+    return found.folder
+
+
+def record(folder: Path, job: str) -> dict[str, Any]:
+    return dict(json.loads((folder / "record.json").read_text())[job])
+
+
+def weights(folder: Path, job: str) -> list[np.ndarray]:
+    return list(np.load(folder / job / "weights.npz").values())
+
+
+def assert_same(one: list[np.ndarray], other: list[np.ndarray]) -> None:
+    assert len(one) == len(other)
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two members that train wholly, with many checkpoints, and stopped."""
+    out = tmp_path_factory.mktemp("before")
+    return run(
+        out,
+        (48, 16),
+        ("whole", "whole", "noisy", ""),
+        ("crowded", "crowded", "noisy", ""),
+        ("stopped", "stopped", "noisy", ""),
+        ("whole-still", "whole", "still", ""),
+        ("stopped-still", "stopped", "still", ""),
+    )
+
+
+@pytest.fixture(scope="module")
+def after(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """New processes, of which all have the checkpoint of the member that was not the chief."""
+    out = tmp_path_factory.mktemp("after")
+    return run(
+        out,
+        (48, 16),
+        ("resumed", "resumed", "noisy", kept(before[1], "stopped")),
+        ("crowded", "resumed", "noisy", kept(before[0], "crowded")),
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One process that stops, and goes on with the members' training."""
+    out = tmp_path_factory.mktemp("alone")
+    return run(
+        out,
+        (1,),
+        ("whole", "whole", "noisy", ""),
+        ("stopped", "stopped", "noisy", ""),
+        ("members", "resumed", "still", kept(before[0], "stopped-still")),
+    )[0]
+
+
+def test_what_was_stopped_in_mid_epoch_ends_with_the_same_bits(before: list[Path], after: list[Path]) -> None:
+    assert record(before[0], "stopped")["stopped"]
+    moment = checkpoints.at(Path(kept(before[1], "stopped"))).head.moment  # type: ignore[union-attr]
+    assert (moment.fit, moment.epoch) == (1, 2) and 7 < moment.batch < 20
+    for then, now in zip(before, after, strict=True):
+        assert_same(weights(then, "whole"), weights(now, "resumed"))
+
+
+def test_histories_and_callbacks_go_on_too(before: list[Path], after: list[Path]) -> None:
+    for then, now in zip(before, after, strict=True):
+        whole, resumed = record(then, "whole"), record(now, "resumed")
+        for told in TOLD:
+            assert resumed[told] == whole[told], told
+
+
+def test_a_log_is_gone_on_with_where_it_was(before: list[Path], after: list[Path]) -> None:
+    assert record(after[0], "resumed")["csv"] == record(before[0], "whole")["csv"]
+
+
+def test_checkpoints_change_nothing_and_each_is_good(before: list[Path], after: list[Path]) -> None:
+    assert len(list((before[0] / "crowded" / "kept").iterdir())) == checkpoints.KEPT
+    for then, now in zip(before, after, strict=True):
+        assert_same(weights(then, "whole"), weights(then, "crowded"))
+        assert_same(weights(then, "whole"), weights(now, "crowded"))
+
+
+def test_what_cannot_be_kept_is_said(before: list[Path]) -> None:
+    said = record(before[0], "whole")["said"] + record(before[0], "crowded")["said"]
+    assert any("Ask.what" in words for words in said)
+
+
+def test_another_number_of_members_goes_on_to_rounding(before: list[Path], alone: Path) -> None:
+    assert record(alone, "members")["epochs"] == record(before[0], "whole-still")["epochs"]
+    for one, other in zip(weights(before[0], "whole-still"), weights(alone, "members"), strict=True):
+        assert np.abs(one - other).max() < 4e-6
+
+
+def test_one_process_alone_goes_on_as_well(alone: Path, tmp_path: Path) -> None:
+    assert record(alone, "stopped")["stopped"]
+    again = run(tmp_path, (1,), ("resumed", "resumed", "noisy", kept(alone, "stopped")))[0]
+    assert_same(weights(alone, "whole"), weights(again, "resumed"))
+    for told in TOLD:
+        assert record(again, "resumed")[told] == record(alone, "whole")[told], told
