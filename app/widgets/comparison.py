@@ -11,6 +11,7 @@ from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
 from core.answers import RunEntry
+from core.run.expectation import speed_up, times
 
 
 class Comparison(QWidget):
@@ -45,6 +46,7 @@ def lines_of(entry: RunEntry) -> dict[str, str]:
     # Where it is known without the first seconds, that is what one means by speed.
     rate = summary.settled.samples_s if summary.settled is not None else None
     rate = summary.samples_s if rate is None else rate
+    gain = speed_up(summary)
     lines = {
         "Started": when(entry.started_s),
         "Script": " ".join((entry.script, *entry.arguments)),
@@ -52,6 +54,7 @@ def lines_of(entry: RunEntry) -> dict[str, str]:
         "Laptops": ", ".join(entry.devices),
         "Duration": "" if entry.duration_s is None else duration(entry.duration_s),
         "Speed": "" if rate is None else f"{rate:,.0f} samples/s",
+        "Against one alone": "" if gain is None else f"{times(gain)} times as fast",
         "Steps": f"{summary.steps:,} in {summary.epochs} epochs" if summary.steps else "",
         **{name: number(value) for name, value in list(summary.last_logs.items())[:12]},
     }

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.cluster.making import ranks
 from core.cluster.plan import Plan
 from core.ids import DeviceId, short
-from core.run.measures import sound, sound_summary
+from core.run.measures import a_step, sound, sound_summary
 from core.run.reports import Expectation, Summary
 from core.text import plain
 
@@ -94,6 +94,14 @@ def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
         "these laptops" if len(plan.members) > 1 else f"{_name(plan.members[0].device, plan, names)} alone"
     )
     return Said(f"Last time on {where}: {rows:,.0f} samples/s.")
+
+
+def speed_up(summary: Summary) -> float | None:
+    """Times as fast as the fastest member alone, as it came out; None where it is not known."""
+    if summary.expectation is None or summary.settled is None or len(summary.expectation.alone_s) < 2:
+        return None
+    alone_s, step_s = min(summary.expectation.alone_s), summary.settled.step_s
+    return alone_s / step_s if a_step(alone_s) and a_step(step_s) else None
 
 
 def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> str:

@@ -17,7 +17,7 @@ def sound(expectation: Expectation, plan: Plan) -> bool:
     count = len(ranks(plan))
     return (
         len(expectation.alone_s) == len(expectation.shares) == count
-        and all(_a_step(each) for each in (*expectation.alone_s, expectation.step_s))
+        and all(a_step(each) for each in (*expectation.alone_s, expectation.step_s))
         and isfinite(expectation.wire_s)
         and expectation.wire_s >= 0
         and expectation.wire_bytes >= 0
@@ -35,12 +35,13 @@ def sound_summary(summary: Summary, plan: Plan) -> bool:
 def _sound(settled: Settled, plan: Plan) -> bool:
     times = (settled.samples_s, settled.wire_s, settled.wire_bytes)
     return (
-        _a_step(settled.step_s)
+        a_step(settled.step_s)
         and all(each is None or (isfinite(each) and each >= 0) for each in times)
         and set(settled.shares) <= {member.device for member in plan.members}
         and all(share >= 0 for share in settled.shares.values())
     )
 
 
-def _a_step(seconds: float) -> bool:
+def a_step(seconds: float) -> bool:
+    """Whether it is a time that a step can take."""
     return SHORTEST_S <= seconds <= LONGEST_S

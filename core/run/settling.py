@@ -9,7 +9,7 @@ from statistics import median
 from typing import Self
 
 from core.ids import DeviceId
-from core.run.measures import LONGEST_S, SHORTEST_S
+from core.run.measures import a_step
 from core.run.reports import Progress, Settled
 
 SETTLE_S = 3.0
@@ -43,7 +43,7 @@ class Settling:
         known = self
         if progress.share is not None and progress.share >= 0:
             known = replace(known, shares=tuple({**dict(self.shares), device: progress.share}.items()))
-        if not chief or progress.step_s is None or not SHORTEST_S <= progress.step_s <= LONGEST_S:
+        if not chief or progress.step_s is None or not a_step(progress.step_s):
             return known
         kept, stride = known.reports, known.stride
         if known.seen % stride == 0:

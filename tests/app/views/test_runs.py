@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.bridge import Bridge
 from app.models.runs_model import Column
 from app.views.runs import RunsView
+from app.widgets.comparison import lines_of
 from core.answers import Answer, Refused, Runs
 from core.commands import Command, GetRun, ListRuns
 from core.errors import Problem
@@ -111,6 +112,14 @@ def test_two_runs_are_compared(qtbot: QtBot, core: FakeCore, view: RunsView) -> 
     qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
     assert len(view.past.charts.plots[0].curves) == 4
     assert len({curve.colour for curve in view.past.charts.plots[0].curves}) == 2
+
+
+def test_measured_runs_are_compared_by_what_they_gained() -> None:
+    assert lines_of(ENTRIES[0])["Speed"] == "590 samples/s"
+    summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
+    lines = lines_of(replace(ENTRIES[0], summary=summary))
+    assert lines["Speed"] == "753 samples/s", "without the first seconds"
+    assert lines["Against one alone"] == "1.2 times as fast"
 
 
 def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: RunsView) -> None:

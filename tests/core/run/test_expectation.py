@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from core.cluster.plan import Plan, Wire
 from core.cluster.roles import Role
-from core.run.expectation import advice, came_out, expected, last_time, wire_words
+from core.run.expectation import advice, came_out, expected, last_time, speed_up, wire_words
 from core.run.measures import sound, sound_summary
 from core.run.reports import Expectation, Settled, Summary
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -190,6 +190,12 @@ def test_without_a_measurement_only_the_rate_is_known() -> None:
     alone = plan_of((ANNA,))
     assert last_time(Summary(samples_s=590.4), alone, NAMES).what == "Last time on anna alone: 590 samples/s."
     assert not expected(measured((0.1,)), alone), "one alone is compared with nobody"
+
+
+def test_runs_are_compared_by_their_speed_up() -> None:
+    assert speed_up(Summary()) is None
+    assert speed_up(Summary(expectation=measured((0.2, 0.1)), settled=Settled(step_s=0.05))) == 2.0
+    assert speed_up(Summary(expectation=measured((0.2, math.nan)), settled=Settled(step_s=0.0))) is None
 
 
 floats = st.floats(allow_nan=True, allow_infinity=True)
