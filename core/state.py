@@ -314,7 +314,9 @@ def _idle_after(run: Run | None, event: ev.Event, devices: dict[DeviceId, Device
 def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
     if isinstance(event, ev.RunPlanned):
         if run is not None and run.plan.run == event.plan.run:
-            return replace(run, plan=event.plan)
+            known = run.expectation
+            still = known if known is not None and sound(known, event.plan) else None
+            return replace(run, plan=event.plan, expectation=still)
         if run is not None and not run.over:
             raise IllegalTransition(f"{event.plan.run} planned while {run.plan.run} is under way")
         members = {member.device: MemberState() for member in event.plan.members}

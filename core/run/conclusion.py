@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from core import events as ev
 from core.cluster.plan import Task
 from core.cluster.roles import Role
@@ -11,6 +13,7 @@ from core.errors import Problem
 from core.link import messages as ms
 from core.run import limits, verdicts
 from core.run.coordination import Over
+from core.run.measures import sound_summary
 from core.run.phases import Exit, Failed, Finished, Phase, Starting, Stopped, Stopping, Training, ended
 from core.run.tally import summary
 from core.run.turn import Turn
@@ -154,7 +157,11 @@ class Conclusion(Turn):
             phase = Finished()
         if isinstance(phase, Finished):
             self.say_what_was_not_shared()
-        self.emit(ev.RunSummarised(run=now.plan.run, summary=summary(now.tally, self.now_s)))
+        out = summary(now.tally, self.now_s)
+        if not sound_summary(out, now.plan):
+            # Odd numbers of a member must not cost the rest of the summary.
+            out = structs.replace(out, expectation=None, settled=None)
+        self.emit(ev.RunSummarised(run=now.plan.run, summary=out))
         self.enter(phase)
         self.effects.append(Over())
 

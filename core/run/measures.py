@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from core.cluster.making import ranks
 from core.cluster.plan import Plan
 from core.run.reports import Expectation, Settled, Summary
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
 """No step takes less or more; ratios of such times stay numbers that can be said."""
+MOST = 1e15
+"""Of anything else."""
 
 
 def sound(expectation: Expectation, plan: Plan) -> bool:
@@ -18,9 +18,8 @@ def sound(expectation: Expectation, plan: Plan) -> bool:
     return (
         len(expectation.alone_s) == len(expectation.shares) == count
         and all(a_step(each) for each in (*expectation.alone_s, expectation.step_s))
-        and isfinite(expectation.wire_s)
-        and expectation.wire_s >= 0
-        and expectation.wire_bytes >= 0
+        and _fits(expectation.wire_s)
+        and _fits(expectation.wire_bytes)
         and all(share >= 0 for share in expectation.shares)
         and any(expectation.shares)
     )
@@ -33,10 +32,10 @@ def sound_summary(summary: Summary, plan: Plan) -> bool:
 
 
 def _sound(settled: Settled, plan: Plan) -> bool:
-    times = (settled.samples_s, settled.wire_s, settled.wire_bytes)
+    numbers = (settled.samples_s, settled.wire_s, settled.wire_bytes)
     return (
         a_step(settled.step_s)
-        and all(each is None or (isfinite(each) and each >= 0) for each in times)
+        and all(each is None or _fits(each) for each in numbers)
         and set(settled.shares) <= {member.device for member in plan.members}
         and all(share >= 0 for share in settled.shares.values())
     )
@@ -45,3 +44,7 @@ def _sound(settled: Settled, plan: Plan) -> bool:
 def a_step(seconds: float) -> bool:
     """Whether it is a time that a step can take."""
     return SHORTEST_S <= seconds <= LONGEST_S
+
+
+def _fits(number: float) -> bool:
+    return 0 <= number <= MOST

@@ -40,6 +40,9 @@ def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
         own = event.device == tally.chief
         tally = replace(tally, settling=tally.settling.after(event.device, event.progress, chief=own))
     match event:
+        case ev.RunPlanned():
+            # With other members, or ports: what was measured before is of another run.
+            return replace(tally, expectation=None, settling=Settling())
         case ev.MemberMeasured():
             # What settles from here on is what this was expected of.
             return replace(tally, expectation=event.expectation, settling=Settling(measured=True))

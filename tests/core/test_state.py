@@ -273,6 +273,10 @@ def test_what_was_measured_belongs_to_the_run_and_has_to_be_possible() -> None:
     planned = ev.RunPlanned(plan=PLAN)
     run = after(planned, measured).run
     assert run is not None and run.expectation == expectation
+    fewer = replace(PLAN, members=PLAN.members[:1], tasks=PLAN.tasks[:1])
+    for plan, known in ((PLAN, expectation), (fewer, None)):
+        run = after(planned, measured, ev.RunPlanned(plan=plan)).run
+        assert run is not None and run.expectation == known
     odd = replace(expectation, alone_s=(0.1, float("nan")))
     for event in (
         replace(measured, expectation=odd),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from msgspec.structs import replace
 
@@ -75,6 +77,20 @@ def test_what_the_members_measure_is_shown_to_all_and_stays_with_what_came_out()
     assert run is not None and run.summary is not None and run.summary.settled is not None
     assert run.summary.expectation == EXPECTED
     assert run.summary.settled.step_s == 0.08
+
+
+def test_odd_numbers_of_a_chief_do_not_cost_the_rest_of_the_summary() -> None:
+    world = training()
+    step = Progress(at_s=1.0, epoch=0, epochs=1, step=1, batch=1, step_s=0.08, samples_s=1e300, wire_s=1e300)
+    world.each_trainer_says(Progressed(progress=step))
+    tally = world.starter.tally
+    odd = dataclasses.replace(tally, expectation=replace(EXPECTED, alone_s=(0.1,)))
+    world.starter = dataclasses.replace(world.starter, tally=odd)
+    world.each_trainer_ends()
+    run = world.state.run
+    assert run is not None and run.summary is not None
+    assert run.summary.steps > 0
+    assert run.summary.expectation is run.summary.settled is None
 
 
 def test_only_the_chief_measures_and_only_what_can_be() -> None:

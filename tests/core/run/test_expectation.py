@@ -263,6 +263,7 @@ def test_numbers_that_cannot_be_are_not_sound(odd: Expectation) -> None:
         Settled(step_s=0.0),
         Settled(step_s=math.nan),
         Settled(step_s=1.0, wire_s=math.inf),
+        Settled(step_s=1.0, samples_s=1e300),
         Settled(step_s=1.0, wire_bytes=-1),
         Settled(step_s=1.0, shares={CLEO: 3}),
         Settled(step_s=1.0, shares={ANNA: -3}),

@@ -10,7 +10,7 @@ from core import events as ev
 from core.run.reports import Expectation, Progress
 from core.run.settling import LEAST, MOST, Settling
 from core.run.tally import Tally, counted, summary
-from tests.core.cluster.laptops import ANNA, BEN, RUN
+from tests.core.cluster.laptops import ANNA, BEN, RUN, plan_of
 
 EXPECTED = Expectation(
     alone_s=(0.04, 0.06), step_s=0.025, wire_s=0.005, wire_bytes=1_200_000, shares=(38, 26)
@@ -97,6 +97,8 @@ def test_the_summary_has_what_was_expected_and_what_came_out_of_that_fit() -> No
         hear(ev.MemberProgressed(run=RUN, device=ANNA, progress=report(number, 0.03, fit=1, share=40)))
         hear(ev.MemberProgressed(run=RUN, device=BEN, progress=report(number, 0.9, fit=1, share=24)))
     done = summary(known, 3.0).settled
+    again = counted(known, ev.RunPlanned(plan=plan_of()), 4.0)
+    assert summary(again, 5.0).expectation is summary(again, 5.0).settled is None, "of other members"
     assert done is not None and (done.step_s, done.shares) == (0.03, {ANNA: 40, BEN: 24})
 
 
