@@ -219,7 +219,10 @@ def nothing_shared() -> str:
 
 
 def unequal_weights() -> str:
-    return "The members ended with different weights. This should not happen: please report it with the log."
+    return (
+        "The members ended with different weights, and the chief's are kept. A graphics card and a processor "
+        "may drift apart by rounding in a loop of train_on_batch; anything else please report with the log."
+    )
 
 
 def slow_to_stop(names: Sequence[str], waited_s: float, force: int) -> str:

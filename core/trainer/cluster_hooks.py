@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -53,6 +54,8 @@ class StrategyWatch:
         """A strategy that can share work between processes was made."""
         self.on_built: Callable[[Any], None] = lambda strategy: None
         """Told of each such strategy as soon as it is there."""
+        self.resolver: Callable[[], Any] | None = None
+        """Where MultiWorkerMirroredStrategy is told of peers and devices, whatever the script says."""
         self._inside = 0
 
     def install(self) -> None:
@@ -66,6 +69,10 @@ class StrategyWatch:
         @functools.wraps(original)
         def init(strategy: Any, *args: Any, **kwargs: Any) -> None:
             outer = self._inside == 0 and type(strategy).__name__ not in _ALONE
+            if self.resolver is not None and kind is tf.distribute.MultiWorkerMirroredStrategy:
+                bound = inspect.signature(original).bind(strategy, *args, **kwargs)
+                bound.arguments["cluster_resolver"] = self.resolver()
+                args, kwargs = bound.args[1:], bound.kwargs
             if outer and waits:
                 self._reporter.send(Meeting())
                 self._reporter.flush(_FLUSH_S)

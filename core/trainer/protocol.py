@@ -37,7 +37,7 @@ class Train(Tagged, frozen=True, kw_only=True):
     seed: int = 0
     gpus: int | None = None
     """How many of this laptop's GPUs take part; None: all, and one in a managed cluster, whose members need
-    not be alike. Those of a strategy of the script's own must: 0 for all where one of them has none."""
+    not be alike. Those of a script with a loop of its own must: 0 for all where one of them has none."""
     wire: Wire = "f32"
     keep: str = ""
     """The chief's: the folder in which the models that were trained are saved at the end."""

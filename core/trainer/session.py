@@ -107,6 +107,7 @@ class Session:
 
     def _ended(self, exit: Exit, installation: Installation) -> Exit:
         if exit.reason not in ("finished", "stopped"):
+            self._keep_alone(exit, installation.models)
             return exit
         shared = not self._cluster or installation.trained
         exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
@@ -123,6 +124,12 @@ class Session:
             return None
         resume = Path(train.resume) if train.resume else None
         return Keeping(Path(train.checkpoints), train.keep_every_s, resume)
+
+    def _keep_alone(self, exit: Exit, models: Sequence[Any]) -> None:
+        """Also what a script trained before an error of its own. In a cluster the others are about to end
+        this process then, or would have to meet to read the variables of a strategy of the script's own."""
+        if not self._cluster and exit.reason in ("finished", "stopped", "script-error"):
+            self._keep(models)
 
     def _keep(self, models: Sequence[Any]) -> None:
         if self._train.keep:
@@ -158,6 +165,7 @@ class Session:
         if self._own_fit is not None:
             keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
             watch.on_built = self._own_fit.on_strategy
+            watch.resolver = meeting.resolver
         else:
             alone = solo.install(self._observer)
         if not self._cluster:
@@ -165,8 +173,8 @@ class Session:
         exit = self._script(contextlib.nullcontext, self._on_own_stop)
         if self._engine is not None:
             return self._ended(exit, self._engine)
-        if alone is not None and not self._cluster and exit.reason in ("finished", "stopped"):
-            self._keep(alone.trained)  # in a cluster, to read its variables the members would have to meet
+        if alone is not None:
+            self._keep_alone(exit, alone.trained)
         if exit.reason == "finished":
             if self._cluster and not watch.shared:
                 return Exit(reason="finished", shared=False)

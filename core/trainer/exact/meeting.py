@@ -17,16 +17,20 @@ from core.trainer.exact.collectives import Collectives
 
 def strategy(**options: Any) -> Any:
     """Built from TF_CONFIG; waits for the other members. ``options``: MultiWorkerMirroredStrategy's own."""
+    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver(), **options)
+
+
+def resolver() -> Any:
+    """TF_CONFIG's cluster, in which every member offers its processor and nothing else."""
     found = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     # Told by a TFConfigClusterResolver, the strategy would take all GPUs, and on each member as many.
-    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
         found.cluster_spec(),
         task_type=found.task_type,
         task_id=found.task_id,
         rpc_layer=found.rpc_layer or "grpc",
         num_accelerators={},
     )
-    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver, **options)
 
 
 def alike(collectives: Collectives) -> bool:

@@ -405,6 +405,19 @@ async def test_a_remote_chiefs_outputs_stay_there_when_the_run_fails(lan: Lan, s
     await lan.wait_until(kept.exists)
 
 
+async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: RunSpec) -> None:
+    anna, _ = both(lan)
+    await anna.runs.start(replace(spec, solo=True))
+    await lan.wait_until(lambda: anna.trainers)
+    keep(anna.trainers[0], "model.keras")
+    anna.trainers[0].end(failing("script-error"))
+    await wait_over(lan)
+    assert isinstance(anna.phase, Failed)
+    assert anna.state.run is not None
+    model = anna.home.runs / anna.state.run.plan.run / "outputs" / "trained" / "model.keras"
+    await lan.wait_until(model.exists)
+
+
 async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

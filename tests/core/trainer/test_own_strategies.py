@@ -115,7 +115,7 @@ async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_proces
     assert [path.name for path in kept.iterdir()] == ["model.keras"]
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
     assert chief.of(protocol.Met) == [protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)]
-    assert "replicas 2" in chief.text()
+    assert "replicas 2 ['CPU:0']" in chief.text()
     assert chief.text() == worker.text()
     assert {progress.share for progress in chief.progress()} <= {4, 8, 12}, "half of each batch's rows"
     said = " ".join(report.words for report in chief.of(protocol.Said))

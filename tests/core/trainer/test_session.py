@@ -83,7 +83,8 @@ async def test_alone_a_fit_reports_steps_epochs_and_its_evaluation(tmp_path: Pat
 async def test_an_error_in_the_script_is_told_with_its_file_and_line_and_without_our_frames(
     tmp_path: Path,
 ) -> None:
-    trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--fail-in-epoch", "1"))
+    fails = ("--fail-in-epoch", "1")
+    trainer = Attended(tmp_path / "log", script="fits.py", arguments=fails, keep=str(tmp_path / "kept"))
     exit = await trainer.exit()
     assert exit.reason == "script-error"
     assert exit.problem is not None
@@ -98,6 +99,7 @@ async def test_an_error_in_the_script_is_told_with_its_file_and_line_and_without
     assert [epoch.epoch for epoch in trainer.epochs()] == [0]
     assert "ValueError: the data ran out" in trainer.text("stderr")
     assert "core/trainer" not in trainer.text("stderr")
+    assert (tmp_path / "kept" / "model.keras").is_file(), "what was trained until then is not lost"
 
 
 async def test_stop_ends_a_fit_at_a_step_with_its_callbacks_ended(tmp_path: Path) -> None:

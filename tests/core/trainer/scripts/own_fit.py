@@ -25,7 +25,8 @@ if not args.alone:
     strategy = (Mine if args.own_class else tf.distribute.MultiWorkerMirroredStrategy)(
         cluster_resolver=resolver
     )
-print("replicas", strategy.num_replicas_in_sync)
+devices = () if args.alone else strategy.extended.worker_devices
+print("replicas", strategy.num_replicas_in_sync, [device[-5:] for device in devices])
 
 keras.utils.set_random_seed(5)
 rng = np.random.default_rng(0)
