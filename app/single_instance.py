@@ -21,7 +21,6 @@ ANSWER_LIMIT_MS = 5_000
 RETRY_MS = 50
 LONGEST_FOLDER = 68
 """Bytes; a Unix socket's path is short (103 on macOS), and the name takes 31."""
-ASK = b"front\n"
 ANSWER = b"here\n"
 
 
@@ -76,9 +75,9 @@ class SingleInstance(QObject):
             QThread.msleep(RETRY_MS)  # it has the lock and will listen once it has painted
         else:
             return False
-        socket.write(ASK)
-        socket.flush()
-        answered = socket.waitForReadyRead(ANSWER_LIMIT_MS) and socket.readAll().data() == ANSWER
+        # Only read: to write to a first window that has answered and closes just now would lose its answer.
+        came = socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_LIMIT_MS)
+        answered = came and socket.readAll().data() == ANSWER
         socket.disconnectFromServer()
         return bool(answered)
 

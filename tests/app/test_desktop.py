@@ -49,7 +49,9 @@ def look(conductor):
     state = conductor.bridge.state
     full = all(conductor.window.view(index) is not None for index in range(5))
     if page is not None or (state.me is not None and full):
-        said = {"problem": page.problem.problem.code if page else "", "own": conductor.own,
+        problem = page.problem.problem if page else None
+        said = {"problem": problem.code if problem else "", "what": problem.what if problem else "",
+                "fix": problem.fix if problem else "", "own": conductor.own,
                 "name": state.me.name if state.me else "", "dark": desktop.theme.is_dark()}
         print(json.dumps(said), flush=True)
         conductor.window.close()
@@ -97,6 +99,7 @@ def look(conductor):
     if conductor.bridge.state.me is None:
         QTimer.singleShot(50, conductor, lambda: look(conductor))
         return
+    conductors.Tray.there = True  # else it comes back by itself: no run is under way
     conductor.closing.stay_asked.emit()
     print("visible" if conductor.window.isVisible() else "hidden", flush=True)
     wait_shown(conductor)
@@ -115,6 +118,8 @@ def begin_and_look(conductor):
 conductors.Conductor.begin = begin_and_look
 sys.exit(desktop.main(["--home", sys.argv[1]]))
 """
+
+NO_PROBLEM = {"problem": "", "what": "", "fix": ""}
 
 pytestmark = pytest.mark.real
 
@@ -179,7 +184,7 @@ def test_without_a_desktop_it_says_so_instead_of_crashing(home: Path, environmen
 
 def test_it_opens_with_a_node_of_its_own_and_closes(home: Path, environment: dict[str, str]) -> None:
     code, said, errors = run(WHOLE, home, environment)
-    assert said == {"problem": "", "own": True, "name": "desk", "dark": True}, errors
+    assert said == {**NO_PROBLEM, "own": True, "name": "desk", "dark": True}, errors
     assert code == 0, errors
     assert "Traceback" not in errors
 
@@ -208,7 +213,7 @@ def test_a_home_of_an_agent_is_shown_by_a_window_that_leaves_it_running(
         assert agent.stdout is not None
         assert agent.stdout.readline(), "the agent greets once its node is there"
         code, said, errors = run(WHOLE, home, environment)
-        assert said == {"problem": "", "own": False, "name": "desk", "dark": True}, errors
+        assert said == {**NO_PROBLEM, "own": False, "name": "desk", "dark": True}, errors
         assert code == 0, errors
         assert agent.poll() is None
     finally:

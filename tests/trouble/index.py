@@ -133,6 +133,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{TROUBLE}homes.py::test_a_home_that_cannot_be_is_refused",
         f"{TROUBLE}disks.py::test_a_home_on_a_disk_that_may_only_be_read_is_refused",
         f"{TROUBLE}disks.py::test_a_home_on_a_full_disk_is_refused",
+        f"{TROUBLE}disks.py::test_a_window_on_such_a_home_says_so_on_a_page_of_its_own",
     ),
     "wrong modes on the key": (
         f"{TROUBLE}homes.py::test_a_key_that_others_can_read_is_refused_until_it_is_private",

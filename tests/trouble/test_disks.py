@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +15,15 @@ from msgspec.structs import replace
 from app.cli.exit_codes import ExitCode
 from core import home as homes
 from core.answers import Runs
-from core.commands import ListRuns
+from core.commands import ChangeSettings, ListRuns
 from core.home import Home
 from core.run.phases import Finished
-from core.settings import Settings
+from core.settings import Settings, SettingsChange
+from tests.app.test_desktop import WHOLE
 from tests.lab.agent import Agent
 from tests.lab.laptops import digits
 from tests.lab.network import RATE, Network, NoLab
-from tests.trouble.command_line import tandem
+from tests.trouble.command_line import LIMIT_S, ROOT, tandem
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -44,11 +49,57 @@ def test_a_home_on_a_disk_that_may_only_be_read_is_refused(network: Network, tmp
     assert "Read-only file system" in said and "name another folder with --home DIR" in said
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("ro",), "Read-only file system"), (("size=4k", "nr_inodes=2"), "No space left on device")],
+    ids=["read-only", "full"],
+)
+def test_a_window_on_such_a_home_says_so_on_a_page_of_its_own(
+    network: Network, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    home, runtime = tmp_path / "home", tmp_path / "run"
+    runtime.mkdir(mode=0o700)
+    mount(network, home, *options)
+    ended = subprocess.run(
+        [*network.enter(0), sys.executable, "-c", WHOLE, str(home)],
+        cwd=ROOT,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_RUNTIME_DIR": str(runtime)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    assert told["problem"] == "home-unusable", ended.stderr
+    assert said in told["what"]
+    assert told["fix"]
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_home_on_a_full_disk_is_refused(network: Network, tmp_path: Path) -> None:
     mount(network, tmp_path / "home", "size=4k", "nr_inodes=2")
     code, said = tandem("agent", "--jsonl", "--home", tmp_path / "home", enter=network.enter(0))
     assert code == ExitCode.CANNOT_START, said
     assert "No space left on device" in said and "free some space" in said
+
+
+def test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it_was(
+    network: Network, tmp_path: Path
+) -> None:
+    home = Home(tmp_path / "anna")
+    mount(network, home.folder)
+    settings = Settings(name="anna", port=0, interfaces=("lo",), discovery=False, first_run_done=True)
+    with Agent(home, enter=network.enter(0), settings=settings) as anna:
+        network.do(0, "mount", "--bind", str(home.folder), str(home.folder))
+        network.do(0, "mount", "-o", "remount,bind,ro", str(home.folder))
+        assert anna.state.me is not None
+        before = anna.state.me.name
+        problem = anna.refused(ChangeSettings(change=SettingsChange(name="dora")))
+        assert "Read-only file system" in str(problem) and problem.fix
+        assert anna.state.me is not None and anna.state.me.name == before
+        network.do(0, "umount", str(home.folder))
+        anna.do(ChangeSettings(change=SettingsChange(name="dora")))
 
 
 @pytest.mark.cluster
