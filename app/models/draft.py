@@ -47,12 +47,24 @@ def as_then(entry: RunEntry, state: State) -> Draft:
         arguments=arguments,
         left_out=frozenset(here - then.keys()),
         roles={device: roles for device, roles in spec.roles.items() if Role.NONE not in roles},
-        shares=dict(spec.shares),
+        shares=_whole_shares(spec, tuple(then)),
         strategy=spec.strategy,
         seed=spec.seed,
         wire=spec.wire,
         then=then,
     )
+
+
+def _whole_shares(spec: RunSpec, devices: tuple[DeviceId, ...]) -> dict[DeviceId, int]:
+    """A share for each device: on a command line one part of the whole is enough (25 %)."""
+    missing = [device for device in devices if device not in spec.shares]
+    if not spec.shares or spec.shares_total is None or not missing:
+        return dict(spec.shares)
+    rest = max(0, spec.shares_total - sum(spec.shares.values()))
+    return {
+        **{device: share * len(missing) for device, share in spec.shares.items()},
+        **dict.fromkeys(missing, rest),
+    }
 
 
 def candidates(state: State) -> list[Device]:

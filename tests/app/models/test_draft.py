@@ -140,6 +140,13 @@ def test_a_run_is_asked_for_once_more_as_it_was() -> None:
     assert spec(as_then(world.entry(source="/a/b.py", spec=THEN), TWO)) == THEN
 
 
+def test_a_part_of_the_whole_that_a_terminal_fixed_stays_fixed() -> None:
+    part = replace_spec(THEN, shares={OTHER: 25}, shares_total=100)
+    assert spec(as_then(world.entry(source="/a/b.py", spec=part), TWO)) == replace_spec(
+        THEN, shares={ME: 75, OTHER: 25}
+    )
+
+
 def test_a_run_of_one_laptop_stays_one_of_one_though_another_is_here_now() -> None:
     alone = RunSpec(script="/a/b.py", solo=True, seed=7)
     entry = world.entry(source="/a/b.py", devices=("here",), device_ids=(ME,), spec=alone)
