@@ -15,9 +15,11 @@ from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN
 from app.tray import Tray
+from app.turns import Turns
 from app.views.consent import ConsentSheet
 from app.views.pairing import PairingSheet
 from app.views.start_problem import StartProblemPage
+from app.views.view import View
 from app.views.welcome import WelcomeView
 from app.window import Window
 from core.answers import RunEntry
@@ -47,8 +49,8 @@ class Conductor(QObject):
         self.core: CoreThread | None = None
         self.own = True
         self._ending = False
-        self._to_fill = list(range(len(SCREENS)))
-        self._loaded: set[int] = set()
+        self._turns = Turns(self)
+        self._filling = False
         self._example = ""
         self._welcome: WelcomeView | None = None
         self._welcomed = False
@@ -73,7 +75,7 @@ class Conductor(QObject):
 
     def begin(self) -> None:
         self._start_core()
-        self._fill_next()
+        self._fill(DEVICES)
 
     def close(self) -> None:
         """The window is to be closed: at once, or after a question."""
@@ -112,8 +114,11 @@ class Conductor(QObject):
 
     def _on_opened(self, own: bool) -> None:
         self.own = own
-        # Not before: two threads that import at once hold each other up, and the window with them.
-        QTimer.singleShot(0, self, self._fill_rest)
+        if not self._filling:
+            # Not before: two threads that import at once hold each other up, and the window with them.
+            self._filling = True
+            for index in range(DEVICES + 1, len(SCREENS)):
+                self._fill(index)
         if self._welcome is None:
             self.window.show_screens()
 
@@ -125,6 +130,7 @@ class Conductor(QObject):
         page = StartProblemPage(problem)
         page.again_asked.connect(self._start_again)
         self._welcome = None
+        theme.wear(page)
         self.window.show_page(page)
         if not self.window.isVisible():
             self.window.come_forward()  # it was in the background: nobody would learn of this
@@ -208,29 +214,23 @@ class Conductor(QObject):
 
     # --- screens -------------------------------------------------------------------------------------------
 
-    def _fill_next(self) -> None:
-        """One screen a turn of the event loop, so that the window stays alive meanwhile."""
-        if not self._to_fill or self._ending:
+    def _fill(self, index: int) -> None:
+        """A turn of the event loop each for importing a screen, making it and putting it in its place."""
+        made: list[View] = []
+        self._turns.then(
+            lambda: SCREENS[index].load(),
+            lambda: made.append(SCREENS[index].load()(self.bridge)),
+            lambda: self._put(index, made.pop()),
+        )
+
+    def _put(self, index: int, view: View) -> None:
+        if self._ending:
             return
-        index = self._to_fill.pop(0)
-        view = SCREENS[index].load()(self.bridge)
         self.window.fill(index, view, self.bridge.state)
         if index == TRAIN:
             self._choose_example()
         if index == SETTINGS:
             self._connect_screens()
-
-    def _fill_rest(self) -> None:
-        """A turn of the event loop for each import, and one for what it imported."""
-        if not self._to_fill or self._ending:
-            return
-        index = self._to_fill[0]
-        if index in self._loaded:
-            self._fill_next()
-        else:
-            SCREENS[index].load()
-            self._loaded.add(index)
-        QTimer.singleShot(0, self, self._fill_rest)
 
     def _connect_screens(self) -> None:
         from app.views.devices import DevicesView
@@ -244,6 +244,7 @@ class Conductor(QObject):
         settings.welcome_asked.connect(self._show_welcome)
         runs = self.window.view(RUNS)
         if isinstance(runs, RunsView):
+            runs.train_asked.connect(lambda: self.window.go_to(TRAIN))
             runs.again_asked.connect(self._run_again)
 
     def _run_again(self, entry: RunEntry) -> None:
@@ -262,10 +263,23 @@ class Conductor(QObject):
             settings.examine()
 
     def _show_welcome(self) -> None:
-        self._welcome = WelcomeView(self.bridge)
-        self._welcome.finished.connect(self._on_welcomed)
-        self._welcome.show_state(self.bridge.state, ())
-        self.window.show_page(self._welcome)
+        self._turns.first(self._make_welcome)
+
+    def _make_welcome(self) -> None:
+        if self._ending or not self._alive():
+            return
+        welcome = WelcomeView(self.bridge)
+        # In turns of their own: giving it the theme, and finding room for all its parts.
+        self._turns.first(lambda: self._go_through(welcome))
+        self._turns.first(lambda: theme.wear(welcome))
+
+    def _go_through(self, welcome: WelcomeView) -> None:
+        if self._ending or not self._alive():
+            return
+        self._welcome = welcome
+        welcome.finished.connect(self._on_welcomed)
+        welcome.show_state(self.bridge.state, ())
+        self.window.show_page(welcome)
 
     def _on_welcomed(self, example: str) -> None:
         self._welcome = None

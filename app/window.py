@@ -142,9 +142,8 @@ class Window(QMainWindow):
     # --- pages and sheets ----------------------------------------------------------------------------------
 
     def show_page(self, page: QWidget) -> None:
-        """In place of navigation and screens: the first steps, or why nothing works."""
+        """In place of navigation and screens: the first steps, or why nothing works. It wears the theme."""
         if page not in self._others:
-            theme.wear(page)
             self._others.append(page)
             self._pages.addWidget(page)
         self._pages.setCurrentWidget(page)

@@ -131,15 +131,21 @@ def _gaps(when: str, said: dict[str, Any]) -> list[Row]:
             value=1000 * longest["seconds"],
             unit="ms",
             limit=GAP_LIMIT_MS,
-            note=" < ".join(longest["doing"][:2]),
+            note=_doing(longest),
         ),
         Row(
             what=f"most CPU time in one gap: {when}",
             value=1000 * busiest["cpu_s"],
             unit="ms",
-            note=" < ".join(busiest["doing"][:2]),
+            note=_doing(busiest),
         ),
     ]
+
+
+def _doing(gap: dict[str, Any]) -> str:
+    """The middle of what was seen of it."""
+    looks = gap["looks"]
+    return " < ".join(looks[len(looks) // 2][:2]) if looks else ""
 
 
 async def free(*nodes: Node) -> None:

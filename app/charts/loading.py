@@ -7,17 +7,25 @@ modules are imported the waiting events are handled in between. GUI thread, neve
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
+from PySide6.QtGui import QImage
 
 BITE_S = 0.012
 _TOPIC = "pyqtgraph"
+_WITHOUT_QT = (
+    *("numpy", "numpy.typing", "xml.etree.ElementTree", "inspect", "subprocess", "ctypes", "json", "mmap"),
+    *("cProfile", "pydoc", "sysconfig", "multiprocessing.connection", "multiprocessing.util"),
+)
+"""What pyqtgraph takes from elsewhere."""
 _WRAPPED = ("PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets")
 """pyqtgraph takes every class of these at once, and each is only made when first asked for."""
 
@@ -45,7 +53,8 @@ class Loader(QObject):
             threading.Thread(target=self._import_beside, name="charts-loading", daemon=True).start()
 
     def _import_beside(self) -> None:
-        for name in ("numpy", "xml.etree.ElementTree", "inspect", "subprocess", "ctypes", "json"):
+        _load_picture_readers()
+        for name in _WITHOUT_QT:
             importlib.import_module(name)
         self._beside_done.emit()
 
@@ -84,9 +93,16 @@ class _Breath:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> None:
-        if name.startswith(_TOPIC) and time.perf_counter() - self._last_s > BITE_S:
+        if name.startswith((_TOPIC, "PySide6.")) and time.perf_counter() - self._last_s > BITE_S:
             QCoreApplication.processEvents()
             self._last_s = time.perf_counter()
+
+
+def _load_picture_readers() -> None:
+    """Qt loads those of all formats for the first picture of a file, which takes longer than a frame."""
+    found = importlib.util.find_spec(_TOPIC)
+    for folder in found.submodule_search_locations or () if found is not None else ():
+        QImage(str(Path(folder) / "icons" / "auto.png"))
 
 
 def _touch_classes() -> Iterator[None]:

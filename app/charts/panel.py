@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ MOST_BETWEEN_S = 2.0
 COST_PART = 0.02
 """Of the time, that drawing may take: on two cores it takes from the training what it takes."""
 MOST_PLOTS = 3
+_OVER = object()
 _COMING = "Drawing…"
 _NOTHING_YET = "The first numbers show up here with the first step."
 
@@ -57,6 +58,9 @@ class ChartPanel(QWidget):
         """Seconds of this thread that one redraw takes, smoothed."""
         self._keys: list[tuple[int, CurveKey]] = []
         self._chosen: list[str] | None = None
+        self._pieces: Iterator[None] | None = None
+        """What is left of the arranging or drawing under way."""
+        self._drawn = self._late = self._again = False
         self._ready = False
         self._last_s = 0.0
         self._timer = QTimer(self, singleShot=True)
@@ -87,6 +91,7 @@ class ChartPanel(QWidget):
         """From now on these runs, from their first point."""
         self.sources = list(sources)
         self._keys = []
+        self._pieces = None
         self._chosen = None
         for plot in self.plots:
             take_out(self._row, plot)
@@ -95,8 +100,14 @@ class ChartPanel(QWidget):
         self._show_whether_empty()
         self.take_in()
 
+    def show_coming(self) -> None:
+        """Nothing yet; what there is to show is being read."""
+        self.show_sources([])
+        self.empty.say(_COMING)
+
     def take_in(self) -> None:
         """There are new points: they are drawn soon, if anybody can see them."""
+        self._again = self._pieces is not None
         if self._seen() and not self._timer.isActive():
             between_s = min(MOST_BETWEEN_S, max(LEAST_BETWEEN_S, self.cost_s / COST_PART))
             wait_s = self._last_s + between_s - time.monotonic()
@@ -142,23 +153,35 @@ class ChartPanel(QWidget):
             loading.load(self, self._on_loaded)
             return
         if keys != self._keys:
-            # A plot takes tens of milliseconds to make: one a turn, so that the window lives in between.
-            if self._arrange(keys):
-                self._keys = keys
+            self._keys = keys
+            self._pieces = self._arrange(keys)
+        elif self._pieces is None:
+            self._pieces = self._draw()
+        # Some milliseconds of each plot at a time, so that the window lives in between.
+        if next(self._pieces, _OVER) is _OVER:
+            self._pieces = None
+            if not self._drawn:
+                self._timer.start(0)
+            elif self._late or self._again:
+                self.take_in()
+        else:
             self._timer.start(0)
-            return
-        began_s = time.thread_time()
-        late = [plot for plot in self.plots if not plot.catch_up()]
+
+    def _draw(self) -> Iterator[None]:
+        """One plot a turn: it is painted in that turn, too."""
+        spent_s, self._late = 0.0, False
         for plot in self.plots:
+            began_s = time.thread_time()
+            self._late = not plot.catch_up() or self._late
             plot.redraw()
-        # What the last redraw cost in painting is known only now.
-        spent_s = time.thread_time() - began_s + sum(plot.take_paint_s() for plot in self.plots)
+            # What the last redraw cost in painting is known only now.
+            spent_s += time.thread_time() - began_s + plot.take_paint_s()
+            yield
         # The first one makes fonts and pictures ready and says nothing of those to come.
         self.cost_s = 0.8 * self.cost_s + 0.2 * spent_s if self.redraws else 0.0
         self.redraws += 1
+        self._drawn = True
         self._last_s = time.monotonic()
-        if late:
-            self.take_in()
 
     def _redraw_soon(self) -> None:
         """Somebody moves a plot and watches it: sooner than for new points."""
@@ -171,31 +194,31 @@ class ChartPanel(QWidget):
 
     # --- what is shown -------------------------------------------------------------------------------------
 
-    def _arrange(self, keys: list[tuple[int, CurveKey]]) -> bool:
-        """A curve has come, or others were chosen. False after making a plot: call again."""
+    def _arrange(self, keys: list[tuple[int, CurveKey]]) -> Iterator[None]:
+        """A curve has come, or others were chosen."""
+        self._drawn = False
         metrics = list(dict.fromkeys(name for source in self.sources for name in source.points.metrics))
         chosen = [name for name in (self._chosen or metrics[:2]) if name in metrics][:MOST_PLOTS]
         self.bar.show_metrics(metrics, chosen)
         for plot in [plot for plot in self.plots if plot.shown not in chosen]:
             self.plots.remove(plot)
             take_out(self._row, plot)
-        missing = [name for name in chosen if name not in {plot.shown for plot in self.plots}]
-        if missing:
-            self.plots.append(self._new_plot(missing[0]))
-            return False
+        for name in chosen:
+            if name not in {plot.shown for plot in self.plots}:
+                self.plots.append(self._new_plot(name))
+                yield
         self.plots.sort(key=lambda plot: chosen.index(plot.shown))
+        lines: dict[str, tuple[str, bool]] = {}
         for place, plot in enumerate(self.plots):
             self._row.insertWidget(place, plot, 1)
-        lines: dict[str, tuple[str, bool]] = {}
-        for plot in self.plots:
             curves = self._curves_of(plot.shown, keys)
             plot.show_curves(curves, self.bar.look)
-            plot.colour()
             lines.update({curve.name: (curve.colour, curve.dashed) for curve in curves})
+            yield
         self.legend.show_lines([(name, *how) for name, how in lines.items()])
+        yield
         self._show_whether_empty()
         tab_as_seen(self)
-        return True
 
     def _new_plot(self, metric: str) -> Plot:
         from app.charts.plot import Plot

@@ -15,6 +15,8 @@ from core.run.phases import Failed
 from core.text import plain
 
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
+_WORDS = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
+_ROLES = (*_WORDS, Qt.ItemDataRole.ToolTipRole, SORT_ROLE)
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 
@@ -44,6 +46,11 @@ class RunsModel(QAbstractTableModel):
     def show_runs(self, entries: Sequence[RunEntry]) -> None:
         """Removes what is gone, adds what is new, changes what differs."""
         wanted = {entry.run: entry for entry in entries}
+        if wanted and not self._entries:
+            self.beginInsertRows(QModelIndex(), 0, len(wanted) - 1)
+            self._entries = list(wanted.values())
+            self.endInsertRows()
+            return
         for row in range(len(self._entries) - 1, -1, -1):
             if self._entries[row].run not in wanted:
                 self.beginRemoveRows(QModelIndex(), row, row)
@@ -76,10 +83,11 @@ class RunsModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if not index.isValid() or not 0 <= index.row() < len(self._entries):
+        # A table asks for colours, fonts and the like of every cell that it paints.
+        if role not in _ROLES or not index.isValid() or not 0 <= index.row() < len(self._entries):
             return None
         entry, column = self._entries[index.row()], Column(index.column())
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role in _WORDS:
             return words(entry, column)
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"<p>{html.escape(_tooltip(entry, column))}</p>"

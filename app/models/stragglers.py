@@ -1,15 +1,20 @@
-"""Who waits for whom in a run, in words, and how a member's last step went. Pure."""
+"""Who waits for whom in a run, in words, and how a member's last step went."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from app.run_words import Share, share_of
-from core.ids import DeviceId
+from core.ids import DeviceId, RunId
 from core.run import expectation
 from core.run.stragglers import straggler
 from core.state import Run
+
+SAY_AFTER_S = 3.0
+KEEP_S = 5.0
+RENEW_S = 2.0
 
 
 class Step(NamedTuple):
@@ -56,6 +61,38 @@ def waiting_words(run: Run | None, names: Mapping[DeviceId, str]) -> str:
     return (
         words if run.plan.balance else f"{words} A smaller share for {slowest} would make all of them faster."
     )
+
+
+class Waiting:
+    """``waiting_words`` that stand still: said once somebody has waited for a while, and until well after
+    nobody does; their numbers change now and then. ``clock``: seconds, monotonic."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._run: RunId | None = None
+        self._slowest: DeviceId | None = None
+        """Who is said to be waited for."""
+        self._words = ""
+        self._agreed_s = self._said_s = 0.0
+
+    def words(self, run: Run | None, names: Mapping[DeviceId, str]) -> str:
+        now_s = self._clock()
+        if run is None or run.over or run.plan.run != self._run:
+            self._run = run.plan.run if run is not None else None
+            self._slowest, self._words, self._agreed_s = None, "", now_s
+            return ""
+        words = waiting_words(run, names)
+        found = straggler({device: member.progress for device, member in run.members.items()})
+        slowest = found.device if found is not None and words else None
+        if slowest == self._slowest:
+            self._agreed_s = now_s
+            renew = now_s - self._said_s >= RENEW_S
+        else:
+            renew = now_s - self._agreed_s >= (SAY_AFTER_S if self._slowest is None else KEEP_S)
+        if renew:
+            self._slowest, self._words = slowest, words
+            self._agreed_s = self._said_s = now_s
+        return self._words
 
 
 def wire_words(run: Run | None) -> str:

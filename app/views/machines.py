@@ -37,6 +37,7 @@ class MachinesView(View):
     def __init__(self, bridge: Bridge, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(bridge)
         self._clock = clock
+        self._who_waits = stragglers.Waiting(clock)
         self._heard_s: dict[DeviceId, float] = {}
         self._shown: dict[DeviceId, Reading] = {}
         self._state = State()
@@ -131,7 +132,7 @@ class MachinesView(View):
     def _show_waiting(self) -> None:
         run = self._state.run
         names = names_of(self._state, run.members) if run is not None else {}
-        words = stragglers.waiting_words(run, names)
+        words = self._who_waits.words(run, names)
         self.waiting.say(words)
         self.waiting.setVisible(bool(words))
         wire = stragglers.wire_words(run)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.beside import beside
 from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
 from app.models.runs_model import when
@@ -85,11 +86,11 @@ class PastRun(QWidget):
         self.page.title.say(_title(one) if one is not None else f"{len(runs)} runs compared")
         self.comparison.show_runs([run.entry for run in runs] if one is None else [])
         same = len({run.entry.script for run in runs}) == 1
-        self.charts.show_sources(
-            [
-                Source(when(run.entry.started_s) if same else _title(run), RunPoints.of(run), _names(run))
-                for run in runs
-            ]
+        self.charts.show_coming()
+        labels = [when(run.entry.started_s) if same else _title(run) for run in runs]
+        # Of a long run there are thousands of points.
+        beside(
+            self, lambda: [RunPoints.of(run) for run in runs], lambda points: self._plot(runs, labels, points)
         )
         if one is not None:
             entry = one.entry
@@ -101,10 +102,27 @@ class PastRun(QWidget):
             self.outcome.head.say(phase_words(entry.phase).capitalize())
         self._show_log()
 
+    def _plot(self, runs: Sequence[RunDetails], labels: list[str], points: list[RunPoints]) -> None:
+        if self._runs == list(runs):
+            self.charts.show_sources(
+                [
+                    Source(label, each, _names(run))
+                    for run, label, each in zip(runs, labels, points, strict=True)
+                ]
+            )
+
     def _show_log(self) -> None:
-        """Only where somebody looks: thousands of lines take longer to make plain than a frame."""
-        log = self._runs[0].log if len(self._runs) == 1 and self.log.is_open else ""
-        self.log_text.setPlainText("\n".join(plain_lines(log)))
+        """Only where somebody looks, and made plain beside: thousands of lines take longer than a frame."""
+        self.log_text.clear()
+        if len(self._runs) == 1 and self.log.is_open:
+            run = self._runs[0]
+            self.log_text.setPlaceholderText("Reading the log…")
+            beside(self, lambda: "\n".join(plain_lines(run.log)), lambda text: self._read_log(run, text))
+
+    def _read_log(self, run: RunDetails, text: str) -> None:
+        if self._runs == [run]:
+            self.log_text.setPlaceholderText("")
+            self.log_text.setPlainText(text)
 
 
 def _about(entry: RunEntry) -> list[str]:

@@ -32,10 +32,12 @@ _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised)
 
 
 class RunsView(View):
-    """``again_asked(entry)``: that run is to be prepared once more."""
+    """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: that run is to be
+    prepared once more."""
 
     title = "Runs"
     again_asked = Signal(object)
+    train_asked = Signal()
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
@@ -79,6 +81,8 @@ class RunsView(View):
         characters = self.fontMetrics().averageCharWidth()
         for column, width in zip(Column, (19, 24, 18, 36, 30, 12), strict=True):
             self.table.setColumnWidth(column, characters * width)
+        self.first = button("Train something", self.train_asked.emit, "primary", name="train-first")
+        self.first.hide()
         self.open = button("Details", self._open, "primary", name="details")
         self.compare = button("Compare", self._open, name="compare")
         self.again = button("Run again", self._again, name="run-again")
@@ -86,6 +90,7 @@ class RunsView(View):
         layout.addWidget(Label(self.title, "title"))
         layout.addWidget(self.problem)
         layout.addWidget(self.empty)
+        layout.addLayout(row(self.first, 1))
         layout.addWidget(self.table, 1)
         layout.addLayout(row(self.open, self.compare, self.again, self.folder, 1))
         return page
@@ -127,8 +132,14 @@ class RunsView(View):
             self.problem.show_problem(answer.problem, "warning")
         elif isinstance(answer, Refused):
             self.problem.show_problem(answer.problem, "bad")
-        self.empty.setVisible(not self.model.rowCount() and self.problem.problem is None)
+        nothing = not self.model.rowCount() and self.problem.problem is None
+        focused = self.first.hasFocus() or self.table.hasFocus()
+        self.empty.setVisible(nothing)
+        self.first.setVisible(nothing)
         self.table.setVisible(self.model.rowCount() > 0)
+        self.setFocusProxy(self.first if nothing else self.table)
+        if focused or self.hasFocus():
+            self.setFocus()
         self._show_buttons()
 
     def _on_details(self, run: RunId, answer: Answer) -> None:

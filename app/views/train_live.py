@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
+from app.beside import beside
 from app.bridge import Bridge
 from app.charts import loading
 from app.charts.panel import ChartPanel, Source
@@ -47,6 +48,7 @@ class TrainLive(QWidget):
         self._bridge = bridge
         self.run: RunId | None = None
         self.points = RunPoints()
+        self._who_waits = stragglers.Waiting()
         self._late: list[Event] | None = None
         """Events that came while the points before them were asked for."""
         self.entry: RunEntry | None = None
@@ -141,10 +143,19 @@ class TrainLive(QWidget):
 
     def _on_points(self, answer: Answer) -> None:
         """The window was opened in the middle of the run: what was before comes from its record."""
-        late, self._late = self._late or [], None
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
-            self.points = RunPoints.of(answer)
-            self.charts.show_sources([Source(answer.entry.script, self.points, self._names())])
+            script, run = answer.entry.script, answer.entry.run
+            beside(self, lambda: RunPoints.of(answer), lambda points: self._on_read(run, script, points))
+        else:
+            self._on_read(self.run, "", None)
+
+    def _on_read(self, run: RunId | None, script: str, points: RunPoints | None) -> None:
+        if run != self.run:
+            return
+        late, self._late = self._late or [], None
+        if points is not None:
+            self.points = points
+            self.charts.show_sources([Source(script, points, self._names())])
         for event in late:
             self.points.hear(event)
         self.charts.take_in()
@@ -170,6 +181,7 @@ class TrainLive(QWidget):
         mine = state.me is not None and run.plan.starter == state.me.device
         self.script.say(arguments if mine else f"Started on {who}. {arguments}")
         self.script.setVisible(bool(self.script.text()))
+        stopped = run.over and self.stop.hasFocus()
         self._show_stop(run)
         self.progress.setVisible(not run.over)
         self.outcome.setVisible(run.over)
@@ -177,8 +189,11 @@ class TrainLive(QWidget):
         if run.over:
             folder = self.entry.folder if self.entry is not None else ""
             self.outcome.show_outcome(run.phase, run.summary, names, folder, own=mine, plan=run.plan)
+            if stopped:
+                # The button that was pressed is gone; Qt would go on to the next one.
+                (self.outcome.again if mine else self.outcome.new).setFocus()
         else:
-            waiting = stragglers.waiting_words(run, names)
+            waiting = self._who_waits.words(run, names)
             self.progress.show_run(run, names, waiting)
 
     def _show_stop(self, run: Run) -> None:

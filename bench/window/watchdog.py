@@ -7,24 +7,30 @@ import re
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
 
 TICK_MS = 5
 SUSPECT_S = 0.03
-KEPT = 8
-DEPTH = 6
+BUSY_S = 0.012
+LOOK_S = 0.005
+LOOKS = 12
+KEPT = 16
+DEPTH = 12
 _PLACE = re.compile(r'File "([^"]*)", line (\d+) in (\S+)')
 
 
-class Gap(msgspec.Struct, frozen=True, order=True):
+class Gap(msgspec.Struct, frozen=True):
     """``seconds`` between two turns of the event loop; ``cpu_s`` of them this thread was computing."""
 
     seconds: float
     cpu_s: float
-    doing: tuple[str, ...] = ()
-    """The innermost places in the code when it was late; the innermost first."""
+    looks: tuple[tuple[str, ...], ...] = ()
+    """Where in the code it was, seen every few milliseconds while it was late; the innermost place first."""
+    during: str = ""
+    """What whoever watches had said it does (``Watchdog.during``)."""
 
 
 class Watchdog(QObject):
@@ -32,9 +38,12 @@ class Watchdog(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._gaps: list[Gap] = []
+        self.during = ""
+        self._longest: list[Gap] = []
+        self._busiest: list[Gap] = []
         self._gui = threading.get_ident()
-        self._seen: tuple[str, ...] = ()
+        self._clock = time.pthread_getcpuclockid(self._gui)
+        self._looks: list[tuple[str, ...]] = []
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the window)
         self._watching = threading.Event()
         self._timer = QTimer(self, interval=TICK_MS, timerType=Qt.TimerType.PreciseTimer)
@@ -43,32 +52,36 @@ class Watchdog(QObject):
         threading.Thread(target=self._look, name="watchdog", daemon=True).start()
 
     def begin(self) -> None:
-        self._gaps = []
+        self._longest, self._busiest = [], []
         self._last_s, self._last_cpu_s = time.monotonic(), time.thread_time()
         self._timer.start()
         self._watching.set()
 
     def end(self) -> list[Gap]:
-        """The longest gaps since ``begin``, longest first. Until the next ``begin`` it costs nothing."""
+        """The longest gaps since ``begin`` and those with the most CPU time. Until the next ``begin`` it
+        costs nothing."""
+        self._tick()
         self._timer.stop()
         self._watching.clear()
-        gaps, self._gaps = self._gaps, []
+        gaps = [*self._longest, *(gap for gap in self._busiest if gap not in self._longest)]
+        self._longest, self._busiest = [], []
         return gaps
 
     def _tick(self) -> None:
         now_s, cpu_s = time.monotonic(), time.thread_time()
-        gap_s = now_s - self._last_s
-        seen, self._seen = self._seen, ()
-        gap = Gap(gap_s, cpu_s - self._last_cpu_s, seen if gap_s > SUSPECT_S else ())
+        looks, self._looks = self._looks, []
+        gap = Gap(now_s - self._last_s, cpu_s - self._last_cpu_s, tuple(looks), self.during)
         self._last_s, self._last_cpu_s = now_s, cpu_s
-        if len(self._gaps) < KEPT or gap > self._gaps[-1]:
-            self._gaps = sorted([*self._gaps, gap], reverse=True)[:KEPT]
+        _keep(self._longest, gap, lambda gap: gap.seconds)
+        _keep(self._busiest, gap, lambda gap: gap.cpu_s)
 
     def _look(self) -> None:
         while self._watching.wait():
-            time.sleep(SUSPECT_S / 3)
-            if time.monotonic() - self._last_s > SUSPECT_S and not self._seen:
-                self._seen = self._places()
+            time.sleep(LOOK_S)
+            late = time.monotonic() - self._last_s > SUSPECT_S
+            busy = time.clock_gettime(self._clock) - self._last_cpu_s > BUSY_S
+            if (late or busy) and len(self._looks) < LOOKS:
+                self._looks.append(self._places())
 
     def _places(self) -> tuple[str, ...]:
         # A frame held by this thread would keep its painter alive past the painting, which Qt does not bear:
@@ -81,3 +94,11 @@ class Watchdog(QObject):
         _, _, stack = text.partition(f"0x{self._gui:016x} ")
         found = _PLACE.findall(stack.partition("\n\n")[0])[:DEPTH]
         return tuple(f"{'/'.join(path.split('/')[-2:])}:{line} {name}" for path, line, name in found)
+
+
+def _keep(gaps: list[Gap], gap: Gap, size: Callable[[Gap], float]) -> None:
+    """The ``KEPT`` largest of them, the largest first."""
+    if len(gaps) < KEPT or size(gap) > size(gaps[-1]):
+        gaps.append(gap)
+        gaps.sort(key=size, reverse=True)
+        del gaps[KEPT:]

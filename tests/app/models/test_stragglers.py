@@ -2,7 +2,16 @@
 
 from msgspec.structs import replace
 
-from app.models.stragglers import Step, steps_of, waiting_words, wire_words
+from app.models.stragglers import (
+    KEEP_S,
+    RENEW_S,
+    SAY_AFTER_S,
+    Step,
+    Waiting,
+    steps_of,
+    waiting_words,
+    wire_words,
+)
 from core import events as ev
 from core.ids import DeviceId
 from core.state import Run
@@ -61,3 +70,36 @@ def test_a_run_that_is_over_has_nobody_who_waits() -> None:
 def test_a_step_that_took_no_time_is_no_waiting() -> None:
     assert Step(0.0, 0.0).waiting == 0.0
     assert Step(0.1, 9.0).waiting == 1.0
+
+
+def test_who_waits_is_said_once_it_has_lasted_and_stays_through_moments_without() -> None:
+    now_s = [100.0]
+    waiting = Waiting(lambda: now_s[0])
+    slow, even = run({ME: 0.05, OTHER: 0.0}), run({ME: 0.0, OTHER: 0.0})
+    assert waiting.words(even, NAMES) == ""
+    for _ in range(20):  # it comes and goes
+        now_s[0] += SAY_AFTER_S / 4
+        assert waiting.words(slow, NAMES) == ""
+        now_s[0] += SAY_AFTER_S / 4
+        assert waiting.words(even, NAMES) == ""
+    now_s[0] += SAY_AFTER_S
+    said = waiting.words(slow, NAMES)
+    assert said.startswith("Ada waits for Bob 50 %")
+    for _ in range(20):
+        now_s[0] += KEEP_S / 4
+        assert waiting.words(even, NAMES) == said
+        now_s[0] += RENEW_S / 4
+        assert waiting.words(slow, NAMES).startswith("Ada waits for Bob")
+    now_s[0] += KEEP_S
+    assert waiting.words(even, NAMES) == ""
+
+
+def test_another_run_begins_with_nobody_said_to_wait() -> None:
+    now_s = [100.0]
+    waiting = Waiting(lambda: now_s[0])
+    slow = run({ME: 0.05, OTHER: 0.0})
+    waiting.words(slow, NAMES)
+    now_s[0] += SAY_AFTER_S
+    assert waiting.words(slow, NAMES)
+    assert waiting.words(None, NAMES) == ""
+    assert waiting.words(slow, NAMES) == ""

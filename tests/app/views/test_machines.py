@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
+from app.models.stragglers import SAY_AFTER_S
 from app.views.machines import MachinesView
 from app.widgets.page import Page
 from core import events as ev
@@ -89,10 +90,12 @@ def test_a_laptop_that_comes_back_is_live_again(core: FakeCore, shown: Shown) ->
 
 
 def test_who_waits_for_whom_is_said(core: FakeCore, shown: Shown) -> None:
-    view, _ = shown
+    view, now_s = shown
     core.happen(*world.linked(), *world.begun())
+    core.happen(world.told(ME, world.reading()))
     core.happen(world.progressed(ME, world.progress(3, wait_s=0.04)))
     core.happen(world.progressed(OTHER, world.progress(3, wait_s=0.0)))
+    now_s[0] += SAY_AFTER_S
     core.happen(world.told(ME, world.reading()))
     assert view.waiting.isVisible()
     assert view.waiting.text().startswith("here waits for Bob's laptop 40 % of each step.")

@@ -64,6 +64,16 @@ def test_without_runs_it_says_what_will_be_here(qtbot: QtBot, bridge: Bridge, co
     view = made_view(qtbot, bridge, core)
     assert view.empty.isVisible()
     assert not view.table.isVisible()
+    view.activateWindow()
+    view.setFocus()
+    qtbot.waitUntil(view.first.hasFocus, timeout=LIMIT_MS)
+    with qtbot.waitSignal(view.train_asked):
+        qtbot.keyClick(view.first, Qt.Key.Key_Return)
+    core.answers[ListRuns] = Runs(runs=ENTRIES)
+    core.happen(*world.begun())
+    core.flush()
+    assert not view.first.isVisible()
+    assert view.table.hasFocus()
     view.hide()
 
 
@@ -93,9 +103,11 @@ def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None
     core.flush()
     assert view.pages.currentWidget() is view.past
     assert view.past.page.title.text().startswith("digits.py, ")
+    assert view.past.charts.empty.text() == "Drawing…", "its points are read beside"
     assert view.past.log_text.toPlainText() == "", "made only where somebody looks"
     view.past.log.head.click()
-    assert view.past.log_text.toPlainText().startswith("Epoch 1/8")
+    assert view.past.log_text.placeholderText() == "Reading the log…"
+    qtbot.waitUntil(lambda: view.past.log_text.toPlainText().startswith("Epoch 1/8"), timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
     view.past.back.click()
     assert view.pages.currentIndex() == 0

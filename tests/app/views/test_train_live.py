@@ -136,6 +136,19 @@ def test_the_plots_follow_the_run(qtbot: QtBot, core: FakeCore, live: TrainLive)
     qtbot.waitUntil(lambda: len(curve.raw) == 2, timeout=LIMIT_MS)
 
 
+def test_after_stop_the_keyboard_is_at_the_runs_main_button(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    core.happen(*world.linked(), *world.begun())
+    live.activateWindow()
+    live.stop.setFocus()
+    qtbot.waitUntil(live.stop.hasFocus, timeout=LIMIT_MS)
+    live.stop.click()
+    core.happen(*world.finished(last=Stopped(by="here")))
+    assert not live.stop.isVisible()
+    assert live.outcome.again.hasFocus()
+
+
 def test_stop_is_graceful_and_then_ends_now(core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
     assert live.stop.text() == "Stop"
@@ -249,6 +262,7 @@ def test_a_window_opened_in_the_middle_gets_what_was_before(
     core.happen(world.progressed(ME, world.progress(31)), world.logged(ME, "after\n"))
     core.release()
     core.flush()
+    qtbot.waitUntil(lambda: LOSS in view.live.points.curves, timeout=LIMIT_MS)
     assert list(view.live.points.curves[LOSS].steps) == list(range(32))
     view.live.log.head.click()
     assert view.live.log.text.toPlainText() == "before\nafter"

@@ -1,0 +1,48 @@
+"""Loads what the window's screens are made of, after the first paint and without holding it up.
+
+What knows nothing of Qt is imported beside; Qt's classes are made on the GUI thread, so the modules that need
+them are imported there, one a turn of the event loop.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject
+
+from app.beside import beside
+from app.turns import Turns
+
+_WITHOUT_QT = (
+    "app.core_thread",
+    "app.device_words",
+    "app.run_words",
+    "app.naming",
+    "app.models.draft",
+    "app.models.preflight",
+    "app.models.readings",
+    "app.models.role_changes",
+    "app.models.stragglers",
+    "app.charts.points",
+)
+_FIRST = ("app.bridge", "app.tray", "app.closing", "app.signals")
+_PACKAGE = "app.widgets"
+_LAST = ("app.views.view", "app.views.consent", "app.views.pairing", "app.views.welcome", "app.conductor")
+
+
+def load(owner: QObject, turns: Turns, then: Callable[[], object]) -> None:
+    """``then`` is called on the GUI thread, if ``owner`` still lives."""
+    beside(owner, lambda: _import_all(_WITHOUT_QT), lambda _: turns.then(*_pieces(), then))
+
+
+def _import_all(names: tuple[str, ...]) -> None:
+    for name in names:
+        importlib.import_module(name)
+
+
+def _pieces() -> list[Callable[[], object]]:
+    package = importlib.import_module(_PACKAGE)
+    widgets = [f"{_PACKAGE}.{each.name}" for each in pkgutil.iter_modules(package.__path__)]
+    return [lambda name=name: importlib.import_module(name) for name in (*_FIRST, *widgets, *_LAST)]  # type: ignore[misc]
