@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from app.device_words import size_words
 from core.answers import Finding
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.state import Device
@@ -33,12 +32,17 @@ def _line(device: Device, found: Level, project_bytes: int) -> Finding:
     assert device.reading is not None
     free = max(0, device.reading.disk_free_bytes or 0)
     name = plain(device.shown_name, 40)
-    said = f"{size_words(free)} are free on {name}"
+    said = f"{_room(free)} are free on the disk of {name}"
     if found == "error":
         what = f"Only {said}: a run would fail."
     elif free < project_bytes:
-        found, what = "warning", f"Only {said}, and the project takes {size_words(project_bytes)}."
+        found, what = "warning", f"Only {said}, and the project takes {_room(project_bytes)}."
     else:
         what = f"{said}." if found == "ok" else f"Only {said}."
     fix = f"Make room on {name}: delete old runs in its history, or other files there."
     return Finding(code="disk-there", topic="run", level=found, what=what, fix="" if found == "ok" else fix)
+
+
+def _room(size: int) -> str:
+    """In powers of ten, as disks are sold and as the doctor says it of this laptop's own."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
