@@ -31,10 +31,13 @@ MEASUREMENTS = {
     "engine": ("The engine against a hand-written loop", "bench.engine_speed"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
+    "prediction": ("What is expected before training", "bench.prediction"),
+    "checkpoint": ("Keeping checkpoints", "bench.checkpoint_cost"),
 }
 """By name: what it is called, and the module whose ``measure`` gives its rows."""
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+README = Path(__file__).parent.parent / "README.md"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,11 +54,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         results.append(result)
         tables.say(result, console)
         if options.write_docs:
-            text = DOCUMENT.read_text(encoding="utf-8")
-            DOCUMENT.write_text(tables.rewritten(text, [result]), encoding="utf-8")
+            write_docs(result)
     if options.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
     return 0 if all(result.ok for result in results) else 1
+
+
+def write_docs(result: Result) -> None:
+    """The whole result into the page, and what it and those before it compare into the README."""
+    text = tables.rewritten(DOCUMENT.read_text(encoding="utf-8"), [result])
+    DOCUMENT.write_text(text, encoding="utf-8")
+    short = tables.placed(README.read_text(encoding="utf-8"), "ratios", tables.ratios(text))
+    README.write_text(short, encoding="utf-8")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -68,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
         help="may be repeated; names: " + ", ".join(MEASUREMENTS),
     )
     parser.add_argument("--json", action="store_true", help="the results as JSON on stdout")
-    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/benchmarks.md")
+    parser.add_argument(
+        "--write-docs", action="store_true", help="put the tables into docs/benchmarks.md and the README"
+    )
     parser.add_argument("--width", type=int, help="of the tables, in columns")
     return parser
 

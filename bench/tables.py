@@ -11,6 +11,7 @@ from rich.table import Table
 from bench.result import Result, Row
 
 HEAD = ("what", "value", "limit", "kept", "")
+_COMPARES = re.compile("÷|off by")
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -52,12 +53,31 @@ def markdown(result: Result) -> str:
     return f"{rows}\n\n{footing(result)}"
 
 
+def ratios(document: str) -> str:
+    """The rows of a document that compare and have a limit, as a short table with the headings above them."""
+    lines: list[tuple[str, ...]] = [("about", *HEAD[:4]), ("---",) * 5]
+    heading = ""
+    for line in document.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        row = line.removeprefix("| ").split(" | ")
+        if len(row) == len(HEAD) and row[2] and _COMPARES.search(row[0]):
+            lines.append((heading, *row[:4]))
+            heading = ""
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def placed(document: str, name: str, words: str) -> str:
+    """``document`` with ``words`` between the marks of that name. Raises ValueError where there are none."""
+    begin, end = (f"<!-- {word} {name} -->" for word in ("begin", "end"))
+    places = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", document, re.DOTALL)
+    if len(places) != 1:
+        raise ValueError(f"the document has {len(places)} places for {name}, not one")
+    return document.replace(places[0], f"{begin}\n{words}\n{end}")
+
+
 def rewritten(document: str, results: Iterable[Result]) -> str:
     """``document`` with each result between its two marks. Raises ValueError where marks are missing."""
     for result in results:
-        begin, end = (f"<!-- {word} {result.name} -->" for word in ("begin", "end"))
-        places = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", document, re.DOTALL)
-        if len(places) != 1:
-            raise ValueError(f"the document has {len(places)} places for {result.name}, not one")
-        document = document.replace(places[0], f"{begin}\n{markdown(result)}\n{end}")
+        document = placed(document, result.name, markdown(result))
     return document

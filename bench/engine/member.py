@@ -1,7 +1,7 @@
 """One process of a pair: ``python -m bench.engine.member PLACE``, with TF_CONFIG set unless it is alone.
 
 Lines on stdin say what to do: ``train N`` so many epochs, ``save FILE`` the weights. Each is answered on
-stdout by how many steps that were and how many seconds they took. Ends with its stdin.
+stdout by a line, an ``Answer``. Ends with its stdin.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import time
 
 import msgspec
 
-from bench.engine.place import Place
+from bench.engine.heard import Heard
+from bench.engine.place import Answer, Place
 
 
 def main(place: Place) -> None:
@@ -28,9 +29,9 @@ def main(place: Place) -> None:
 
     several = len(place.shares) > 1
     strategy = tf.distribute.MultiWorkerMirroredStrategy() if several else tf.distribute.get_strategy()
-    job = work.load(place.work)
+    job, heard = work.load(place.work), Heard()
     if place.kind == "tandem":
-        model, train = with_tandem.trainer(strategy, job, place)
+        model, train = with_tandem.trainer(strategy, job, place, heard)
     else:
         model, train = hand_written.trainer(strategy, job, epoch_a_call=place.kind == "tuned")
     for line in sys.stdin:
@@ -41,7 +42,14 @@ def main(place: Place) -> None:
             steps = int(value) * job.steps
         else:
             np.savez(value, *model.get_weights())
-        said.write(f"{steps} {time.perf_counter() - began_s}\n")
+        answer = Answer(
+            steps=steps,
+            seconds=time.perf_counter() - began_s,
+            step_s=heard.step_s,
+            expectation=heard.expectation,
+            shares=heard.shares,
+        )
+        said.write(f"{msgspec.json.encode(answer).decode()}\n")
     # TensorFlow's own shutdown would wait for the other member.
     os._exit(0)
 

@@ -17,8 +17,9 @@ from typing import IO, Any, Self
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from bench.engine.place import Place
+from bench.engine.place import Answer, Place
 from bench.wire.link import Link
 from core.cluster.plan import Task, Wire
 from core.cluster.roles import Role
@@ -33,7 +34,9 @@ class Pair:
     """``train`` trains and measures. Ends its processes on leaving.
 
     ``link``: what joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel.
-    ``shares`` in rank order; with one share it is one process alone. ``cores`` by rank, else the machine's.
+    ``shares`` in rank order; with one share it is one process alone. ``balance``: they follow the members'
+    speeds. ``keep``: the folder of checkpoints, with one in it for each member. ``cores`` by rank, else the
+    machine's.
     """
 
     def __init__(
@@ -43,7 +46,9 @@ class Pair:
         *,
         link: Link | None = None,
         wire: Wire = "f32",
+        keep: Path | None = None,
         shares: tuple[int, ...] = (1, 1),
+        balance: bool = False,
         cores: Sequence[int] = (),
     ) -> None:
         self.kind = kind
@@ -56,7 +61,16 @@ class Pair:
         self._logs: list[IO[bytes]] = []
         for rank in self._ranks:
             core = cores[rank % len(cores)]
-            place = Place(kind=kind, work=work, rank=rank, core=core, shares=shares, wire=wire)
+            place = Place(
+                kind=kind,
+                work=work,
+                rank=rank,
+                core=core,
+                shares=shares,
+                balance=balance,
+                wire=wire,
+                keep=str(keep / str(rank)) if keep else "",
+            )
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
             if len(shares) > 1:
                 task = {"type": "worker", "index": rank}
@@ -98,7 +112,8 @@ class Pair:
     def train(self, epochs: int) -> tuple[int, float]:
         """Steps, and the seconds of the slower member, as nobody is done before. The first time traces."""
         self.order(f"train {epochs}")
-        return self.answered()
+        answer = self.answered()
+        return answer.steps, answer.seconds
 
     def weights(self) -> list[list[Any]]:
         """Each member's, by rank: arrays in Keras' order."""
@@ -117,10 +132,10 @@ class Pair:
         for rank in self._ranks:
             self._tell(rank, words)
 
-    def answered(self) -> tuple[int, float]:
-        """Waits for every member's answer to an order: its steps, and the longest seconds."""
+    def answered(self) -> Answer:
+        """Waits for every member's answer to an order: the chief's, with the longest seconds."""
         told = [self._one(rank) for rank in self._ranks]
-        return told[0][0], max(seconds for _, seconds in told)
+        return replace(told[0], seconds=max(answer.seconds for answer in told))
 
     def _tell(self, rank: int, words: str) -> None:
         stdin = self._members[rank].stdin
@@ -128,15 +143,14 @@ class Pair:
         stdin.write(f"{words}\n")
         stdin.flush()
 
-    def _one(self, rank: int) -> tuple[int, float]:
+    def _one(self, rank: int) -> Answer:
         try:
             line = self._said[rank].get(timeout=LIMIT_S)
         except queue.Empty:
             raise TimeoutError(f"{self.kind} member {rank} took longer than {LIMIT_S:g} s") from None
         if not line:
             raise RuntimeError(f"{self.kind} member {rank} ended: {self._last_words(rank)}")
-        steps, seconds = line.split()
-        return int(steps), float(seconds)
+        return msgspec.json.decode(line, type=Answer)
 
     def _last_words(self, rank: int) -> str:
         log = self._logs[rank]

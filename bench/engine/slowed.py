@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-QUOTA_PERIOD_S = 0.006
+QUOTA_PERIOD_S = 0.012
 """Short against a step, so that nobody waits long for a slowed member to be awake."""
 STOP_PERIOD_S = 0.03
 

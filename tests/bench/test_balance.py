@@ -15,9 +15,10 @@ SPIN = "while True: pass"
 
 def test_speeds_are_compared_round_by_round() -> None:
     speeds = {"even": [1.0, 2.0], "balanced": [2.0, 4.0], "fast": [1.5, 3.0], "slow": [0.5, 2.0]}
-    rows = {row.what: row for row in balance.rows(speeds, {"even": 1e-7, "balanced": 1e-5})}
+    rows = {row.what: row for row in balance.rows(speeds, {"even": 1e-7, "balanced": 1e-5}, [(3, 1), (6, 2)])}
     assert rows["shares by speed ÷ even split"].value == 2.0
     assert rows["shares by speed ÷ the sum of both alone"].value == (1.0 + 0.8) / 2
+    assert rows["the faster one's part of a batch"].value == 0.75
     exact = [row.kept for what, row in rows.items() if "difference" in what]
     assert exact == [True, False]
 

@@ -78,7 +78,13 @@ def test_the_numbers_go_into_the_document(
 ) -> None:
     document = tmp_path / "benchmarks.md"
     document.write_text("<!-- begin good --><!-- end good -->", encoding="utf-8")
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- begin ratios --><!-- end ratios -->", encoding="utf-8")
     monkeypatch.setattr(bench, "DOCUMENT", document)
-    register("good", kept)
+    monkeypatch.setattr(bench, "README", readme)
+    register("good", lambda: [*kept(), Row(what="x ÷ y", value=1.0, limit=2.0)])
     assert bench.main(["--write-docs"]) == 0
     assert "| x | 1 | ≤ 2 | yes |  |" in document.read_text(encoding="utf-8")
+    short = readme.read_text(encoding="utf-8")
+    assert "|  | x ÷ y | 1 | ≤ 2 | yes |" in short
+    assert "| x |" not in short

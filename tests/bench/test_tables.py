@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from bench import tables
-from bench.__main__ import DOCUMENT, MEASUREMENTS
+from bench.__main__ import DOCUMENT, MEASUREMENTS, README
 from bench.result import Result, Row
 
 GOOD = Result(
@@ -69,3 +69,9 @@ def test_the_document_has_a_place_for_each_measurement() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     for name, (title, _) in MEASUREMENTS.items():
         tables.rewritten(text, [Result(name=name, title=title)])
+
+
+def test_the_readme_has_a_place_for_what_is_compared() -> None:
+    text = README.read_text(encoding="utf-8")
+    page = "# A\n## B\n| x ÷ y | 2 | ≤ 3 | yes | note |\n| x | 2 |  |  |  |"
+    assert "| B | x ÷ y | 2 | ≤ 3 | yes |" in tables.placed(text, "ratios", tables.ratios(page))

@@ -1,0 +1,59 @@
+"""An observer that keeps what a benchmark asks for. Main thread of a member, as all observers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.result import median
+from core.run.reports import Expectation
+
+
+class Heard:
+    """Of the newest ``fit``; of expectation and shares, the newest of all."""
+
+    def __init__(self) -> None:
+        self.expectation: Expectation | None = None
+        self.shares: tuple[int, ...] = ()
+        self._batch: int | None = None
+        self._steps_s: list[float] = []
+
+    @property
+    def step_s(self) -> float | None:
+        """The median of the later half: traces, calibration and the first corrections are over."""
+        late = self._steps_s[len(self._steps_s) // 2 :]
+        return median(late) if late else None
+
+    def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None:
+        self._batch, self._steps_s = global_batch, []
+
+    def on_step(
+        self,
+        step: int,
+        epoch: int,
+        batch: int,
+        steps_in_epoch: int | None,
+        rows: int,
+        logs: Mapping[str, float],
+        step_s: float,
+        *_: Any,
+    ) -> None:
+        if step_s > 0 and rows == self._batch:
+            self._steps_s.append(step_s)
+
+    def on_measured(self, expectation: Expectation) -> None:
+        self.expectation = expectation
+
+    def on_shares(self, shares: tuple[int, ...]) -> None:
+        self.shares = shares
+
+    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
+
+    def on_evaluated(self, logs: Mapping[str, float]) -> None: ...
+
+    def on_fit_ended(self) -> None: ...
+
+    def on_said(self, words: str) -> None: ...
+
+    def should_stop(self) -> bool:
+        return False
