@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from core.cluster.plan import Plan, RunSpec
+from core.cluster.plan import Moment, Plan, RunSpec
 from core.errors import Problem
 from core.ids import DeviceId, RunId
 from core.project.manifest import ProjectFile
@@ -87,6 +87,8 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Of ``devices``; ``()`` in a record of an earlier Tandem."""
     spec: RunSpec | None = None
     """What was asked for; None on the others' laptops and in a record of an earlier Tandem."""
+    resumed: RunId | None = None
+    """The run that it went on with."""
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""
@@ -109,6 +111,8 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     """The end of the run's log, at most 64 KiB."""
     report: str = ""
     """Path of the run's one-page report (HTML) on the node's laptop; ``""`` where there is none."""
+    checkpoint: Moment | None = None
+    """The newest checkpoint on this laptop, where ``RunSpec.resume`` goes on; others may have newer ones."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ SUBCOMMANDS = (
     "forget",
     "agent",
     "run",
+    "resume",
     "runs",
     "tensorboard",
     "tf_config",

@@ -24,6 +24,7 @@ Say = Callable[[str], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(resumes=False)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
@@ -34,6 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead of SCRIPT: as an earlier run was asked for (its id or a unique beginning of it), but "
         "for what is said here",
     )
+    add_where(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
+    parser.add_argument(
+        "--strategy",
+        choices=("managed", "own"),
+        help="managed: Tandem makes fit work across laptops; own: the script brings its strategy "
+        "(default: found by reading the script)",
+    )
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Who takes part, as what, with how much, and how gradients travel."""
     among = parser.add_mutually_exclusive_group()
     among.add_argument(
         "--with",
@@ -58,13 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=ROWS",
         help="fix this device's part of each batch, which otherwise follows the measured speeds: rows of the "
         "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
-    parser.add_argument(
-        "--strategy",
-        choices=("managed", "own"),
-        help="managed: Tandem makes fit work across laptops; own: the script brings its strategy "
-        "(default: found by reading the script)",
     )
     parser.add_argument(
         "--wire",
@@ -110,6 +116,7 @@ async def spec_of(arguments: argparse.Namespace, following: Following, say: Say)
         strategy=strategy,
         seed=then.seed if arguments.seed is None else arguments.seed,
         wire=wire,
+        resume=RunId(arguments.again) if arguments.resumes else None,
     )
 
 

@@ -56,6 +56,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Overrules what reading the script found."""
     seed: int | None = None
     wire: Wire = "f32"
+    resume: RunId | None = None
+    """Go on with this run, which ended before its time, from its newest checkpoint."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

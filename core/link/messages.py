@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from core.cluster.plan import Plan
+from core.cluster.plan import Moment, Plan
 from core.errors import Problem
 from core.events import RunEvent
 from core.ids import DeviceId, ProjectId, RunId
@@ -57,6 +57,8 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     plan: Plan
     manifest: Manifest
     source: str = ""
+    checkpoint: Manifest | None = None
+    """The files of the checkpoint that ``plan.resume`` names."""
 
 
 class Chunk(Tagged, frozen=True, kw_only=True):
@@ -101,11 +103,39 @@ class OutputsReceived(Tagged, frozen=True, kw_only=True):
     run: RunId
 
 
+# --- checkpoints: starter and those who may have one -------------------------------------------------------
+
+
+class CheckpointAsked(Tagged, frozen=True, kw_only=True):
+    """Which checkpoint of this run do you have? The answer is ``CheckpointTold``."""
+
+    run: RunId
+
+
+class CheckpointTold(Tagged, frozen=True, kw_only=True):
+    """The newest whole one; None: none, or none for you."""
+
+    run: RunId
+    moment: Moment | None = None
+    shares: tuple[int, ...] = ()
+    files: Manifest | None = None
+
+
+class CheckpointWanted(Tagged, frozen=True, kw_only=True):
+    """Send it: ``Chunk``s of all its files follow, in order."""
+
+    run: RunId
+    checkpoint: ProjectId
+
+
 # --- a run: member to starter ------------------------------------------------------------------------------
 
 
 class FilesWanted(Tagged, frozen=True, kw_only=True):
-    """Consent is given. Indices into the manifest of the files that are not here yet; empty: none."""
+    """Consent is given. Indices of the files that are not here yet; empty: none.
+
+    They count through the project's manifest and on through the checkpoint's.
+    """
 
     run: RunId
     files: tuple[int, ...]
@@ -152,6 +182,9 @@ Message = (
     | RunAbandoned
     | Mirrored
     | OutputsReceived
+    | CheckpointAsked
+    | CheckpointTold
+    | CheckpointWanted
     | FilesWanted
     | Prepared
     | Declined

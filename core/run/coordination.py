@@ -157,6 +157,8 @@ class Coordination:
     """The script's own folder, told to the starter's own part alone."""
     parts: Mapping[DeviceId, Part]
     tally: Tally
+    checkpoint: Manifest | None = None
+    """The files of the checkpoint that the run goes on from."""
     phase: Phase = field(default_factory=Planning)
     waits: frozenset[Wait] = frozenset()
     launched: bool = False
@@ -171,7 +173,14 @@ class Coordination:
     outputs: Literal["expected", "coming", "here"] = "expected"
 
 
-def coordinate(me: DeviceId, plan: Plan, manifest: Manifest, source: str, pressed_s: float) -> Coordination:
+def coordinate(
+    me: DeviceId,
+    plan: Plan,
+    manifest: Manifest,
+    source: str,
+    pressed_s: float,
+    checkpoint: Manifest | None = None,
+) -> Coordination:
     """The state before ``Begun``. ``pressed_s``: when Train was pressed, on the clock of every step."""
     parts = {member.device: Part() for member in plan.members}
     return Coordination(
@@ -181,4 +190,5 @@ def coordinate(me: DeviceId, plan: Plan, manifest: Manifest, source: str, presse
         source=source,
         parts=MappingProxyType(parts),
         tally=Tally(chief=plan.chief.device, pressed_s=pressed_s),
+        checkpoint=checkpoint,
     )

@@ -100,7 +100,10 @@ class _Step(Conclusion):
         self.wait("consent", limits.CONSENT_S)
         for device in now.parts:
             source = now.source if device == now.me else ""
-            self.send(device, ms.Prepare(plan=now.plan, manifest=now.manifest, source=source))
+            prepare = ms.Prepare(
+                plan=now.plan, manifest=now.manifest, source=source, checkpoint=now.checkpoint
+            )
+            self.send(device, prepare)
 
     def on_message(self, device: DeviceId, message: Message) -> None:
         if getattr(message, "run", self.now.plan.run) != self.now.plan.run:

@@ -13,6 +13,7 @@ from core.cluster.plan import Plan, RunSpec
 from core.errors import Problem
 from core.events import RunEvent, RunPhaseChanged
 from core.ids import DeviceId
+from core.project.manifest import Manifest
 from core.run.earlier import newest_alike, with_last_time
 from core.run.history import History
 from core.run.lane import Lane
@@ -52,8 +53,14 @@ class Keeping:
     def recording(self) -> bool:
         return self._record is not None
 
-    def begin(self, plan: Plan, source: str = "", spec: RunSpec | None = None) -> None:
-        """A run takes shape; from here on ``keep`` is about it. ``source``, ``spec``: of one started here."""
+    def begin(
+        self,
+        plan: Plan,
+        source: str = "",
+        spec: RunSpec | None = None,
+        project: Manifest | None = None,
+    ) -> None:
+        """A run takes shape; from here on ``keep`` is about it. The rest is of one that is started here."""
         folder = self._runs / plan.run
         entry = RunEntry(
             run=plan.run,
@@ -64,10 +71,13 @@ class Keeping:
             devices=tuple(member.name for member in plan.members),
             device_ids=tuple(member.device for member in plan.members),
             spec=spec,
+            resumed=None if plan.resume is None else plan.resume.run,
             phase=Planning(),
             folder=str(folder),
         )
         self._record = RunRecord(folder, entry, self._me, self._history, self._trouble_elsewhere)
+        if project is not None:
+            self._disk.post(self._record.keep_project, project)
 
     def keep(self, event: RunEvent) -> None:
         """The last phase ends the record."""

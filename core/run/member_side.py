@@ -18,6 +18,7 @@ from core.project.paths import shown
 from core.project.scan import is_broad
 from core.run import kept, participant, verdicts
 from core.run import participation as pa
+from core.run.arriving import Arriving
 from core.run.phases import Exit
 from core.run.ports import HeldPorts, hold_ports
 from core.run.record import log_name
@@ -25,7 +26,7 @@ from core.run.reports import LogLines
 from core.run.timers import Waits
 from core.run.trainers import Trainers
 from core.run.waits import Await, NoLonger, WaitOver
-from core.run.workplace import Incoming, Workplace, send_pieces, trouble_of
+from core.run.workplace import Workplace, send_pieces, trouble_of
 from core.run.written import Snapshot
 from core.trainer.protocol import Report
 
@@ -56,7 +57,8 @@ class MemberSide:
             on_output=self._on_output,
             on_exit=self._on_exit,
         )
-        self._incoming: Incoming | None = None
+        self._checkpoint = prepare.checkpoint
+        self._arriving: Arriving | None = None
         self._held = HeldPorts()
         self._folders: dict[str, Path] = {}
         self._snapshot: Snapshot | None = None
@@ -113,50 +115,34 @@ class MemberSide:
         self.place.background.start(name, work)
 
     async def _list_missing(self) -> None:
-        missing: tuple[int, ...] = ()
-        if not self.known.local:
-            manifest = self.known.manifest
-            self._incoming = Incoming(
-                self.place,
-                manifest.digest,
-                manifest.total_bytes,
-                on_piece=lambda done: self.tell(pa.PiecesCame(done, manifest.total_bytes)),
-                on_complete=lambda: self._start("keep a project", self._keep()),
-                on_trouble=self._preparing_failed,
-            )
-            try:
-                missing = await self.place.files.do(self._receive)
-            except Exception as error:
-                self._preparing_failed(error)
-                return
+        known = self.known
+        self._arriving = Arriving(
+            self.place,
+            known.plan,
+            known.manifest,
+            self._checkpoint,
+            on_piece=lambda done, total: self.tell(pa.PiecesCame(done, total)),
+            on_complete=lambda: self._start("keep what came for a run", self._keep()),
+            on_trouble=self._preparing_failed,
+        )
+        try:
+            missing = await self.place.files.do(self._arriving.begin)
+        except Exception as error:
+            self._preparing_failed(error)
+            return
         self.tell(pa.Listed(missing))
 
-    def _receive(self) -> tuple[int, ...]:
-        """On the files' thread."""
-        store, manifest = self.place.store, self.known.manifest
-        if store.has(manifest.digest):
-            return ()
-        assert self._incoming is not None
-        receipt = self._incoming.receipt = store.receive(manifest)
-        if not receipt.wanted:
-            store.keep(receipt)
-            return ()
-        return tuple(wanted.file for wanted in receipt.wanted)
-
     async def _keep(self) -> None:
-        assert self._incoming is not None and self._incoming.receipt is not None
+        assert self._arriving is not None
         try:
-            await self.place.files.do(self.place.store.keep, self._incoming.receipt)
+            await self.place.files.do(self._arriving.keep)
         except Exception as error:
             self._preparing_failed(error)
             return
         self.tell(pa.FilesHere())
 
     def _on_chunk(self, chunk: ms.Chunk) -> None:
-        incoming = self._incoming
-        if self.known.stage != "receiving" or incoming is None or chunk.project != incoming.project:
-            return
-        if not incoming.take(chunk):
+        if self.known.stage == "receiving" and self._arriving is not None and not self._arriving.take(chunk):
             self.tell(pa.PreparingFailed(verdicts.bad_message(self.known.starter_name)))
 
     async def _make_ready(self) -> None:
@@ -270,8 +256,8 @@ class MemberSide:
     def _leave(self, outputs_taken: bool) -> None:
         self._waits.end_all()
         self._held.release()
-        if self._incoming is not None:
-            self._incoming.end()
+        if self._arriving is not None:
+            self._arriving.end()
         if self.known.joined:  # before that, nothing was made here that could be tidied up
             self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
         self._on_gone()

@@ -15,8 +15,10 @@ from core import wire
 from core.answers import RunDetails, RunEntry
 from core.cluster.plan import Plan
 from core.ids import DeviceId
+from core.project.manifest import Manifest
+from core.run import checkpoints
 from core.run.metrics_file import DECODER, Metric
-from core.run.record import EVENTS, LOGS, METRICS, PLAN
+from core.run.record import EVENTS, LOGS, METRICS, PLAN, PROJECT
 from core.run.reports import EpochEnd, Progress
 from core.run.thinning import Thinned
 
@@ -40,6 +42,7 @@ def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> R
         epochs={device: thinned.items for device, thinned in epochs.items()},
         log=_log(folder / LOGS),
         report=str(report) if report.is_file() else "",
+        checkpoint=kept.head.moment if (kept := checkpoints.look(folder / checkpoints.FOLDER)) else None,
     )
 
 
@@ -51,6 +54,14 @@ def read_exits(folder: Path) -> list[ev.MemberEnded]:
 def read_plan(folder: Path) -> Plan | None:
     try:
         return wire.from_json((folder / PLAN).read_bytes(), Plan)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def read_project(folder: Path) -> Manifest | None:
+    """The files that a run started here began with."""
+    try:
+        return wire.from_json((folder / PROJECT).read_bytes(), Manifest)
     except (OSError, msgspec.DecodeError):
         return None
 

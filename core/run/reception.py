@@ -31,11 +31,14 @@ class Reception:
         self, sender: DeviceId, prepare: Prepare, *, unlike: Problem | None, busy: bool
     ) -> Problem | None:
         """At a first look. ``unlike``: what of the two laptops' versions differs."""
-        if problem := why_unfit(self._place.me, sender, prepare.plan, prepare.manifest) or unlike:
+        if problem := self._why_unfit(sender, prepare) or unlike:
             return problem
         if busy:
             return verdicts.busy()
         return None if self._heard_of.take(prepare.plan.run) else verdicts.known_run()
+
+    def _why_unfit(self, sender: DeviceId, prepare: Prepare) -> Problem | None:
+        return why_unfit(self._place.me, sender, prepare.plan, prepare.manifest, prepare.checkpoint)
 
     async def ask(self, plan: Plan, manifest: Manifest) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""

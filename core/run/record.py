@@ -20,12 +20,14 @@ from core.cluster.plan import Plan
 from core.errors import Problem
 from core.events import RunEvent
 from core.ids import DeviceId, RunId
+from core.project.manifest import Manifest
 from core.project.paths import shown
 from core.run.history import History
 from core.run.log_file import LogFile
 from core.run.metrics_file import MetricsFile
 from core.run.phases import ended
 
+PROJECT = "project.json"
 PLAN, SUMMARY, METRICS, EVENTS, LOGS = "plan.json", "summary.json", "metrics.jsonl", "events.jsonl", "logs"
 
 
@@ -79,6 +81,10 @@ class RunRecord:
             case _:
                 self._try(lambda: self._event(event))
 
+    def keep_project(self, project: Manifest) -> None:
+        """The files that the run begins with: going on with it asks whether its code is still the same."""
+        self._try(lambda: self._project(project))
+
     def close(self) -> None:
         self._try(self._metrics.close)
         if self._events is not None:
@@ -87,6 +93,10 @@ class RunRecord:
         for log in self._logs.values():
             log.close()
         self._logs.clear()
+
+    def _project(self, project: Manifest) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self.folder / PROJECT, wire.to_json(project))
 
     def _plan(self, plan: Plan) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -17,17 +17,30 @@ _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,39}")
 """A run's id names a folder here: nothing in it may lead out of the folder of runs."""
 
 
-def why_unfit(me: DeviceId, sender: DeviceId, plan: Plan, manifest: Manifest) -> Problem | None:
+def is_run_id(run: str) -> bool:
+    return _RUN_ID.fullmatch(run) is not None
+
+
+def why_unfit(
+    me: DeviceId, sender: DeviceId, plan: Plan, manifest: Manifest, checkpoint: Manifest | None = None
+) -> Problem | None:
     """What is wrong with a request at a first look; None where nothing is. Quick, whatever was sent."""
     devices = {member.device for member in plan.members}
     fits = (
-        _RUN_ID.fullmatch(plan.run)
+        is_run_id(plan.run)
         and plan.starter == sender
         and me in devices
         and {task.device for task in plan.tasks} == devices
         and plan.script == manifest.script
+        and _resumes_soundly(plan, checkpoint)
     )
     return None if fits else verdicts.bad_message("The other laptop")
+
+
+def _resumes_soundly(plan: Plan, checkpoint: Manifest | None) -> bool:
+    if plan.resume is None or checkpoint is None:
+        return plan.resume is None and checkpoint is None
+    return is_run_id(plan.resume.run) and checkpoint.digest == plan.resume.checkpoint
 
 
 def why_unsafe(plan: Plan, manifest: Manifest) -> Problem | None:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from core import answers
 from core import events as ev
 from core.background import Background
-from core.cluster.plan import RunSpec
+from core.cluster.plan import Plan, RunSpec
 from core.commands import Decision
 from core.errors import Problem, TandemError
 from core.events import Event, RunEvent
@@ -18,13 +20,16 @@ from core.home import Home
 from core.ids import DeviceId, RunId
 from core.link import messages as ms
 from core.link.messages import Message
+from core.project.manifest import Manifest
 from core.project.store import ProjectStore
 from core.run import coordination as co
 from core.run import participation as pa
-from core.run import planning, verdicts
+from core.run import planning, resuming, verdicts
+from core.run.exchange import Exchange
 from core.run.keeping import Keeping
 from core.run.lane import Lane
 from core.run.member_side import MemberSide
+from core.run.reading import read_project
 from core.run.reception import Reception
 from core.run.starter_side import StarterSide
 from core.run.timers import Clock
@@ -79,6 +84,7 @@ class Runs:
             make_trainer=make_trainer or real_trainers(self._warm),
         )
         self._reception = Reception(self._place, trust)
+        self._exchange = Exchange(self._place)
         self._planning = False
         self._stop_planning = False
         self._starter: StarterSide | None = None
@@ -153,10 +159,14 @@ class Runs:
             )
         self._begin_work()
         self._planning, self._stop_planning = True, False
+        checkpoint: tuple[Path, Manifest] | None = None
         try:
             devices = planning.devices_of(spec, self.me, self._state())
             project = await asyncio.to_thread(planning.read_project, spec)
-            plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
+            if spec.resume is None:
+                plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
+            else:
+                plan, checkpoint = await self._resumed(spec, spec.resume, devices, project)
             if self._stop_planning:
                 raise TandemError.of(verdicts.stopped_by(self._my_name()))
         except BaseException:
@@ -165,13 +175,14 @@ class Runs:
             raise
         self._planning = False
         source = Path(project.folder)
-        self._keeping.begin(plan, str(source / plan.script), spec)
+        self._keeping.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
         self._starter = StarterSide(
             self._place,
             plan,
             project.manifest,
             source,
             pressed_s,
+            checkpoint,
             hear_here=self._hear_own_starter,
             emit=self._emit,
             on_over=self._starter_over,
@@ -180,6 +191,19 @@ class Runs:
         for words in project.warnings:
             self._starter.remark(words)
         return plan.run
+
+    async def _resumed(
+        self, spec: RunSpec, run: RunId, devices: tuple[DeviceId, ...], project: planning.ReadProject
+    ) -> tuple[Plan, tuple[Path, Manifest]]:
+        """The plan that goes on with a run, and its newest checkpoint, brought here."""
+        details = await self._keeping.find(run)
+        old = resuming.before(details)
+        then = await asyncio.to_thread(read_project, self._place.folder(old.run))
+        resuming.check_code(then, project.manifest, old)
+        spec = resuming.asked(spec, old, devices)
+        plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
+        found, folder = await self._exchange.bring(old)
+        return resuming.continued(plan, spec, old, found), (folder, found.files)
 
     def stop(self) -> None:
         """At the end of a step; again: terminate; a third time: kill."""
@@ -222,6 +246,8 @@ class Runs:
         starter, member = self._starter, self._member
         if isinstance(message, ms.Prepare):
             self._on_prepare(device, message)
+            return
+        if self._exchange.hear(device, message):
             return
         run = _run_of(message)
         if run is None:

@@ -35,14 +35,17 @@ class StarterSide:
         manifest: Manifest,
         source: Path,
         pressed_s: float,
+        checkpoint: tuple[Path, Manifest] | None = None,
         *,
         hear_here: Callable[[Message], None],
         emit: Callable[[RunEvent], None],
         on_over: Callable[[], None],
     ) -> None:
         self.place = place
-        self.known = co.coordinate(place.me, plan, manifest, str(source), pressed_s)
+        folder, files = checkpoint or (None, None)
+        self.known = co.coordinate(place.me, plan, manifest, str(source), pressed_s, files)
         self._source = source
+        self._checkpoint = folder
         self._hear_here = hear_here
         self._emit = emit
         self._on_over = on_over
@@ -98,20 +101,27 @@ class StarterSide:
                 self._on_over()
 
     async def _send_files(self, device: DeviceId, files: tuple[int, ...]) -> None:
-        manifest, run = self.known.manifest, self.known.plan.run
+        manifest, checkpoint = self.known.manifest, self.known.checkpoint
+        project = tuple(number for number in files if number < len(manifest.files))
+        rest = tuple(number - len(manifest.files) for number in files if number >= len(manifest.files))
         try:
-            await send_pieces(
-                self.place,
-                device,
-                run,
-                manifest.digest,
-                self._source,
-                manifest,
-                files,
-                lambda: not self._over and not self.known.abandoned,
-            )
+            await self._send(device, self._source, manifest, project)
+            if checkpoint is not None and self._checkpoint is not None and rest:
+                await self._send(device, self._checkpoint, checkpoint, rest)
         except TandemError as error:
             self.tell(co.SendingFailed(device, error.problem))
+
+    async def _send(self, device: DeviceId, folder: Path, manifest: Manifest, files: tuple[int, ...]) -> None:
+        await send_pieces(
+            self.place,
+            device,
+            self.known.plan.run,
+            manifest.digest,
+            folder,
+            manifest,
+            files,
+            lambda: not self._over and not self.known.abandoned,
+        )
 
     async def _take_outputs(self, device: DeviceId, manifest: Manifest) -> None:
         try:

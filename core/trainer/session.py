@@ -31,6 +31,8 @@ from core.trainer.reporter import Reporter
 
 CPU_DEVICES = "TANDEM_CPU_DEVICES"
 """Environment: that many logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""
+KEEP_EVERY_S = "TANDEM_KEEP_EVERY_S"
+"""Environment: seconds of training between checkpoints. For trying them, and for measuring what they cost."""
 
 _CLOSING_S = 10.0
 _CHIEF_STAYS_S = 0.3
@@ -123,7 +125,8 @@ class Session:
         if not train.checkpoints:
             return None
         resume = Path(train.resume) if train.resume else None
-        return Keeping(Path(train.checkpoints), train.keep_every_s, resume)
+        every_s = float(os.environ.get(KEEP_EVERY_S) or train.keep_every_s)
+        return Keeping(Path(train.checkpoints), every_s, resume)
 
     def _keep_alone(self, exit: Exit, models: Sequence[Any]) -> None:
         """Also what a script trained before an error of its own. In a cluster the others are about to end

@@ -42,7 +42,7 @@ def restore(callback: Any, kept: Sequence[Any]) -> None:
     if type(callback).__name__ != name:
         return
     for attribute, value in held.items():
-        if attribute in _left_out(callback) or attribute not in vars(callback):
+        if attribute in _left_out(callback):
             continue
         if isinstance(value, str) and _of_keras(callback):
             continue  # Settings and paths, which the script has just given.

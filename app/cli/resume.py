@@ -1,0 +1,29 @@
+"""``tandem resume RUN``: go on with a run that was stopped or failed, from its newest checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from app.cli import run as run_command
+from app.cli import spec
+from app.cli.parsing import add_subcommand
+from app.cli.screen import Screen
+
+MORE = """\
+The run goes on in the middle of its epoch, with the laptops, shares, seed and arguments of then, unless you
+say otherwise. Whoever of them has the newest checkpoint lends it to the others.
+"""
+
+
+def add(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "resume", "go on with a run that was stopped or failed", resume, json=True, more=MORE
+    )
+    parser.add_argument("again", metavar="RUN", help="a run's id or a unique beginning of it")
+    spec.add_where(parser)
+    parser.set_defaults(script=None, seed=None, strategy=None, resumes=True)
+
+
+async def resume(arguments: argparse.Namespace, screen: Screen) -> int:
+    return await run_command.run(arguments, screen)

@@ -1,0 +1,118 @@
+"""What a member receives before a run: the project's files, and the checkpoint's where one is gone on with.
+
+Blocks where it says so: use the files' thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.cluster.plan import Plan
+from core.link.messages import Chunk
+from core.project.copying import storing
+from core.project.manifest import Manifest
+from core.project.receipt import Receipt
+from core.run import checkpoints
+from core.run.workplace import Incoming, Workplace
+
+
+class Arriving:
+    """``on_piece`` is told the bytes that are here; ``on_complete`` that the last one came."""
+
+    def __init__(
+        self,
+        place: Workplace,
+        plan: Plan,
+        manifest: Manifest,
+        checkpoint: Manifest | None,
+        *,
+        on_piece: Callable[[int, int], None],
+        on_complete: Callable[[], None],
+        on_trouble: Callable[[Exception], None],
+    ) -> None:
+        self._place = place
+        self._plan = plan
+        self._on_piece = on_piece
+        self._on_complete = on_complete
+        self._parts = [
+            Incoming(
+                place,
+                part.digest,
+                part.total_bytes,
+                on_piece=lambda done: self._tell(),
+                on_complete=self._one_more,
+                on_trouble=on_trouble,
+            )
+            for part in (manifest, checkpoint)
+            if part is not None
+        ]
+        self._manifest = manifest
+        self._checkpoint = checkpoint
+        self._left = 0
+
+    def begin(self) -> tuple[int, ...]:
+        """What is missing here, counted through both manifests. Blocks. Raises ``TandemError``."""
+        missing = self._project()
+        if self._checkpoint is not None:
+            offset = len(self._manifest.files)
+            missing += tuple(offset + number for number in self._resumed(self._checkpoint))
+        self._left = sum(part.receipt is not None for part in self._parts)
+        return missing
+
+    def take(self, chunk: Chunk) -> bool:
+        """False: it was not announced so."""
+        for part in self._parts:
+            if part.project == chunk.project and part.receipt is not None:
+                return part.take(chunk)
+        return True
+
+    def keep(self) -> None:
+        """Everything came: put it into place. Blocks. Raises ``TandemError``."""
+        project, *rest = (part.receipt for part in self._parts)
+        if project is not None:
+            self._place.store.keep(project)
+        for receipt in rest:
+            if receipt is not None:
+                receipt.finish()
+
+    def end(self) -> None:
+        for part in self._parts:
+            part.end()
+
+    def _project(self) -> tuple[int, ...]:
+        store, manifest = self._place.store, self._manifest
+        if self._plan.starter == self._place.me or store.has(manifest.digest):
+            return ()
+        receipt = store.receive(manifest)
+        if not receipt.wanted:
+            store.keep(receipt)
+            return ()
+        self._parts[0].receipt = receipt
+        return tuple(wanted.file for wanted in receipt.wanted)
+
+    def _resumed(self, files: Manifest) -> tuple[int, ...]:
+        """The checkpoint becomes the first of the new run: from the old run's folder, or from the starter."""
+        assert self._plan.resume is not None
+        checkpoints.check_listing(files)
+        kept = self._place.folder(self._plan.run) / checkpoints.FOLDER
+        old = self._place.folder(self._plan.resume.run) / checkpoints.FOLDER
+        found = checkpoints.find(old, files.digest)
+        if found is not None:
+            with storing(kept):
+                checkpoints.adopt(found, kept)
+            return ()
+        receipt = Receipt(files, self._place.folder(self._plan.run) / "incoming", checkpoints.first(kept))
+        self._parts[1].receipt = receipt
+        return tuple(wanted.file for wanted in receipt.wanted)
+
+    def _tell(self) -> None:
+        receipts = [part.receipt for part in self._parts if part.receipt is not None]
+        self._on_piece(
+            sum(receipt.received_bytes for receipt in receipts),
+            sum(receipt.manifest.total_bytes for receipt in receipts),
+        )
+
+    def _one_more(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._on_complete()

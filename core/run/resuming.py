@@ -1,0 +1,107 @@
+"""From a run that ended before its time to the plan of one that goes on with it. Pure."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core.answers import RunDetails
+from core.cluster.making import ranks
+from core.cluster.plan import Plan, RunSpec
+from core.cluster.roles import Role
+from core.errors import TandemError
+from core.ids import DeviceId
+from core.project.manifest import Manifest
+from core.project.paths import shown
+from core.run.gathering import Found
+from core.run.phases import Finished, ended
+
+
+def before(details: RunDetails) -> Plan:
+    """The plan of the run that is gone on with. Raises ``TandemError`` where it cannot be."""
+    entry, plan = details.entry, details.plan
+    if isinstance(entry.phase, Finished):
+        raise TandemError(
+            code="run-finished",
+            what=f"The run {entry.run} came to its end: there is nothing left to go on with.",
+            fix="Train again with tandem run; a script can load the model that was kept.",
+        )
+    if not ended(entry.phase):
+        raise TandemError(code="busy", what="That run is under way.", fix="Stop it first, or let it go on.")
+    if plan is None:
+        raise TandemError(
+            code="run-unknown",
+            what=f"Of the run {entry.run}, its plan is not kept any more.",
+            fix="Start the training anew.",
+        )
+    if plan.strategy == "own":
+        raise TandemError(
+            code="not-resumable",
+            what=f"The script of the run {entry.run} brings a strategy of its own, and Tandem keeps "
+            "checkpoints only of what it trains itself, by fit.",
+            fix="Let the script keep checkpoints of its own (tf.train.Checkpoint), and run it again.",
+        )
+    return plan
+
+
+def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
+    """With the seed of then, and where the same laptops take part, their tasks."""
+    wanted = replace(spec, seed=old.seed, strategy=old.strategy)
+    if spec.roles or {member.device for member in old.members} != set(devices):
+        return wanted
+    roles: dict[DeviceId, tuple[Role, ...]] = {
+        device: tuple(task.role for task in old.tasks_of(device)) for device in devices
+    }
+    return replace(wanted, roles=roles)
+
+
+def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> None:
+    """Raises ``TandemError`` where the script or a module of it is not as it was.
+
+    Other files may have changed: what the script wrote beside itself is among them.
+    """
+    now = {file.path: file.sha256 for file in new.files}
+    then = () if old is None else old.files
+    changed = [file.path for file in then if file.path.endswith(".py") and now.get(file.path) != file.sha256]
+    if new.script != old_plan.script:
+        changed.insert(0, new.script)
+    if changed:
+        raise TandemError(
+            code="script-changed",
+            what=f"{shown(changed[0])} is not as it was when the run was started: going on would mix two "
+            "trainings.",
+            fix="Undo the change and resume again, or start the training anew.",
+        )
+
+
+def none_found(old: Plan, absent: tuple[str, ...]) -> TandemError:
+    """``absent``: names of laptops that took part and could not be asked."""
+    if absent:
+        return TandemError(
+            code="no-checkpoint",
+            what=f"No checkpoint of the run {old.run} is here, and {', '.join(absent)} could not be asked.",
+            fix="Start Tandem there, wait until the laptops are connected, and resume again.",
+        )
+    return TandemError(
+        code="no-checkpoint",
+        what=f"No laptop has a checkpoint of the run {old.run}. They are kept every minute and at epochs' "
+        "ends of a fit; a loop of train_on_batch has none.",
+        fix="Start the training anew.",
+    )
+
+
+def continued(plan: Plan, spec: RunSpec, old: Plan, found: Found) -> Plan:
+    """``plan`` going on with ``found``: the same laptops begin with the shares that they had then."""
+    computing = ranks(plan)
+    shares = dict(zip(computing, found.shares, strict=False))
+    if (
+        not spec.shares
+        and computing == ranks(old)
+        and len(shares) == len(computing) == len(found.shares)
+        and any(found.shares)
+        and all(0 <= share < 1 << 31 for share in found.shares)
+    ):
+        members = tuple(
+            replace(member, share=shares.get(member.device, member.share)) for member in plan.members
+        )
+        plan = replace(plan, members=members, balance=old.balance)
+    return replace(plan, resume=found.resumption)
