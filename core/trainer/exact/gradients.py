@@ -6,7 +6,6 @@ process would have.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,8 +17,8 @@ from core.trainer.exact.gauge import loss_scale
 from core.trainer.exact.narrowing import narrowed, wire_type
 from core.trainer.exact.step import Step
 
-_PACKED_ELEMENTS = 65_536
-"""Tensors up to here cost more to send each than to pack."""
+_PACK_ELEMENTS = 1 << 20
+"""A pack is full from here on: 4 MB take longer than a link takes to answer."""
 
 
 def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
@@ -40,21 +39,12 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
 def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
     """Sums gradients over the members. None stays None.
 
-    Small dense ones go packed in one all-reduce, the last; a large one goes on its own, uncopied, and leaves
-    while the backward pass still works on others. All may travel in fewer bits (``Cluster.wire``). Sparse
-    ones are gathered in full, not summed: Keras squares and clips them slice by slice, repeated rows apart.
+    Dense ones go in packs; a large one goes on its own, uncopied. Each leaves while the backward pass still
+    works on others, in fewer bits where that is wanted (``Cluster.wire``). Sparse ones are gathered in full,
+    not summed: Keras squares and clips them slice by slice, repeated rows apart.
     """
     reduced: list[Any] = list(grads)
-    packs: dict[Any, list[int]] = defaultdict(list)
-    large: list[list[int]] = []
-    for place, grad in enumerate(grads):
-        if isinstance(grad, tf.IndexedSlices):
-            reduced[place] = _gathered(step, grad)
-        elif grad is not None and _is_small(grad):
-            packs[grad.dtype].append(place)
-        elif grad is not None:
-            large.append([place])
-    groups = [*packs.values(), *large]
+    groups = _packs(grads)
     if groups:
         kind = wire_type(step.wire, sum(_known_size(grad) for grad in grads))
         members = step.collectives.members
@@ -63,9 +53,13 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         step.gauge.sends(summed_bytes(sent, members))
         for places, flat, sum_ in zip(groups, flats, step.collectives.sum(sent), strict=True):
             total = tf.cast(sum_, flat.dtype)
-            parts = tf.split(total, [_size(grads[place]) for place in places]) if len(places) > 1 else [total]
+            sizes = [grads[place].shape.num_elements() for place in places]
+            parts = tf.split(total, sizes) if len(places) > 1 else [total]
             for place, part in zip(places, parts, strict=True):
                 reduced[place] = tf.reshape(part, tf.shape(grads[place]))
+    for place, grad in enumerate(grads):  # embeddings are the first layers, whose gradients come last
+        if isinstance(grad, tf.IndexedSlices):
+            reduced[place] = _gathered(step, grad)
     return reduced
 
 
@@ -75,19 +69,28 @@ def _weighted(step: Step, tensors: list[Any]) -> Any:
     return tf.math.multiply_no_nan(flat, tf.cast(step.weight, flat.dtype))
 
 
-def _is_small(tensor: Any) -> bool:
-    size = tensor.shape.num_elements()
-    return size is not None and size <= _PACKED_ELEMENTS
+def _packs(grads: Sequence[Any]) -> list[list[int]]:
+    """Places of dense gradients that travel together. The last pack is there first, as layers go backward."""
+    full: list[list[int]] = []
+    begun: dict[Any, list[int]] = {}
+    for place in reversed(range(len(grads))):
+        grad = grads[place]
+        if grad is None or isinstance(grad, tf.IndexedSlices):
+            continue
+        if not grad.shape.is_fully_defined() or grad.shape.num_elements() >= _PACK_ELEMENTS:
+            full.append([place])
+            continue
+        pack = begun.setdefault(grad.dtype, [])
+        pack.append(place)
+        if sum(grads[each].shape.num_elements() for each in pack) >= _PACK_ELEMENTS:
+            full.append(begun.pop(grad.dtype))
+    return [*full, *begun.values()][::-1]
 
 
 def _known_size(grad: Any) -> int:
     """Elements of a dense gradient whose shape is known; the same on every member."""
     dense = grad is not None and not isinstance(grad, tf.IndexedSlices)
     return (grad.shape.num_elements() or 0) if dense else 0
-
-
-def _size(tensor: Any) -> Any:
-    return tensor.shape.num_elements() if tensor.shape.is_fully_defined() else tf.size(tensor)
 
 
 def _gathered(step: Step, grad: Any) -> Any:

@@ -206,14 +206,15 @@ def embedding_large(folder: Path) -> Outcome:
 
 @scenario()
 def large_and_small_tensors(folder: Path) -> Outcome:
-    """Two kernels that travel on their own, the rest in one pack."""
+    """A kernel that travels on its own, two packs before and after it."""
     x, y = table()
     model = keras.Sequential(
         [
             keras.Input((FEATURES,)),
-            layers.Dense(300, activation="tanh"),
-            layers.Dense(300, activation="tanh"),
-            layers.Dense(230, activation="tanh"),
+            layers.Dense(1000, activation="tanh"),
+            layers.Dense(1100, activation="tanh"),
+            layers.Dense(900, activation="tanh"),
+            layers.Dense(100, activation="tanh"),
             layers.Dense(1),
         ]
     )
