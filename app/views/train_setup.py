@@ -241,7 +241,9 @@ class TrainSetup(QWidget):
                 self._on_read(answer)
             case ScriptsFound(problem=problem):
                 self.choices.show_scripts(answer)
-                self._refuse(problem)
+                self.problem.show_problem(problem, "note")  # nothing is wrong: a person has to say which
+                self._show()
+                self.choices.buttons[0].setFocus()
             case Refused(problem=problem):
                 self._refuse(problem)
 

@@ -218,6 +218,7 @@ def test_a_dropped_folder_with_two_scripts_lets_the_person_choose_one(
     assert setup.problem.problem is not None
     assert "2 scripts that train: evaluate & more.py, train.py" in setup.problem.problem.what
     assert setup.choices.isVisible()
+    assert setup.focusWidget() is setup.choices.buttons[0], "the keyboard is where the choice is"
     assert [made.accessibleName() for made in setup.choices.buttons] == ["evaluate & more.py", "train.py"]
     assert not setup.ahead.isVisible()
     setup.choices.buttons[1].click()
