@@ -31,6 +31,8 @@ FORMAT = "tandem-checkpoint-1"
 KEPT = 2
 LIMIT_FILES = 2_000
 LIMIT_BYTES = 4_000_000_000
+RUNS_LIMIT_BYTES = 5_000_000_000
+"""Of all runs together, on this laptop."""
 _LONGEST_MANIFEST = 1_000_000
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}\.(?:json|bin)")
@@ -210,6 +212,15 @@ def resumed(run: Path, plan: Plan) -> Path | None:
 def next_place(folder: Path) -> Path:
     """Where one more may be put."""
     return folder / f"{max((int(path.name) for path in _folders(folder)), default=0) + 1:08d}"
+
+
+def trim(runs: Path, limit_bytes: int = RUNS_LIMIT_BYTES) -> None:
+    """Throw away those of the oldest runs until the rest fits; the newest run's stay. Ids sort by time."""
+    room = limit_bytes
+    for number, folder in enumerate(sorted(runs.glob(f"*/{FOLDER}*"), reverse=True)):
+        room -= sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        if room < 0 and number:
+            clear(folder)
 
 
 def clear(folder: Path) -> None:

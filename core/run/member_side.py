@@ -16,7 +16,7 @@ from core.project.manifest import Manifest
 from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.paths import shown
 from core.project.scan import is_broad
-from core.run import kept, participant, verdicts
+from core.run import checkpoints, kept, participant, verdicts
 from core.run import participation as pa
 from core.run.arriving import Arriving
 from core.run.phases import Exit
@@ -281,6 +281,7 @@ class MemberSide:
                 return  # then the working copy stays as it is
         shutil.rmtree(self.folder / "tasks", ignore_errors=True)
         self.place.store.trim(keep=frozenset([self.known.plan.project]))
+        checkpoints.trim(self.place.runs)
 
 
 def _copied(manifest: Manifest, source: Path, work: Path) -> Path:

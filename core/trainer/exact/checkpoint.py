@@ -11,6 +11,7 @@ import numpy as np
 
 from core.cluster.plan import Moment
 from core.errors import TandemError
+from core.project.copying import check_room
 from core.run import checkpoints
 from core.run.checkpoints import Checkpoint, KeptFile
 from core.trainer.exact import local_state, model_state, plain
@@ -124,11 +125,18 @@ class Writer:
                 json, arrays = plain.dump(tree)
                 files[f"{name}.json"] = [json]
                 files[f"{name}.bin"] = [*plain.buffers(arrays)]
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            size = sum(memoryview(buffer).nbytes for buffers in files.values() for buffer in buffers)
+            check_room(self._folder, size)
             self._written = checkpoints.write(self._folder, moment, shares, files, self._unchanged)
+        except TandemError as error:
+            self._trouble = error.what
         except OSError as error:
             self._trouble = f"{self._folder} cannot be written ({error.strerror or error})."
         except plain.NotPlain as error:
             self._trouble = f"the model has variables of a kind that is not kept ({error})."
+        except Exception as error:  # Whatever it is, the training goes on.
+            self._trouble = f"{type(error).__name__}: {error}"
 
 
 def read(checkpoint: Checkpoint, name: str) -> Any:

@@ -115,3 +115,15 @@ def test_invariant_a_manifest_that_leads_elsewhere_is_refused(data: bytes) -> No
 
 def test_a_good_manifest_is_read() -> None:
     assert checkpoints.read_head(head(GOOD)).files == (GOOD,)
+
+
+def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path) -> None:
+    runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2, 3)]
+    for run in runs:
+        write(run / checkpoints.FOLDER, 10, b"w" * 1_000_000)
+        (run / "summary.json").write_text("{}")
+    checkpoints.trim(tmp_path, limit_bytes=2_500_000)
+    assert [checkpoints.look(run / checkpoints.FOLDER) is not None for run in runs] == [False, True, True]
+    checkpoints.trim(tmp_path, limit_bytes=1)
+    assert [checkpoints.look(run / checkpoints.FOLDER) is not None for run in runs] == [False, False, True]
+    assert all((run / "summary.json").exists() for run in runs)

@@ -125,7 +125,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     asked = (await anna.runs.get_run(run.plan.run)).entry
     assert asked.spec == spec
     assert asked.device_ids == tuple(member.device for member in run.plan.members)
-    assert not worker.work.exists()
+    await lan.wait_until(lambda: not worker.work.exists())
 
 
 async def test_the_next_plan_says_how_fast_the_last_run_was(lan: Lan, spec: RunSpec) -> None:
