@@ -43,6 +43,7 @@ class Conductor(QObject):
 
     def __init__(self, window: Window, opens: Opens) -> None:
         super().__init__(window)
+        self.setObjectName("conductor")
         self.window = window
         self._opens = opens
         self.bridge = Bridge(self)

@@ -9,20 +9,24 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from PySide6.QtCore import QObject, QSocketNotifier, QTimer
 from PySide6.QtWidgets import QLabel
 
-from app import conductor as conductors
 from app import desktop
-from app.conductor import Conductor
 from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
+from app.single_instance import SingleInstance
+from app.window import Window
 from bench.window.watchdog import Watchdog
 from core.answers import RunDetails
 from core.commands import GetRun
 from core.run.phases import Finished, ended
+
+if TYPE_CHECKING:
+    from app.conductor import Conductor
 
 LOOK_MS = 100
 LIMIT_S = 300.0
@@ -33,11 +37,11 @@ SHOWN = (DEVICES, MACHINES, RUNS, SETTINGS, TRAIN)
 class Driver(QObject):
     """Waits until the window is whole and a peer linked, says so, then does what it is told."""
 
-    def __init__(self, conductor: Conductor) -> None:
+    def __init__(self, conductor: Conductor, watchdog: Watchdog) -> None:
         super().__init__(conductor)
         self._conductor = conductor
         self._window = conductor.window
-        self._watchdog = Watchdog(self)
+        self._watchdog = watchdog
         self._run_s = self._cpu_s = 0.0
         self._said = os.fdopen(os.dup(1), "w", buffering=1)
         os.dup2(2, 1)
@@ -133,13 +137,20 @@ class Driver(QObject):
 
 
 def main(home: str) -> int:
-    begin = conductors.Conductor.begin
+    begin, conduct = desktop._begin, desktop._conduct
+    watchdogs: list[Watchdog] = []
 
-    def begin_and_drive(conductor: Conductor) -> None:
-        Driver(conductor)
-        begin(conductor)
+    def begin_watched(window: Window, folder: Path, first: SingleInstance) -> None:
+        # From the first paint on: what the screens are made of is loaded after it.
+        watchdogs.append(Watchdog(window))
+        begin(window, folder, first)
 
-    conductors.Conductor.begin = begin_and_drive  # type: ignore[method-assign, assignment]
+    def conduct_and_drive(window: Window, folder: Path, first: SingleInstance) -> None:
+        conduct(window, folder, first)
+        conductor = window.findChild(QObject, "conductor")
+        Driver(conductor, watchdogs.pop())  # type: ignore[arg-type]
+
+    desktop._begin, desktop._conduct = begin_watched, conduct_and_drive
     return desktop.main(["--home", home])
 
 
