@@ -1,8 +1,8 @@
 """Run by test_kept: trains a little script wholly, stopped in the middle, or gone on with from a checkpoint.
 
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
-[name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` or `resumed`; model `noisy`
-(with Dropout) or `still`; resume: a checkpoint's folder.
+[name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
+(stopped at its end) or `resumed`; model `noisy` (with Dropout) or `still`; resume: a checkpoint's folder.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Asked(member.Quiet):
 
 
 def train(noisy: bool, ask: Any, trained: list[Any]) -> Any:
-    """Two fits. `ask(fit, epoch, batch)` hears of every batch."""
+    """Two fits. `ask(fit, epoch, batch)` hears of every batch; of those in a validation as -1, -2 ..."""
     import keras
     import tensorflow as tf
 
@@ -66,6 +66,7 @@ def train(noisy: bool, ask: Any, trained: list[Any]) -> Any:
 
         def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
             """Every batch is heard, so that sums are rounded alike however slow the machine is."""
+            ask(self.fit, self.epoch, -1 - batch)
 
     layers = [keras.layers.Dense(16, activation="relu"), keras.layers.BatchNormalization(synchronized=True)]
     layers += [keras.layers.Dropout(0.3)] if noisy else []
@@ -133,14 +134,15 @@ def main() -> None:
         host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
         keeping = Keeping(
             work / "kept",
-            every_s=0.05 if kind == "crowded" else 1e6,
+            every_s=0.02 if kind in ("crowded", "validating") else 1e6,
             resume=Path(resume) if resume else None,
         )
         host.keeper = Keeper(keeping, host, WRITERS if len(shares) > 1 else ())
 
         def ask(fit: int, epoch: int, batch: int, kind: str = kind) -> None:
             last = order["rank"] == max(0, len(shares) - 1)
-            if kind == "stopped" and last and (fit, epoch, batch) == (1, 2, 7):
+            when = {"stopped": (1, 2, 7), "validating": (1, 2, -1)}
+            if last and (fit, epoch, batch) == when.get(kind):
                 asked.asks = True
 
         trained: list[Any] = []

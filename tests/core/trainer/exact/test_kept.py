@@ -55,6 +55,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ("whole", "whole", "noisy", ""),
         ("crowded", "crowded", "noisy", ""),
         ("stopped", "stopped", "noisy", ""),
+        ("validating", "validating", "noisy", ""),
         ("whole-still", "whole", "still", ""),
         ("stopped-still", "stopped", "still", ""),
     )
@@ -69,6 +70,7 @@ def after(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[
         (48, 16),
         ("resumed", "resumed", "noisy", kept(before[1], "stopped")),
         ("crowded", "resumed", "noisy", kept(before[0], "crowded")),
+        ("validated", "resumed", "noisy", kept(before[0], "validating")),
     )
 
 
@@ -109,6 +111,15 @@ def test_checkpoints_change_nothing_and_each_is_good(before: list[Path], after: 
     for then, now in zip(before, after, strict=True):
         assert_same(weights(then, "whole"), weights(then, "crowded"))
         assert_same(weights(then, "whole"), weights(now, "crowded"))
+
+
+def test_a_stop_in_a_validation_loses_nothing_of_its_epoch(before: list[Path], after: list[Path]) -> None:
+    assert record(before[0], "validating")["stopped"]
+    moment = checkpoints.at(Path(kept(before[0], "validating"))).head.moment  # type: ignore[union-attr]
+    assert (moment.fit, moment.epoch, moment.batch) == (1, 2, 20)
+    for then, now in zip(before, after, strict=True):
+        assert_same(weights(then, "whole"), weights(now, "validated"))
+        assert record(now, "validated")["histories"] == record(then, "whole")["histories"]
 
 
 def test_what_cannot_be_kept_is_said(before: list[Path]) -> None:
