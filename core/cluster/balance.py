@@ -29,8 +29,10 @@ class Balancer:
     """
 
     def __init__(self, rows: int, costs: Sequence[Cost], shares: tuple[int, ...]) -> None:
+        """Begins with ``shares``, unless a member could not hold its own."""
         self.rows = rows
-        self.shares = shares
+        fit = all(cost.most is None or own <= cost.most for own, cost in zip(shares, costs, strict=True))
+        self.shares = shares if fit else fastest_rows(rows, costs)
         """Rows of each member."""
         self._costs = tuple(costs)
         self._newest = [deque([1.0], KEPT) for _ in costs]
@@ -46,6 +48,10 @@ class Balancer:
         jumped = [self._learn(rank, seconds) for rank, seconds in enumerate(own_s)]
         if self.unsure or not (any(jumped) or all(len(newest) >= SETTLED for newest in self._newest)):
             return False
+        return self.improve(wire_s)
+
+    def improve(self, wire_s: float) -> bool:
+        """Whether shares changed by what is known of the members, where the exchange takes ``wire_s``."""
         slower = [median(newest) for newest in self._newest]
         costs = [cost.slower(factor) for cost, factor in zip(self._costs, slower, strict=True)]
         shares = fastest_rows(self.rows, costs)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from core.cluster.balance import Balancer
-from core.cluster.costs import Cost, fastest_rows, line, together_s
+from core.cluster.costs import Cost, line
 from core.cluster.shares import split
 from core.run.reports import Expectation
 from core.trainer.exact import memory, several
@@ -35,18 +35,19 @@ _log = logging.getLogger(__name__)
 
 LEAST_STEPS = 30
 """A shorter fit is over before it could win back what calibration takes."""
-LEAST_GAIN = 0.05
-"""Of the time of the slowest member's step: for less, shares stay where they begin."""
 ALONE_S = 0.3
 """For timing one number of rows."""
 PORTION_S = 0.1
 """As long as a portion of the training lasts; see pace.py."""
-REHEARSALS = 3
+TOGETHER_S = 0.6
+"""For the portions that are rehearsed."""
+LOOPS = 3
+"""So many at most, of which a middle one counts: what disturbs one does not disturb all."""
 _MOST_STEPS = 100
 _TOLD = 6
 """Numbers that members tell each other at once; always as many, so that one trace serves."""
-_LONG_S = 1.0
-"""A step that takes as long is timed once."""
+_LONG_S = 0.5
+"""A step that takes as long is timed twice, and the shorter time counts."""
 _TOO_LONG_S = 2.0
 """A step that would take as long is not tried: its time is taken for proportional to its rows."""
 
@@ -111,7 +112,7 @@ def calibrate(loop: Loop, traced: Traced, batches: Any) -> None:
         if snapshot is not None and all(number[0] for number in told):
             costs = _costs([number[1:] for number in told], rows, engine)
             if engine.balance:
-                traced.balancer = Balancer(rows, costs, _first_shares(rows, costs, engine.share_numbers))
+                traced.balancer = Balancer(rows, costs, _rows(rows, engine.share_numbers))
                 engine.set_shares(traced.balancer.shares)
             step_s, wire_s, wire_bytes = _together(loop, traced, batches, snapshot)
             expectation = Expectation(
@@ -169,11 +170,11 @@ def _typical(took: Callable[[int], float], snapshot: Snapshot) -> float:
     """Seconds of a step: a middle one of a few loops that take ``ALONE_S`` in all, after a first one."""
     first_s = took(1)
     if first_s >= _LONG_S:
-        return first_s
-    first_s, loops = took(1), 3
-    count = max(1, min(int(ALONE_S / loops / max(first_s, 1e-6)), _MOST_STEPS))
+        return min(first_s, took(1))
+    first_s = took(1)
+    count = max(1, min(int(ALONE_S / LOOPS / max(first_s, 1e-6)), _MOST_STEPS))
     found = [] if count > 1 else [first_s]
-    while len(found) < loops:
+    while len(found) < LOOPS and sum(found) * count < ALONE_S:
         snapshot.restore()
         found.append(took(count))
     return median(found)
@@ -195,19 +196,14 @@ def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[C
     ]
 
 
-def _first_shares(rows: int, costs: Sequence[Cost], shares: tuple[int, ...]) -> tuple[int, ...]:
-    """Rows of each member to begin with; those of `shares` where others would win little."""
-    begun, best = _rows(rows, shares), fastest_rows(rows, costs)
-    fits = all(cost.most is None or own <= cost.most for own, cost in zip(begun, costs, strict=True))
-    gain = 1 - together_s(costs, best) / together_s(costs, begun)
-    return begun if fits and gain < LEAST_GAIN else best
-
-
 # --- together
 
 
 def _together(loop: Loop, traced: Traced, batches: Any, snapshot: Snapshot) -> tuple[float, float, int]:
-    """Of a step in portions as the training's own will be: seconds, those of its exchange, bytes sent."""
+    """Of a step in portions as the training's own will be: seconds, those of its exchange, bytes sent.
+
+    With balancing on, the first one says what the wire takes, and so what other shares would win.
+    """
     engine = loop.engine
 
     def rehearse(count: int) -> Met:
@@ -218,11 +214,15 @@ def _together(loop: Loop, traced: Traced, batches: Any, snapshot: Snapshot) -> t
     before_bytes = engine.gauge.sent_bytes()
     rehearse(1)
     first = rehearse(1)
-    first_s = sum(first.own_s + first.wait_s) / engine.members
+    if traced.balancer is not None and traced.balancer.improve(min(first.wait_s)):
+        engine.set_shares(traced.balancer.shares)
+        first = rehearse(1)
+    first_s = max(1e-6, sum(first.own_s + first.wait_s) / engine.members)
     count = 1
     if engine.fit.iterator is not None and not engine.fit.iterator.pace.each_batch:
-        count = max(1, min(int(PORTION_S / max(first_s, 1e-6)), _MOST_STEPS))
-    mets = [first] if first_s >= _LONG_S else [rehearse(count) for _ in range(REHEARSALS)]
+        count = max(1, min(int(PORTION_S / first_s), _MOST_STEPS))
+    portions = min(LOOPS, int(TOGETHER_S / (first_s * count)))
+    mets = [rehearse(count) for _ in range(portions)] or [first]
     sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / mets[-1].done
     words = [median(met.step_s for met in mets), sent_bytes]
     told = engine.collectives.gather_numbers(words + [0.0] * (_TOLD - len(words)))

@@ -103,6 +103,19 @@ def test_a_member_without_rows_can_come_back() -> None:
     assert balancer.shares == (32, 32)
 
 
+def test_calibrated_costs_say_the_first_shares_where_they_count() -> None:
+    costs = (Cost(0.0, 0.001), Cost(0.0, 0.003))
+    balancer = Balancer(ROWS, costs, (32, 32))
+    assert not balancer.improve(wire_s=10.0)
+    assert balancer.shares == (32, 32)
+    assert balancer.improve(WIRE_S)
+    assert balancer.shares == (48, 16)
+
+
+def test_shares_that_a_member_could_not_hold_are_not_begun_with() -> None:
+    assert Balancer(ROWS, (Cost(0.0, 0.001, most=8), Cost(0.0, 0.001)), (32, 32)).shares == (8, 56)
+
+
 def test_limits_of_memory_hold_whatever_the_speeds() -> None:
     balancer = Balancer(ROWS, (Cost(0.0, 0.001, most=40), Cost(0.0, 0.001)), (32, 32))
     after(balancer, 50, (0.001, 0.01))

@@ -1,7 +1,6 @@
 """A real cluster of two whose speeds differ and change: shares follow, and the result is that of one process.
 
-A row takes a member as long as it sleeps for it, so that the measured speeds are known even where the machine
-is busy with other things.
+The times are made up, so that they are known even where the machine is busy with other things.
 """
 
 from __future__ import annotations
@@ -33,20 +32,16 @@ def records(folders: list[Path]) -> list[dict[str, Any]]:
 
 def test_the_first_shares_follow_the_measured_speeds(records: list[dict[str, Any]]) -> None:
     (measured,) = records[0]["measured"]
-    assert measured["alone_s"][1] > 1.5 * measured["alone_s"][0]
-    before, first = records[0]["shares"][0]
-    assert before == 0, "before the first step was told"
-    assert first == measured["shares"]
-    assert sum(first) == 64
-    assert first[0] > 1.5 * first[1]
+    assert measured["alone_s"] == pytest.approx([0.064, 0.192])
+    assert measured["shares"] == [48, 16]
+    assert records[0]["shares"][:2] == [[0, [32, 32]], [0, [48, 16]]], "before the first step was told"
 
 
 def test_shares_change_in_the_middle_of_an_epoch_when_a_member_slows_down(
     records: list[dict[str, Any]],
 ) -> None:
-    first, last = records[0]["shares"][0][1], records[0]["shares"][-1][1]
-    assert last[0] < 0.9 * first[0]
-    assert any(20 < step < 40 for step, _ in records[0]["shares"])
+    assert [shares for _, shares in records[0]["shares"]] == [[32, 32], [48, 16], [32, 32]]
+    assert 20 < records[0]["shares"][2][0] < 40
 
 
 def test_all_members_change_to_the_same_shares(records: list[dict[str, Any]]) -> None:

@@ -59,6 +59,21 @@ def test_the_bytes_of_a_step_are_the_mean_since_they_were_asked_for(tf: Any, gau
     assert gauge.wire_bytes(5) == 0
 
 
+@pytest.mark.parametrize("traced", [True, False])
+def test_where_there_is_a_gpu_the_own_gradients_are_waited_for_by_one_of_their_numbers(
+    tf: Any, gauge: Any, traced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+
+    def step(own: Any) -> Any:
+        return gauge.exchange([own, None], lambda: [own + 1.0, None])[0]
+
+    step = tf.function(step) if traced else step
+    assert step(tf.zeros([2, 3])).numpy().tolist() == [[1.0] * 3] * 2
+    assert step(tf.zeros([])) == 1.0
+    assert float(gauge.waited_s()) > 0
+
+
 def test_the_norm_is_that_of_all_gradients_without_their_loss_scale(tf: Any, gauge: Any) -> None:
     dense = np.arange(6, dtype=np.float32).reshape(2, 3)
     sparse = tf.IndexedSlices(tf.constant([[3.0], [4.0]]), tf.constant([1, 1], tf.int64))
