@@ -9,7 +9,7 @@ from bench.engine.pair import Pair
 from bench.result import Row, median, ratios, spread
 from core.run import checkpoints
 
-ROUNDS = 5
+ROUNDS = 3
 WORK = "5m-adam"
 STATE_MB = 60
 OF_WITHOUT = 0.97
