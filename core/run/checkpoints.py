@@ -10,7 +10,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -47,11 +46,9 @@ class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint's manifest."""
+    """A checkpoint's manifest. Members that keep the same have the same bytes, so that none has to travel."""
 
     format: str = FORMAT
-    made_s: float = 0.0
-    """Unix time, s."""
     moment: Moment
     shares: tuple[int, ...]
     """Of the members, in rank order, when it was made."""
@@ -88,7 +85,8 @@ def write(
         for name, (source, known) in unchanged.items():
             _link(source, part / name)
             kept.append(known)
-        head = Head(made_s=time.time(), moment=moment, shares=shares, files=tuple(kept))
+        kept.sort(key=lambda file: file.name)
+        head = Head(moment=moment, shares=shares, files=tuple(kept))
         write_new(part / MANIFEST, wire.to_json(head))
         sync_folder(part)
         place = next_place(folder)
@@ -217,10 +215,13 @@ def next_place(folder: Path) -> Path:
 def trim(runs: Path, limit_bytes: int = RUNS_LIMIT_BYTES) -> None:
     """Throw away those of the oldest runs until the rest fits; the newest run's stay. Ids sort by time."""
     room = limit_bytes
-    for number, folder in enumerate(sorted(runs.glob(f"*/{FOLDER}*"), reverse=True)):
-        room -= sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    having = {folder.parent for folder in runs.glob(f"*/{FOLDER}*")}
+    for number, run in enumerate(sorted(having, reverse=True)):
+        folders = list(run.glob(f"{FOLDER}*"))  # one for each trainer
+        room -= sum(path.stat().st_size for each in folders for path in each.rglob("*") if path.is_file())
         if room < 0 and number:
-            clear(folder)
+            for folder in folders:
+                clear(folder)
 
 
 def clear(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ def before_train_begin(callbacks: Sequence[Any], epoch: int) -> None:
     """A log that is gone on with in `epoch` is not begun anew, and has no line of what comes again."""
     for callback in callbacks:
         if isinstance(callback, keras.callbacks.CSVLogger):
+            if epoch or not callback.append:  # else what is there may be of earlier trainings alone
+                _cut(Path(callback.filename), callback.sep, epoch)
             callback.append = True
-            _cut(Path(callback.filename), callback.sep, epoch)
 
 
 def _cut(log: Path, separator: str, epoch: int) -> None:
@@ -62,14 +64,17 @@ def _cut(log: Path, separator: str, epoch: int) -> None:
         lines = log.read_text().splitlines(keepends=True)
     except (OSError, UnicodeDecodeError):
         return  # Not there, or not on this disk.
-    firsts = [line.partition(separator)[0].strip() for line in lines]
-    kept = [
-        line
-        for line, first in zip(lines, firsts, strict=True)
-        if not (first.isdigit() and int(first) >= epoch)
-    ]
-    if kept != lines:
-        log.write_text("".join(kept))
+    kept, later = len(lines), math.inf
+    # From the end, and only as long as epochs go down: a log may hold earlier trainings, too.
+    while kept and epoch <= (number := _epoch_of(lines[kept - 1], separator)) < later:
+        kept, later = kept - 1, number
+    if kept < len(lines):
+        log.write_text("".join(lines[:kept]))
+
+
+def _epoch_of(line: str, separator: str) -> int:
+    first = line.partition(separator)[0].strip()
+    return int(first) if first.isdecimal() else -1
 
 
 def _left_out(callback: Any) -> set[str]:

@@ -80,10 +80,16 @@ class Writer:
 
     def add_finished(self, fit: int, tree: Any) -> None:
         """A fit ended: what it left goes into every checkpoint from now on."""
-        self._finished[fit] = tree
-        if fit >= _MOST_FITS and not self._given_up:
+        if fit >= _MOST_FITS:
+            self._give_up(f"No more checkpoints are kept: the script calls fit more than {_MOST_FITS} times.")
+        if not self._given_up:
+            self._finished[fit] = tree
+
+    def _give_up(self, words: str) -> None:
+        if not self._given_up:
             self._given_up = True
-            self._say(f"No more checkpoints are kept: the script calls fit more than {_MOST_FITS} times.")
+            self._finished.clear()
+            self._say(words)
 
     def write(self, moment: Moment, shares: tuple[int, ...], now: Any | None, *, wait: bool) -> bool:
         """Keeps the fit under way (`now`; None between fits). False: the former is still being written."""
@@ -109,9 +115,8 @@ class Writer:
 
     def _settle(self) -> None:
         """What the thread left behind, once it ended."""
-        if self._trouble and not self._given_up:
-            self._given_up = True
-            self._say(f"No checkpoints are kept: {self._trouble}")
+        if self._trouble:
+            self._give_up(f"No checkpoints are kept: {self._trouble}")
         if self._written is not None:
             self._unchanged = _finished_files(self._written)
             for name in self._unchanged:
@@ -127,6 +132,11 @@ class Writer:
                 files[f"{name}.bin"] = [*plain.buffers(arrays)]
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             size = sum(memoryview(buffer).nbytes for buffers in files.values() for buffer in buffers)
+            whole = size + sum(known.size for _, known in self._unchanged.values())
+            if whole > checkpoints.LIMIT_BYTES:  # Nobody would read it.
+                most = f"{checkpoints.LIMIT_BYTES / 1e9:.0f} GB is the most"
+                self._trouble = f"one would take {whole / 1e9:.1f} GB, and {most}."
+                return
             check_room(self._folder, size)
             self._written = checkpoints.write(self._folder, moment, shares, files, self._unchanged)
         except TandemError as error:

@@ -20,6 +20,18 @@ _KINDS = "biufcV"
 """Numbers, and those of ml_dtypes (bfloat16), whose kind is V."""
 
 
+_UNSOUND = (
+    msgspec.DecodeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    AttributeError,
+    RecursionError,
+)
+"""What reading raises where the bytes are not ours."""
+
+
 class NotPlain(ValueError):
     """Some of it is not plain data."""
 
@@ -47,7 +59,7 @@ def load(json: bytes, data: bytes | memoryview) -> Any:
     try:
         told = msgspec.json.decode(json)
         return _decode(told["tree"], _arrays(told["arrays"], memoryview(data)), 0)
-    except (msgspec.DecodeError, LookupError, TypeError, ValueError, OverflowError) as error:
+    except _UNSOUND as error:
         raise _broken(f"{type(error).__name__}") from error
 
 

@@ -75,9 +75,8 @@ class Keeper:
         if self._resumed is not None:
             last = self._resumed.head.moment.fit
             if kept.number < last:
+                # None where it ended by an error that the script caught: it is run, and fails, again.
                 kept.left = checkpoint.read(self._resumed, f"fit-{kept.number}")
-                if kept.left is None:
-                    raise _broken(self._resumed.folder)
             elif kept.number == last:
                 kept.goes_on, self._under_way = self._under_way, None
         return kept
@@ -123,6 +122,8 @@ class Keeper:
         """A fit came to its end: later checkpoints hold what it left."""
         if self._writer is None or not kept.kept or self.host.stopping:
             return
+        # The chief's clock decides: a member that wrote by its own would count on from another moment.
+        due = self.host.chiefs(b"due" if self.due_at_epochs_end else b"") == b"due"
         tree = {
             "model": checkpoint.capture(kept.model),
             "history": callback_state.capture(history, self.host.say_once),
@@ -131,7 +132,7 @@ class Keeper:
             "step": self.host.step,
         }
         self._writer.add_finished(kept.number, tree)
-        if self.due_at_epochs_end:
+        if due:
             self.write(Moment(step=self.host.step, fit=kept.number + 1), None)
 
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:

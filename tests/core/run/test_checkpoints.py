@@ -121,9 +121,22 @@ def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path
     runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2, 3)]
     for run in runs:
         write(run / checkpoints.FOLDER, 10, b"w" * 1_000_000)
+        write(run / f"{checkpoints.FOLDER}-worker-1", 10)  # of a second trainer on this laptop
         (run / "summary.json").write_text("{}")
     checkpoints.trim(tmp_path, limit_bytes=2_500_000)
     assert [checkpoints.look(run / checkpoints.FOLDER) is not None for run in runs] == [False, True, True]
     checkpoints.trim(tmp_path, limit_bytes=1)
     assert [checkpoints.look(run / checkpoints.FOLDER) is not None for run in runs] == [False, False, True]
     assert all((run / "summary.json").exists() for run in runs)
+
+
+def test_members_that_keep_the_same_have_the_same_bytes(tmp_path: Path) -> None:
+    """One wrote all of it now; the other had a part of it from the time before."""
+    ended = {"fit-0.json": [b"[]"], "fit-0.bin": [b""]}
+    now = {"now.json": [b"{}"], "now.bin": [b"weights"]}
+    earlier = checkpoints.write(tmp_path / "one", Moment(step=1, fit=1), (1, 1), ended, {})
+    had = {file.name: (Path(earlier.folder) / file.name, file) for file in earlier.head.files}
+    at = Moment(step=2, fit=1)
+    one = checkpoints.write(tmp_path / "one", at, (1, 1), now, had)
+    other = checkpoints.write(tmp_path / "other", at, (1, 1), {**ended, **now}, {})
+    assert checkpoints.listing(one).digest == checkpoints.listing(other).digest

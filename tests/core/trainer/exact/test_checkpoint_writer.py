@@ -61,3 +61,101 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
     assert told["ended"] == [0.0, 1.0, 2.0] and told["said"] == []
     assert told["refused"] is False
     assert len(told["trouble"]) == 1 and told["trouble"][0].startswith("No checkpoints are kept: ")
+
+
+KEEPING = """
+import json, pathlib, sys
+import keras
+import numpy as np
+from core.cluster.plan import Moment
+from core.run import checkpoints
+from core.trainer.exact import callback_state, checkpoint
+from core.trainer.exact.resuming import Keeper
+from core.trainer.exact.seam import Keeping
+
+class Host:
+    step, stopping, share_numbers = 5, False, (1, 1)
+    def chiefs(self, data):
+        self.own = data
+        return self.chief
+    def say_once(self, words):
+        said.append(words)
+
+base, told, said, host = pathlib.Path(sys.argv[1]), {}, [], Host()
+model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+
+def fit(keeper):
+    kept = keeper.begin(model, [])
+    kept.under_way = True
+    kept.over()
+    keeper.ended(kept, keras.callbacks.History())
+    keeper._writer._thread and keeper._writer._thread.join()
+
+def newest(folder):
+    found = checkpoints.newest(folder)
+    return None if found is None else found.head.moment.fit
+
+never = Keeper(Keeping(base / "never", every_s=1e9), host)
+never._kept_s = -1e9
+host.chief = b""
+fit(never)
+told["own clock"], told["not the chief's"] = host.own.decode(), newest(base / "never")
+always = Keeper(Keeping(base / "always", every_s=1e9), host)
+host.chief = b"due"
+fit(always)
+told["not the own clock"], told["the chief's"] = host.own.decode(), newest(base / "always")
+
+writer = checkpoint.Writer(base / "failed", said.append, None)
+writer.add_finished(1, {"model": [np.arange(3.0)]})
+writer.write(Moment(step=9, fit=2), (1,), None, wait=True)
+failed = pathlib.Path(checkpoints.newest(base / "failed").folder)
+resumed = Keeper(Keeping(base / "again", resume=failed), host)
+told["left"] = []
+for _ in range(3):
+    kept = resumed.begin(model, [])
+    told["left"].append(kept.left is not None)
+
+checkpoints.LIMIT_BYTES = 1_000
+large = checkpoint.Writer(base / "large", said.append, None)
+large.add_finished(0, {"model": [np.arange(300.0)]})
+large.write(Moment(step=1, fit=1), (1,), None, wait=True)
+large.add_finished(1, {"model": [np.arange(300.0)]})
+told["large"], told["held"] = newest(base / "large"), len(large._finished)
+many = checkpoint.Writer(base / "many", said.append, None)
+many.add_finished(3, {})
+many.add_finished(400, {})
+many.add_finished(401, {})
+told["many"] = len(many._finished)
+told["said"] = said
+
+def logged(epoch, before, append):
+    log = base / "log.csv"
+    log.write_text("epoch,loss\\n" + "".join(f"{number},0.5\\n" for number in before))
+    callback_state.before_train_begin([keras.callbacks.CSVLogger(str(log), append=append)], epoch)
+    return [int(line.split(",")[0]) for line in log.read_text().splitlines()[1:]]
+
+told["logs"] = [
+    logged(2, [0, 1, 2, 3], False),
+    logged(0, [0, 1], False),
+    logged(2, [0, 1, 2, 3, 0, 1, 2, 3], True),
+    logged(2, [0, 1, 2, 3, 0, 1], True),
+    logged(0, [0, 1, 2, 3], True),
+]
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.cluster
+def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> None:
+    told = json.loads(run(["-c", KEEPING, str(tmp_path)]).splitlines()[-1])
+    # A fit's end is a moment of no portion: members that decided by their own clocks would part there.
+    assert (told["own clock"], told["not the chief's"]) == ("due", None)
+    assert (told["not the own clock"], told["the chief's"]) == ("", 1)
+    # The first fit ended by an error that the script caught: it runs again.
+    assert told["left"] == [False, True, False]
+    assert told["large"] is None and told["held"] == told["many"] == 0
+    assert len(told["said"]) == 2
+    assert told["said"][0].startswith("No checkpoints are kept: one would take 0.0 GB")
+    assert "more than 400 times" in told["said"][1]
+    # A log loses what comes again, and nothing of the trainings before.
+    assert told["logs"] == [[0, 1], [], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3, 0, 1], [0, 1, 2, 3]]

@@ -90,6 +90,8 @@ def alone(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_was_stopped_in_mid_epoch_ends_with_the_same_bits(before: list[Path], after: list[Path]) -> None:
     assert record(before[0], "stopped")["stopped"]
     moment = checkpoints.at(Path(kept(before[1], "stopped"))).head.moment  # type: ignore[union-attr]
+    both = [checkpoints.newest(member / "stopped" / "kept") for member in before]
+    assert len({checkpoints.listing(each).digest for each in both if each is not None}) == 1
     assert (moment.fit, moment.epoch) == (1, 2) and 7 < moment.batch < 20
     for then, now in zip(before, after, strict=True):
         assert_same(weights(then, "whole"), weights(now, "resumed"))
