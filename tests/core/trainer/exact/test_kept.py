@@ -14,7 +14,7 @@ from tests.exactness import processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 MODULE = "tests.core.trainer.exact.kept_member"
-LIMIT_S = 300
+LIMIT_S = 800
 TOLD = ("between", "histories", "epochs", "losses", "best", "rate", "iterations", "step")
 
 Job = tuple[str, str, str, str]
