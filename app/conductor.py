@@ -247,6 +247,7 @@ class Conductor(QObject):
         if isinstance(runs, RunsView):
             runs.train_asked.connect(lambda: self.window.go_to(TRAIN))
             runs.again_asked.connect(self._run_again)
+            runs.went_on.connect(lambda: self.window.go_to(TRAIN))
 
     def _run_again(self, entry: RunEntry) -> None:
         from app.views.train import TrainView

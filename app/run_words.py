@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from core.cluster.plan import Plan
+from core.cluster.plan import Moment, Plan
 from core.ids import DeviceId, short
 from core.run import expectation, phases
 from core.run.kept import is_model
@@ -169,6 +169,12 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def goes_on_words(moment: Moment) -> str:
+    """``Goes on at epoch 4, step 120.``; which fit, where it is not the script's first."""
+    fit = f"fit {moment.fit + 1}, " if moment.fit else ""
+    return f"Goes on at {fit}epoch {moment.epoch + 1}, step {moment.batch + 1}."
 
 
 def rate_words(progress: Progress) -> str:

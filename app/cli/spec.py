@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from app import naming
-from app.cli import again
+from app import naming, repeating
 from app.cli.following import Following
+from core.answers import RunDetails
 from core.cluster.plan import RunSpec, StrategyKind, Wire
 from core.cluster.roles import Role
+from core.commands import GetRun
 from core.errors import TandemError
 from core.ids import DeviceId, RunId
 from core.state import Device, State
@@ -125,7 +126,8 @@ async def _then(arguments: argparse.Namespace, following: Following) -> RunSpec:
     if arguments.again is None:
         return RunSpec(script=str(Path(arguments.script).absolute()))
     others_said = arguments.others is not None or arguments.solo
-    return await again.spec_of(following, RunId(arguments.again), others_said=others_said)
+    found = await following.submit(GetRun(run=RunId(arguments.again)), RunDetails)
+    return repeating.spec_of(found.entry, following.state, others_said=others_said)
 
 
 async def _wait_linked(following: Following, names: Sequence[str], say: Say) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import IntEnum
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from app.run_words import duration, number, phase_words
 from core.answers import RunEntry
+from core.ids import RunId
 from core.run.phases import Failed
 from core.text import plain
 
@@ -114,7 +115,7 @@ def words(entry: RunEntry, column: Column) -> str:
         case Column.SCRIPT:
             return plain(" ".join((entry.script, *entry.arguments)), 80)
         case Column.STATE:
-            return phase_words(entry.phase)
+            return ", ".join(filter(None, (phase_words(entry.phase), goes_on_from(entry))))
         case Column.RESULT:
             return result(entry)
         case Column.DEVICES:
@@ -129,6 +130,19 @@ def when(started_s: float) -> str:
         return datetime.fromtimestamp(started_s).strftime("%Y-%m-%d %H:%M")
     except (OverflowError, ValueError, OSError):
         return "unknown"
+
+
+def goes_on_from(entry: RunEntry) -> str:
+    """``goes on from 2026-11-21 20:12``: when the run that it went on with was started; or ``""``."""
+    return "" if entry.resumed is None else f"goes on from {_started(entry.resumed)}"
+
+
+def _started(run: RunId) -> str:
+    try:
+        began = datetime.strptime("-".join(run.split("-")[:2]), "%Y%m%d-%H%M%S")
+        return when(began.replace(tzinfo=UTC).timestamp())
+    except (OverflowError, ValueError):
+        return plain(run, 40)
 
 
 def result(entry: RunEntry) -> str:

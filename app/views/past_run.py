@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.beside import beside
 from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
-from app.models.runs_model import when
+from app.models.runs_model import goes_on_from, when
 from app.run_words import phase_words
 from app.widgets.buttons import button
 from app.widgets.card import Card
@@ -30,9 +30,10 @@ _NO_POINTS = "This run reported no numbers."
 
 
 class PastRun(QWidget):
-    """``again_asked(entry)``; ``closed``: back to the list."""
+    """``again_asked(entry)``, ``go_on_asked(entry)``; ``closed``: back to the list."""
 
     again_asked = Signal(object)
+    go_on_asked = Signal(object)
     closed = Signal()
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class PastRun(QWidget):
         self.outcome = OutcomeCard()
         self.outcome.new.hide()
         self.outcome.again_asked.connect(lambda: self.again_asked.emit(self._runs[0].entry))
+        self.outcome.go_on_asked.connect(lambda: self.go_on_asked.emit(self._runs[0].entry))
         self.compared = Card()
         self.comparison = Comparison()
         self.compared.body.addWidget(self.comparison)
@@ -97,8 +99,15 @@ class PastRun(QWidget):
             names = _names(one)
             self.about.say(" · ".join(_about(entry)))
             self.outcome.show_outcome(
-                entry.phase, entry.summary, names, entry.folder, own=bool(entry.source), plan=one.plan
+                entry.phase,
+                entry.summary,
+                names,
+                entry.folder,
+                own=bool(entry.source),
+                plan=one.plan,
+                checkpoint=one.checkpoint,
             )
+            self.outcome.show_start(None, starting=False)
             self.outcome.head.say(phase_words(entry.phase).capitalize())
         self._show_log()
 
@@ -129,7 +138,8 @@ def _about(entry: RunEntry) -> list[str]:
     """Where it ran, with what, and how fast."""
     lines = lines_of(entry)
     script = [lines["Script"]] if entry.arguments else []
-    return [*script, *(lines[name] for name in ("Laptops", "Duration", "Speed") if name in lines)]
+    before = [goes_on_from(entry)] if entry.resumed is not None else []
+    return [*script, *before, *(lines[name] for name in ("Laptops", "Duration", "Speed") if name in lines)]
 
 
 def _title(run: RunDetails) -> str:

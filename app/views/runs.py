@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QT
 from app.bridge import Bridge
 from app.models.runs_model import SORT_ROLE, Column, RunsModel
 from app.theme import GAP
+from app.views.going_on import go_on
 from app.views.past_run import PastRun
 from app.views.view import View
 from app.widgets.buttons import button
@@ -33,9 +34,10 @@ _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised)
 
 class RunsView(View):
     """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: that run is to be
-    prepared once more."""
+    prepared once more. ``went_on``: a run that goes on with a past one has begun."""
 
     title = "Runs"
+    went_on = Signal()
     again_asked = Signal(object)
     train_asked = Signal()
 
@@ -51,6 +53,9 @@ class RunsView(View):
         self.past = PastRun()
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
+        self.past.go_on_asked.connect(
+            lambda entry: go_on(bridge, self.past.outcome, entry, self.went_on.emit)
+        )
         self.pages = QStackedWidget()
         self.list = self._list()
         self.pages.addWidget(self.list)
@@ -79,7 +84,7 @@ class RunsView(View):
         head.setStretchLastSection(True)
         head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         characters = self.fontMetrics().averageCharWidth()
-        for column, width in zip(Column, (19, 24, 18, 36, 30, 12), strict=True):
+        for column, width in zip(Column, (19, 24, 40, 38, 22, 12), strict=True):
             self.table.setColumnWidth(column, characters * width)
         self.first = button("Train something", self.train_asked.emit, "primary", name="train-first")
         self.first.hide()

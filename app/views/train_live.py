@@ -15,6 +15,7 @@ from app.charts.points import RunPoints
 from app.models import stragglers
 from app.naming import names_of
 from app.theme import GAP
+from app.views.going_on import go_on
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.labels import ElidedLabel, set_kind, set_tooltip
@@ -23,6 +24,7 @@ from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
 from core.answers import Answer, RunDetails, RunEntry
+from core.cluster.plan import Moment
 from core.commands import GetRun, StopRun
 from core.events import Event, MemberLogged, MemberProgressed, RunPlanned, TelemetryReported
 from core.ids import DeviceId, RunId
@@ -53,6 +55,7 @@ class TrainLive(QWidget):
         """Events that came while the points before them were asked for."""
         self.entry: RunEntry | None = None
         """Of the history, once the run is over."""
+        self._checkpoint: Moment | None = None
         self._over = False
         self._pressed = 0
         self._soon = QTimer(self, singleShot=True, interval=SOON_MS)
@@ -68,6 +71,7 @@ class TrainLive(QWidget):
         self.outcome = OutcomeCard()
         self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
+        self.outcome.go_on_asked.connect(self._go_on)
         self.charts = ChartPanel()
         self.plots = plots = Card()
         plots.body.addWidget(self.charts, 1)
@@ -118,6 +122,8 @@ class TrainLive(QWidget):
         self.run = run.plan.run
         self.points = RunPoints(run.plan)
         self.entry, self._over, self._pressed = None, False, 0
+        self._checkpoint = None
+        self.outcome.show_start(None, starting=False)
         seen_whole = any(isinstance(event, RunPlanned) and event.plan.run == self.run for event in events)
         self._late = None if seen_whole else []
         if seen_whole:
@@ -162,8 +168,10 @@ class TrainLive(QWidget):
 
     def _on_details(self, answer: Answer) -> None:
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
-            self.entry = answer.entry
+            self.entry, self._checkpoint = answer.entry, answer.checkpoint
             self.refresh(self._bridge.state)
+            if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
+                self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main deed now
 
     def _names(self) -> dict[DeviceId, str]:
         state = self._bridge.state
@@ -188,7 +196,15 @@ class TrainLive(QWidget):
         self.plots.setVisible(not run.over or bool(self.points.curves))
         if run.over:
             folder = self.entry.folder if self.entry is not None else ""
-            self.outcome.show_outcome(run.phase, run.summary, names, folder, own=mine, plan=run.plan)
+            self.outcome.show_outcome(
+                run.phase,
+                run.summary,
+                names,
+                folder,
+                own=mine,
+                plan=run.plan,
+                checkpoint=self._checkpoint,
+            )
             if stopped:
                 # The button that was pressed is gone; Qt would go on to the next one.
                 (self.outcome.again if mine else self.outcome.new).setFocus()
@@ -205,6 +221,10 @@ class TrainLive(QWidget):
             self.stop.setAccessibleName(words)
             set_kind(self.stop, "danger")
         set_tooltip(self.stop, _END_HINT if ending else _STOP_HINT)
+
+    def _go_on(self) -> None:
+        if self.entry is not None:
+            go_on(self._bridge, self.outcome, self.entry)
 
     def _stop(self) -> None:
         self._pressed += 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from app.models.runs_model import when
+from app.models.runs_model import goes_on_from, when
 from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
@@ -50,7 +50,7 @@ def lines_of(entry: RunEntry) -> dict[str, str]:
     lines = {
         "Started": when(entry.started_s),
         "Script": " ".join((entry.script, *entry.arguments)),
-        "State": phase_words(entry.phase),
+        "State": ", ".join(filter(None, (phase_words(entry.phase), goes_on_from(entry)))),
         "Laptops": ", ".join(entry.devices),
         "Duration": "" if entry.duration_s is None else duration(entry.duration_s),
         "Speed": "" if rate is None else f"{rate:,.0f} samples/s",

@@ -6,30 +6,48 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 
-from app.run_words import in_the_window, listed, models_words, phase_words, summary_lines, told_apart
+from app.run_words import (
+    goes_on_words,
+    in_the_window,
+    listed,
+    models_words,
+    phase_words,
+    summary_lines,
+    told_apart,
+)
 from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.fold import Fold
-from app.widgets.labels import Label
+from app.widgets.labels import Label, name_for_readers, set_kind
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from app.widgets.text_view import TextView
-from core.cluster.plan import Plan
+from core.cluster.plan import Moment, Plan
+from core.errors import Problem
 from core.ids import DeviceId
-from core.run.phases import Failed, Finished, Phase
+from core.run.phases import Failed, Finished, Phase, Stopped
 from core.run.reports import Summary
+
+GO_ON = "Go on"
+_LOOKING = "Looking for the newest checkpoint…"
 
 
 class OutcomeCard(Card):
-    """``again_asked``: train it once more. Says failures with the script's line; the traceback is folded."""
+    """``again_asked``: train it once more. ``go_on_asked``: from its checkpoint, where it has one.
+
+    Says failures with the script's line; the traceback is folded.
+    """
 
     again_asked = Signal()
+    go_on_asked = Signal()
     new_asked = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setAccessibleName("Result")
-        self._folder = ""
+        self.folder = ""
+        self._goes_on = ""
+        self._starting = False
         self.head = Label("", "heading")
         self.problem = ProblemBox()
         self.traceback = Fold("What Python said", name="traceback")
@@ -40,11 +58,17 @@ class OutcomeCard(Card):
         self.open = button("Open folder", self._open, name="open-folder")
         self.again = button("Train again", self.again_asked.emit, "primary", name="again")
         self.new = button("Another run", self.new_asked.emit, name="new-run")
+        self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
+        self.where = Label("", "faint", wraps=True)
         self.not_opened = ProblemBox(level="warning")
+        self.not_started = ProblemBox()
         for piece in (self.head, self.problem, self.traceback, self.not_opened):
             self.body.addWidget(piece)
         self.body.addLayout(self._lines)
-        self.body.addLayout(row(self.again, self.new, self.open, 1))
+        self.body.addWidget(self.not_started)
+        self.body.addWidget(self.where)
+        self.body.addLayout(row(self.go_on, self.again, self.new, self.open, 1))
+        self._show_go_on()
 
     def show_outcome(
         self,
@@ -55,8 +79,12 @@ class OutcomeCard(Card):
         *,
         own: bool,
         plan: Plan | None = None,
+        checkpoint: Moment | None = None,
     ) -> None:
-        """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop."""
+        """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop.
+
+        ``checkpoint``: where the run can go on; None while nobody knows of one.
+        """
         words = phase_words(phase)
         self.head.say(words[:1].upper() + words[1:])
         self.head.make("good-heading" if isinstance(phase, Finished) else "heading")
@@ -68,11 +96,33 @@ class OutcomeCard(Card):
         if detail != self.detail.toPlainText():
             self.detail.setPlainText(detail)
         self._show_lines(_lines(summary, names, plan))
-        if folder != self._folder:
+        if folder != self.folder:
             self.not_opened.show_problem(None)
-        self._folder = folder
+        self.folder = folder
         self.open.setVisible(bool(folder))
         self.again.setVisible(own)
+        may = own and isinstance(phase, Stopped | Failed) and checkpoint is not None
+        self._goes_on = goes_on_words(checkpoint) if may and checkpoint is not None else ""
+        self._show_go_on()
+
+    def show_start(self, refused: Problem | None, *, starting: bool) -> None:
+        """Going on was asked for and is ``starting``, or was refused. Neither: as if nothing was asked."""
+        self._starting = starting
+        self.not_started.show_problem(refused)
+        self._show_go_on()
+
+    def _go_on(self) -> None:
+        # It stays enabled meanwhile: a button that loses the focus would give it to the next one.
+        if not self._starting:
+            self.go_on_asked.emit()
+
+    def _show_go_on(self) -> None:
+        there = bool(self._goes_on)
+        self.where.say(_LOOKING if self._starting else self._goes_on)
+        name_for_readers(self.go_on, GO_ON, self._goes_on)
+        for piece in (self.go_on, self.where):
+            piece.setVisible(there)
+        set_kind(self.again, "" if there else "primary")  # one main deed
 
     def _show_lines(self, words: list[str]) -> None:
         while len(self.lines) < len(words):
@@ -85,8 +135,8 @@ class OutcomeCard(Card):
             label.setVisible(number < len(words))
 
     def _open(self) -> None:
-        outputs = Path(self._folder) / "outputs"
-        folder = outputs if outputs.is_dir() else Path(self._folder)
+        outputs = Path(self.folder) / "outputs"
+        folder = outputs if outputs.is_dir() else Path(self.folder)
         self.not_opened.show_problem(open_folder(folder), "warning")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -15,7 +16,9 @@ from app.views.runs import RunsView
 from app.views.train import TrainView
 from app.window import Window
 from core import events as ev
-from core.commands import AnalyseScript
+from core.cluster.plan import Moment, RunSpec
+from core.commands import AnalyseScript, StartRun
+from core.run.phases import Stopped
 from core.settings import Settings
 from core.state import State, apply
 from tests.app import world
@@ -92,6 +95,28 @@ def test_run_again_leads_from_the_history_to_train(
     qtbot.waitUntil(train.isVisible, timeout=LIMIT_MS)
     wanted = AnalyseScript(path="/home/ada/digits/digits.py")
     qtbot.waitUntil(lambda: wanted in opening.node.commands, timeout=LIMIT_MS)
+
+
+def test_going_on_with_a_past_run_starts_it_and_leads_to_train(
+    qtbot: QtBot, conductor: Conductor, opening: FakeOpening
+) -> None:
+    for event in world.linked():
+        opening.happen(event)
+    qtbot.waitUntil(lambda: OTHER in conductor.bridge.state.devices, timeout=LIMIT_MS)
+    runs = conductor.window.view(RUNS)
+    assert isinstance(runs, RunsView)
+    conductor.window.go_to(RUNS)
+    spec = RunSpec(script="/home/ada/digits/digits.py", seed=7)
+    entry = world.entry(spec=spec, last=Stopped(by="here"), folder="/runs/1")
+    moment = Moment(step=70, epoch=3, batch=1)
+    runs.past.show_runs([replace(world.details(entry, steps=3), checkpoint=moment)])
+    runs.pages.setCurrentWidget(runs.past)
+    runs.past.outcome.go_on.click()
+    wanted = StartRun(spec=replace(spec, devices=(OTHER,), resume=entry.run))
+    qtbot.waitUntil(lambda: wanted in opening.node.commands, timeout=LIMIT_MS)
+    train = conductor.window.view(TRAIN)
+    assert train is not None
+    qtbot.waitUntil(train.isVisible, timeout=LIMIT_MS)
 
 
 def test_the_tabulator_goes_down_every_screen(

@@ -1,6 +1,7 @@
 """The history: list, details, comparison."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,19 @@ from PySide6.QtCore import QItemSelectionModel, Qt
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.models.runs_model import Column
+from app.models.runs_model import Column, when, words
 from app.views.runs import RunsView
 from app.widgets.comparison import lines_of
-from core.answers import Answer, Refused, Runs
-from core.commands import Command, GetRun, ListRuns
+from core.answers import Answer, Refused, RunAccepted, RunEntry, Runs
+from core.cluster.plan import Moment, RunSpec
+from core.cluster.roles import Role
+from core.commands import Command, GetRun, ListRuns, StartRun
 from core.errors import Problem
-from core.run.phases import Failed
+from core.ids import RunId
+from core.run.phases import Failed, Stopped
 from tests.app import world
 from tests.app.fake_core import FakeCore
-from tests.core.fake_node import started
+from tests.core.fake_node import ME, OTHER, started
 
 LIMIT_MS = 60_000
 ENTRIES = tuple(world.entry(n) for n in range(4))
@@ -93,8 +97,8 @@ def test_a_past_run_says_what_was_expected_and_what_came_out(
     view.table.setCurrentIndex(view.sorted.index(1, 0))
     qtbot.keyClick(view.table, Qt.Key.Key_Return)
     core.flush()
-    words = [label.text() for label in view.past.outcome.lines]
-    assert any(text.startswith("Expected 1.2 times as fast as here alone") for text in words)
+    lines = [label.text() for label in view.past.outcome.lines]
+    assert any(text.startswith("Expected 1.2 times as fast as here alone") for text in lines)
 
 
 def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
@@ -171,6 +175,114 @@ def test_a_run_that_cannot_be_read_says_why(core: FakeCore, view: RunsView) -> N
     assert view.past.problem.problem == why
     assert view.past.problem.isVisible()
     assert not view.past.outcome.isVisible()
+
+
+THEN = RunSpec(
+    script="/home/ada/digits/digits.py",
+    arguments=("--epochs", "8"),
+    roles={ME: (Role.WORKER,), OTHER: (Role.CHIEF,)},
+    shares={ME: 48, OTHER: 16},
+    wire="bf16",
+    seed=7,
+)
+"""Whoever was there took part."""
+PAUSED = world.entry(last=Stopped(by="here"), spec=THEN, folder="/runs/paused")
+MOMENT = Moment(step=950, epoch=3, batch=119)
+
+
+def open_run(core: FakeCore, view: RunsView, entry: RunEntry, checkpoint: Moment | None = MOMENT) -> None:
+    core.answers[GetRun] = replace(world.details(entry, steps=46), checkpoint=checkpoint)
+    choose(view, 0)
+    view.open.click()
+    core.flush()
+
+
+def test_a_stopped_run_goes_on_with_the_laptops_roles_and_shares_of_then(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    core.happen(*world.linked())
+    core.answers[StartRun] = RunAccepted(run=RunId("20261122-101010-00000000"))
+    open_run(core, view, PAUSED)
+    outcome = view.past.outcome
+    assert outcome.go_on.isVisible()
+    assert outcome.where.text() == "Goes on at epoch 4, step 120."
+    assert outcome.go_on.accessibleName() == "Go on"
+    assert outcome.go_on.accessibleDescription() == outcome.where.text()
+    assert outcome.again.property("kind") == "", "one main deed"
+    core.held = True
+    view.activateWindow()
+    outcome.go_on.setFocus()
+    qtbot.waitUntil(outcome.go_on.hasFocus, timeout=LIMIT_MS)
+    qtbot.keyClick(outcome.go_on, Qt.Key.Key_Return)
+    qtbot.keyClick(outcome.go_on, Qt.Key.Key_Return)
+    assert core.asked(StartRun) == [StartRun(spec=replace(THEN, devices=(OTHER,), resume=PAUSED.run))]
+    assert outcome.where.text() == "Looking for the newest checkpoint…"
+    with qtbot.waitSignal(view.went_on, timeout=LIMIT_MS):
+        core.release()
+        core.flush()
+
+
+@pytest.mark.parametrize(
+    ("entry", "checkpoint"),
+    [
+        (PAUSED, None),
+        (ENTRIES[0], MOMENT),
+        (replace(PAUSED, source="", spec=None), MOMENT),
+    ],
+    ids=["no checkpoint", "finished", "started elsewhere"],
+)
+def test_what_cannot_go_on_has_no_button(
+    core: FakeCore, view: RunsView, entry: RunEntry, checkpoint: Moment | None
+) -> None:
+    open_run(core, view, entry, checkpoint)
+    assert view.past.outcome.isVisible()
+    assert not view.past.outcome.go_on.isVisible()
+    assert not view.past.outcome.where.isVisible()
+    assert view.past.outcome.again.property("kind") == "primary"
+
+
+def test_a_refusal_to_go_on_is_said_until_another_run_is_opened(core: FakeCore, view: RunsView) -> None:
+    problem = Problem(code="script-changed", what="digits.py is not as it was.", fix="Undo the change.")
+    core.answers[StartRun] = Refused(problem=problem)
+    core.happen(*world.linked())
+    open_run(core, view, PAUSED)
+    outcome = view.past.outcome
+    outcome.go_on.click()
+    core.flush()
+    assert outcome.not_started.problem == problem
+    assert outcome.not_started.isVisible()
+    assert outcome.where.text() == "Goes on at epoch 4, step 120.", "it can be tried again"
+    open_run(core, view, replace(PAUSED, folder="/runs/other"))
+    assert not outcome.not_started.isVisible()
+    core.held = True
+    outcome.go_on.click()
+    core.held = False
+    open_run(core, view, PAUSED)
+    core.release()
+    core.flush()
+    assert not outcome.not_started.isVisible(), "it is about the run before"
+
+
+def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: RunsView) -> None:
+    open_run(core, view, PAUSED)
+    view.past.outcome.go_on.click()
+    problem = view.past.outcome.not_started.problem
+    assert problem is not None
+    assert problem.what == "Bob's laptop took part then and is not paired with this laptop now."
+    assert f"tandem resume {PAUSED.run} --solo" in problem.fix
+    assert not core.asked(StartRun)
+
+
+def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView) -> None:
+    resumed = replace(ENTRIES[0], resumed=RunId("20261121-191204-9f3a01bc"))
+    then = when(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
+    assert words(resumed, Column.STATE) == f"finished, goes on from {then}"
+    assert lines_of(resumed)["State"] == f"finished, goes on from {then}"
+    assert (
+        words(replace(resumed, resumed=RunId("odd\n-id")), Column.STATE) == "finished, goes on from odd -id"
+    )
+    open_run(core, view, resumed)
+    assert f"goes on from {then}" in view.past.about.text()
 
 
 def test_a_folder_that_is_gone_is_said(qtbot: QtBot, bridge: Bridge, core: FakeCore, tmp_path: Path) -> None:

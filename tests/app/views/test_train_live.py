@@ -14,11 +14,11 @@ from app.charts.points import CurveKey
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
 from core import events as ev
-from core.answers import RunDetails, RunEntry
-from core.cluster.plan import RunSpec
+from core.answers import Refused, RunDetails, RunEntry
+from core.cluster.plan import Moment, RunSpec
 from core.commands import AnalyseScript, GetRun, StartRun, StopRun
 from core.errors import Problem
-from core.ids import DeviceId
+from core.ids import DeviceId, RunId
 from core.run.phases import Failed, Finished, Stopped, Stopping
 from core.run.reports import LogLines
 from tests.app import world
@@ -147,6 +147,32 @@ def test_after_stop_the_keyboard_is_at_the_runs_main_button(
     core.happen(*world.finished(last=Stopped(by="here")))
     assert not live.stop.isVisible()
     assert live.outcome.again.hasFocus()
+
+
+def test_a_stopped_run_goes_on_from_its_result(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    spec = RunSpec(script="/home/ada/digits/digits.py", seed=7)
+    last = Stopped(by="here")
+    entry = replace(world.entry(spec=spec, last=last, folder="/runs/1"), run=world.RUN)
+    moment = Moment(step=70, fit=1, epoch=0, batch=5)
+    core.answers[GetRun] = replace(world.details(entry), checkpoint=moment)
+    core.happen(*world.linked(), *world.begun())
+    live.activateWindow()
+    live.stop.setFocus()
+    qtbot.waitUntil(live.stop.hasFocus, timeout=LIMIT_MS)
+    core.happen(*world.finished(last=last))
+    core.flush()
+    qtbot.waitUntil(live.outcome.go_on.hasFocus, timeout=LIMIT_MS)
+    assert live.outcome.where.text() == "Goes on at fit 2, epoch 1, step 6."
+    problem = Problem(code="no-checkpoint", what="No laptop has a checkpoint.", fix="Start anew.")
+    core.answers[StartRun] = Refused(problem=problem)
+    live.outcome.go_on.click()
+    core.flush()
+    assert core.asked(StartRun) == [StartRun(spec=replace(spec, devices=(OTHER,), resume=world.RUN))]
+    assert live.outcome.not_started.problem == problem
+    assert live.outcome.go_on.hasFocus()
+    core.happen(ev.RunPlanned(plan=replace(world.plan(), run=RunId("second"))))
+    assert not live.outcome.isVisible()
+    assert live.outcome.not_started.problem is None
 
 
 def test_stop_is_graceful_and_then_ends_now(core: FakeCore, live: TrainLive) -> None:

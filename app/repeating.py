@@ -1,0 +1,41 @@
+"""What an earlier run was asked for, to run it again or to go on with it. Pure; for terminal and window."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core.answers import RunEntry
+from core.cluster.plan import RunSpec
+from core.errors import TandemError
+from core.state import State
+from core.text import plain
+
+_FIX = "Pair it again (tandem pair), or say who is to take part now: --with NAME,…, or --solo."
+
+
+def spec_of(entry: RunEntry, state: State, *, others_said: bool = False, fix: str = _FIX) -> RunSpec:
+    """With exactly the laptops that took part. Raises ``TandemError`` for a run that can't be repeated here.
+
+    ``others_said``: who takes part now is said beside, so nobody of then is missed. ``fix``: what to do about
+    one who is not paired any more.
+    """
+    if not entry.source:
+        raise TandemError(
+            code="run-of-another",
+            what=f"The run {entry.run} was started on another laptop, and its script lies there.",
+            fix="Run it again there, or name a script of this laptop.",
+        )
+    if entry.spec is None:  # kept by an earlier Tandem
+        return RunSpec(script=entry.source, arguments=entry.arguments)
+    me = state.me.device if state.me is not None else None
+    then = dict(zip(entry.device_ids, entry.devices, strict=False))
+    others = {device: name for device, name in then.items() if device != me}
+    for device, name in others.items():
+        known = state.devices.get(device)
+        if not others_said and (known is None or not known.paired):
+            raise TandemError(
+                code="not-paired",
+                what=f"{plain(name, 40)} took part then and is not paired with this laptop now.",
+                fix=fix,
+            )
+    return replace(entry.spec, script=entry.source, devices=tuple(others), solo=not others)
