@@ -15,7 +15,7 @@ from app.connection import connect
 from core import answers
 from core.commands import GetRun, ListRuns
 from core.ids import DeviceId, RunId, short
-from core.run.phases import Failed
+from core.run.phases import Failed, Stopped
 from core.text import plain, plain_lines
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ async def _one(following: Following, screen: Screen, run: RunId) -> int:
         " ".join((entry.run, plain(entry.script, 80), *(plain(word, 60) for word in entry.arguments))), "bold"
     )
     screen.say(f"{_when(entry.started_s)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
+    if entry.resumed is not None:
+        screen.say(f"Goes on from the run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
         screen.problem(entry.phase.problem)
     names = {
@@ -77,6 +79,8 @@ async def _one(following: Following, screen: Screen, run: RunId) -> int:
             screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
+    if found.checkpoint is not None and isinstance(entry.phase, Stopped | Failed) and entry.source:
+        screen.say(f"{run_words.goes_on_words(found.checkpoint)} To go on: tandem resume {entry.run}")
     if found.report:
         screen.say(f"Report: {plain(found.report, 400)}")
     for line in plain_lines(found.log)[-LOG_LINES:]:

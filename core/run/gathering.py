@@ -162,5 +162,5 @@ def _lost() -> TandemError:
     return TandemError(
         code="checkpoint-lost",
         what="The checkpoint could not be brought from the laptop that has it.",
-        fix="Look that both laptops are connected and have room on their disks; then resume again.",
+        fix="Look that both laptops are connected and have room on their disks; then try again.",
     )

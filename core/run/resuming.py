@@ -69,7 +69,7 @@ def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> None:
             code="script-changed",
             what=f"{shown(changed[0])} is not as it was when the run was started: going on would mix two "
             "trainings.",
-            fix="Undo the change and resume again, or start the training anew.",
+            fix="Undo the change and try again, or start the training anew.",
         )
 
 
@@ -79,7 +79,7 @@ def none_found(old: Plan, absent: tuple[str, ...]) -> TandemError:
         return TandemError(
             code="no-checkpoint",
             what=f"No checkpoint of the run {old.run} is here, and {', '.join(absent)} could not be asked.",
-            fix="Start Tandem there, wait until the laptops are connected, and resume again.",
+            fix="Start Tandem there, wait until the laptops are connected, and try again.",
         )
     return TandemError(
         code="no-checkpoint",

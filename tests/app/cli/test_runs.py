@@ -4,9 +4,11 @@ from msgspec.structs import replace
 from app.cli import runs
 from app.cli.exit_codes import ExitCode
 from core import answers
+from core.cluster.plan import Moment
 from core.commands import GetRun, ListRuns
 from core.errors import TandemError
-from core.run.phases import Failed, Finished
+from core.ids import RunId
+from core.run.phases import Failed, Finished, Stopped
 from core.run.reports import EpochEnd, Expectation, Settled, Summary
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, RUN, ScriptedNode, Words, following, plan
 
@@ -72,6 +74,17 @@ async def test_what_was_expected_and_what_came_out_is_told_of_a_past_run() -> No
     with following(node) as events:
         await runs._one(events, screen, RUN)
     assert "Expected 1.4 times as fast as member alone, came out 1.2" in screen.said
+
+
+async def test_a_stopped_run_says_where_it_goes_on_and_a_resumed_one_from_which() -> None:
+    node, screen = ScriptedNode(), Words()
+    entry = replace(ENTRY, phase=Stopped(), source="/a/digits.py", resumed=RunId("20261121-191204-9f3a01bc"))
+    node.answers[GetRun] = answers.RunDetails(entry=entry, checkpoint=Moment(step=950, epoch=3, batch=119))
+    with following(node) as events:
+        await runs._one(events, screen, RUN)
+    said = screen.said.splitlines()
+    assert "Goes on from the run 20261121-191204-9f3a01bc." in said
+    assert f"Goes on at epoch 4, step 120. To go on: tandem resume {RUN}" in said
 
 
 async def test_a_failed_run_says_why() -> None:
