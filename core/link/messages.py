@@ -107,13 +107,14 @@ class OutputsReceived(Tagged, frozen=True, kw_only=True):
 
 
 class CheckpointAsked(Tagged, frozen=True, kw_only=True):
-    """Which checkpoint of this run do you have? The answer is ``CheckpointTold``."""
+    """Which checkpoint of this run do you have? The answer is ``CheckpointTold``, at a glance."""
 
     run: RunId
 
 
 class CheckpointTold(Tagged, frozen=True, kw_only=True):
-    """The newest whole one; None: none, or none for you."""
+    """The newest one; None: none, or none for you. Also the answer to ``CheckpointWanted`` where what was
+    wanted proved damaged: then it is the newest whole one."""
 
     run: RunId
     moment: Moment | None = None
@@ -122,10 +123,10 @@ class CheckpointTold(Tagged, frozen=True, kw_only=True):
 
 
 class CheckpointWanted(Tagged, frozen=True, kw_only=True):
-    """Send it: ``Chunk``s of all its files follow, in order."""
+    """Send it: ``Chunk``s of all its files follow, in order. None: send no more."""
 
     run: RunId
-    checkpoint: ProjectId
+    checkpoint: ProjectId | None
 
 
 # --- a run: member to starter ------------------------------------------------------------------------------

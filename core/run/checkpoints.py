@@ -107,7 +107,12 @@ def newest(folder: Path) -> Checkpoint | None:
 
 def look(folder: Path) -> Checkpoint | None:
     """As ``newest``, at a glance: sizes are compared, contents are not."""
-    return next((found for found in _listed(folder) if _sizes_fit(found)), None)
+    return next(iter(looks(folder)), None)
+
+
+def looks(folder: Path) -> list[Checkpoint]:
+    """All that are whole at a glance, the newest first."""
+    return [found for found in _listed(folder) if _sizes_fit(found)]
 
 
 def read_head(data: bytes) -> Head:

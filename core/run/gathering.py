@@ -1,22 +1,26 @@
-"""Finds the newest checkpoint of a run, here or on another laptop, and brings it here. On the core loop."""
+"""Learns which checkpoints of a run lie here and on other laptops, and brings one here. On the core loop."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from core.cluster.plan import Moment, Resumption
 from core.errors import TandemError
 from core.ids import DeviceId, RunId
 from core.link.messages import CheckpointAsked, CheckpointTold, CheckpointWanted, Chunk
+from core.project.files import NotRegular
 from core.project.manifest import Manifest
 from core.project.receipt import Receipt
-from core.run import checkpoints, lending
+from core.run import checkpoints
 from core.run.workplace import Incoming, Workplace
 
 ASK_S = 15.0
-"""A laptop hashes its checkpoint before it answers."""
+"""Who is asked answers at a glance."""
+FIRST_PIECE_S = 180.0
+"""A laptop hashes its checkpoint, of gigabytes perhaps, before it sends it."""
 PIECE_S = 60.0
 """Without a piece for so long, a transfer is given up."""
 
@@ -50,8 +54,10 @@ class Gathering:
     def __init__(self, place: Workplace, run: RunId) -> None:
         self.run = run
         self._place = place
+        self._kept = place.folder(run) / checkpoints.FOLDER
         self._asked: set[DeviceId] = set()
         self._unheard: set[DeviceId] = set()
+        self._corrected: set[DeviceId] = set()
         self._found: list[Found] = []
         self._answered = asyncio.Event()
         self._from: DeviceId | None = None
@@ -59,14 +65,9 @@ class Gathering:
         self._heard = asyncio.Event()
         self._done: asyncio.Future[None] | None = None
 
-    async def find(self, devices: Iterable[DeviceId]) -> Found | None:
-        """Asks these devices, waits at most ``ASK_S``; None where nobody has one."""
-        mine = await self._place.files.do(lending.own, self._place, self.run)
-        if mine is not None:
-            checkpoint, files = mine
-            self._found.append(
-                Found(self.run, checkpoint.head.moment, checkpoint.head.shares, files, device=None)
-            )
+    async def ask(self, devices: Iterable[DeviceId]) -> None:
+        """What is here, and what these devices have; waits at most ``ASK_S``."""
+        self._found += await self._place.files.do(self._own)
         self._unheard = set(devices)
         for device in tuple(self._unheard):
             if self._place.links.send(device, CheckpointAsked(run=self.run)):
@@ -76,48 +77,83 @@ class Gathering:
                 await self._answered.wait()
         except TimeoutError:
             pass
+
+    @property
+    def best(self) -> Found | None:
+        """The newest one that was not left aside; None where nobody has one."""
         return max(self._found, key=lambda found: found.order, default=None)
 
     @property
-    def silent(self) -> tuple[DeviceId, ...]:
+    def silent(self) -> frozenset[DeviceId]:
         """Those who did not answer."""
-        return tuple(self._unheard)
+        return frozenset(self._unheard)
+
+    def leave_aside(self, found: Found) -> None:
+        self._found.remove(found)
 
     async def fetch(self, found: Found) -> Path:
-        """Its folder here. Raises ``TandemError``."""
-        kept = self._place.folder(self.run) / checkpoints.FOLDER
+        """Its folder here, with the very bytes that were told. Raises ``TandemError``."""
         if found.device is not None:
-            await self._receive(found, kept)
-        here = await self._place.files.do(checkpoints.find, kept, found.files.digest)
+            return await self._receive(found, found.device)
+        here = await self._place.files.do(checkpoints.find, self._kept, found.files.digest)
         if here is None:
-            raise _lost()
+            raise TandemError(
+                code="checkpoint-damaged",
+                what="Its files here are damaged.",
+                fix="Start the training anew, or resume it on a laptop that has another checkpoint.",
+            )
         return Path(here.folder)
 
     def hear(self, device: DeviceId, message: CheckpointTold | Chunk) -> None:
         if isinstance(message, CheckpointTold):
             self._on_told(device, message)
-        elif device == self._from and self._incoming is not None:
+        elif device == self._from and self._incoming and message.project == self._incoming.project:
             self._heard.set()
-            if message.project != self._incoming.project or not self._incoming.take(message):
+            if not self._incoming.take(message):
                 self._over(_lost())
 
-    def _on_told(self, device: DeviceId, told: CheckpointTold) -> None:
-        if device not in self._asked:
-            return
+    def link_down(self, device: DeviceId) -> None:
         self._asked.discard(device)
-        self._unheard.discard(device)
+        if not self._asked:
+            self._answered.set()
+        if device == self._from:
+            self._over(_lost())
+
+    def _own(self) -> list[Found]:
+        """On the files' thread."""
+        found = []
+        for checkpoint in checkpoints.looks(self._kept):
+            try:
+                files = checkpoints.listing(checkpoint)
+            except (OSError, NotRegular):
+                continue
+            head = checkpoint.head
+            found.append(Found(self.run, head.moment, head.shares, files, device=None))
+        return found
+
+    def _on_told(self, device: DeviceId, told: CheckpointTold) -> None:
+        if device in self._asked:
+            self._asked.discard(device)
+            self._unheard.discard(device)
+            self._add(device, told)
+            if not self._asked:
+                self._answered.set()
+        elif device == self._from and device not in self._corrected:
+            # What it told at first proved damaged when it was to be sent. Once: else it never ended.
+            self._corrected.add(device)
+            self._add(device, told)
+            self._over(_lost())
+
+    def _add(self, device: DeviceId, told: CheckpointTold) -> None:
         if told.moment is not None and told.files is not None:
             try:
                 checkpoints.check_listing(told.files)
                 self._found.append(Found(self.run, told.moment, told.shares, told.files, device))
             except TandemError:
                 pass  # As good as none.
-        if not self._asked:
-            self._answered.set()
 
-    async def _receive(self, found: Found, kept: Path) -> None:
-        assert found.device is not None
-        self._from = found.device
+    async def _receive(self, found: Found, device: DeviceId) -> Path:
+        self._from = device
         done = self._done = asyncio.get_running_loop().create_future()
         incoming = self._incoming = Incoming(
             self._place,
@@ -127,27 +163,43 @@ class Gathering:
             on_complete=lambda: self._over(None),
             on_trouble=self._over,
         )
-
-        def begin() -> None:
-            place = checkpoints.next_place(kept)
-            incoming.receipt = Receipt(found.files, kept / "incoming", place)
-
-        await self._place.files.do(begin)
-        assert incoming.receipt is not None
-        self._place.links.send(found.device, CheckpointWanted(run=self.run, checkpoint=found.files.digest))
+        here = None
         try:
-            while not done.done():
-                self._heard.clear()
-                heard = asyncio.ensure_future(self._heard.wait())
-                await asyncio.wait({heard, done}, timeout=PIECE_S, return_when=asyncio.FIRST_COMPLETED)
-                heard.cancel()
-                if not self._heard.is_set() and not done.done():
-                    raise _lost()
-            done.result()
-            await self._place.files.do(incoming.receipt.finish)
+            incoming.receipt = await self._place.files.do(self._begin, found)
+            wanted = CheckpointWanted(run=self.run, checkpoint=found.files.digest)
+            if not self._place.links.send(device, wanted):
+                raise _lost()
+            await self._wait(done)
+            here = await self._place.files.do(_finish, incoming.receipt, found)
+            return here
         finally:
             incoming.end()
-            self._incoming = None
+            self._from = self._incoming = None
+            if not done.cancel():
+                done.exception()  # Seen: what ended this is raised already.
+            if here is None:
+                self._place.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
+
+    def _begin(self, found: Found) -> Receipt:
+        """On the files' thread. All files are sent: what came of an earlier try would be in their way."""
+        parts = self._kept / "incoming"
+        checkpoints.clear(parts)
+        return Receipt(found.files, parts, checkpoints.next_place(self._kept))
+
+    async def _wait(self, done: asyncio.Future[None]) -> None:
+        limit_s = FIRST_PIECE_S
+        while not done.done():
+            self._heard.clear()
+            heard = asyncio.ensure_future(self._heard.wait())
+            either: set[asyncio.Future[Any]] = {heard, done}
+            try:
+                await asyncio.wait(either, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                heard.cancel()
+            if not self._heard.is_set() and not done.done():
+                raise _lost()
+            limit_s = PIECE_S
+        done.result()
 
     def _over(self, error: Exception | None) -> None:
         if self._done is None or self._done.done():
@@ -156,6 +208,24 @@ class Gathering:
             self._done.set_result(None)
         else:
             self._done.set_exception(error)
+
+
+def _finish(receipt: Receipt, found: Found) -> Path:
+    """On the files' thread. Its manifest must say what its laptop told of it."""
+    folder = receipt.finish()
+    here = checkpoints.at(folder)
+    if (
+        here is None
+        or checkpoints.listing(here).digest != found.files.digest
+        or (here.head.moment, here.head.shares) != (found.moment, found.shares)
+    ):
+        checkpoints.clear(folder)
+        raise TandemError(
+            code="checkpoint-refused",
+            what="It is not what the laptop that has it told of it.",
+            fix="Update Tandem on both laptops, or start the training anew.",
+        )
+    return folder
 
 
 def _lost() -> TandemError:

@@ -1,4 +1,8 @@
-"""Tells paired laptops which checkpoint of a common run lies here, and sends it. On the core loop."""
+"""Tells paired laptops which checkpoint of a common run lies here, and sends it. On the core loop.
+
+What lies here is told at a glance, since hashing gigabytes takes longer than anybody waits for an answer.
+What is sent is hashed before, and again by who receives it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import logging
 from pathlib import Path
 
 from core.errors import TandemError
-from core.ids import DeviceId, RunId
+from core.ids import DeviceId
 from core.link.messages import CheckpointAsked, CheckpointTold, CheckpointWanted
+from core.project.files import NotRegular
 from core.project.manifest import Manifest
 from core.run import checkpoints
 from core.run.checkpoints import Checkpoint
@@ -19,47 +24,52 @@ _log = logging.getLogger(__name__)
 
 
 class Lending:
-    """One answer at a time for each device; what it asks meanwhile is left unanswered."""
+    """One answer at a time for each device; a newer question ends the sending that is under way."""
 
     def __init__(self, place: Workplace) -> None:
         self._place = place
+        self._asked: dict[DeviceId, CheckpointAsked | CheckpointWanted] = {}
         self._busy: set[DeviceId] = set()
 
     def hear(self, device: DeviceId, message: CheckpointAsked | CheckpointWanted) -> None:
+        self._asked[device] = message
         if device not in self._busy:
             self._busy.add(device)
-            self._place.background.start("lend a checkpoint", self._answer(device, message))
+            self._place.background.start("lend a checkpoint", self._answer_all(device))
 
-    async def _answer(self, device: DeviceId, message: CheckpointAsked | CheckpointWanted) -> None:
+    async def _answer_all(self, device: DeviceId) -> None:
         try:
-            found = await self._place.files.do(self._find, device, message)
-            if isinstance(message, CheckpointAsked):
-                told = CheckpointTold(run=message.run)
-                if found is not None:
-                    checkpoint, files = found
-                    told = CheckpointTold(
-                        run=message.run,
-                        moment=checkpoint.head.moment,
-                        shares=checkpoint.head.shares,
-                        files=files,
-                    )
-                self._place.links.send(device, told)
-            elif found is not None:
-                checkpoint, files = found
-                await send_pieces(
-                    self._place,
-                    device,
-                    message.run,
-                    files.digest,
-                    Path(checkpoint.folder),
-                    files,
-                    tuple(range(len(files.files))),
-                    lambda: True,
-                )
-        except (TandemError, OSError) as error:
-            _log.warning("a checkpoint of %s could not be lent: %s", message.run, error)
+            while (message := self._asked.pop(device, None)) is not None:
+                try:
+                    await self._answer(device, message)
+                except (TandemError, OSError, NotRegular) as error:
+                    _log.warning("a checkpoint of %s could not be lent: %s", message.run, error)
         finally:
             self._busy.discard(device)
+
+    async def _answer(self, device: DeviceId, message: CheckpointAsked | CheckpointWanted) -> None:
+        if isinstance(message, CheckpointWanted) and message.checkpoint is None:
+            return
+        found = await self._place.files.do(self._find, device, message)
+        if found is None:
+            self._place.links.send(device, CheckpointTold(run=message.run))
+            return
+        checkpoint, files = found
+        if isinstance(message, CheckpointAsked) or files.digest != message.checkpoint:
+            head = checkpoint.head
+            told = CheckpointTold(run=message.run, moment=head.moment, shares=head.shares, files=files)
+            self._place.links.send(device, told)
+            return
+        await send_pieces(
+            self._place,
+            device,
+            message.run,
+            files.digest,
+            Path(checkpoint.folder),
+            files,
+            tuple(range(len(files.files))),
+            lambda: device not in self._asked,
+        )
 
     def _find(
         self, device: DeviceId, message: CheckpointAsked | CheckpointWanted
@@ -72,14 +82,8 @@ class Lending:
         if plan is None or device not in {plan.starter, *(member.device for member in plan.members)}:
             return None
         kept = folder / checkpoints.FOLDER
-        if isinstance(message, CheckpointWanted):
-            found = checkpoints.find(kept, message.checkpoint)
+        if isinstance(message, CheckpointAsked) or message.checkpoint is None:
+            found = checkpoints.look(kept)
         else:
-            found = checkpoints.newest(kept)
+            found = checkpoints.find(kept, message.checkpoint) or checkpoints.newest(kept)
         return None if found is None else (found, checkpoints.listing(found))
-
-
-def own(place: Workplace, run: RunId) -> tuple[Checkpoint, Manifest] | None:
-    """The newest whole one of a run on this laptop. Blocks."""
-    found = checkpoints.newest(place.folder(run) / checkpoints.FOLDER)
-    return None if found is None else (found, checkpoints.listing(found))

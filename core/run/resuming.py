@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec.structs import replace
 
 from core.answers import RunDetails
@@ -54,8 +56,8 @@ def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
     return replace(wanted, roles=roles)
 
 
-def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> None:
-    """Raises ``TandemError`` where the script or a module of it is not as it was.
+def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> tuple[str, ...]:
+    """Raises ``TandemError`` where the script or a module of it is not as it was; remarks on what is unsure.
 
     Other files may have changed: what the script wrote beside itself is among them.
     """
@@ -71,6 +73,12 @@ def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> None:
             "trainings.",
             fix="Undo the change and try again, or start the training anew.",
         )
+    if old is None and new.digest != old_plan.project:
+        return (
+            "Files of the project are not as they were when the run was started, and which ones is not kept "
+            "here: look that the script is the same, or the result mixes two trainings.",
+        )
+    return ()
 
 
 def none_found(old: Plan, absent: tuple[str, ...]) -> TandemError:
@@ -89,17 +97,33 @@ def none_found(old: Plan, absent: tuple[str, ...]) -> TandemError:
     )
 
 
+def not_asked(absent: tuple[str, ...]) -> str:
+    """``absent``: names of laptops that took part."""
+    return f"{', '.join(absent)} could not be asked for a checkpoint: a newer one may lie there."
+
+
+def left_aside(found: Found, where: str, why: TandemError) -> str:
+    return f"The checkpoint of step {found.moment.step} on {where} cannot be used. {why.problem.what}"
+
+
+def taken(found: Found, where: str) -> str:
+    return f"Going on with that of step {found.moment.step} on {where}."
+
+
 def continued(plan: Plan, spec: RunSpec, old: Plan, found: Found) -> Plan:
     """``plan`` going on with ``found``: the same laptops begin with the shares that they had then."""
     computing = ranks(plan)
-    shares = dict(zip(computing, found.shares, strict=False))
     if (
         not spec.shares
         and computing == ranks(old)
-        and len(shares) == len(computing) == len(found.shares)
+        and len(computing) == len(found.shares)
         and any(found.shares)
         and all(0 <= share < 1 << 31 for share in found.shares)
     ):
+        shares: Counter[DeviceId] = Counter()
+        for device, share in zip(computing, found.shares, strict=True):
+            shares[device] += share  # A laptop with several cards has as many ranks.
+        # Shares of who computes nothing (ps, evaluator) count nowhere.
         members = tuple(
             replace(member, share=shares.get(member.device, member.share)) for member in plan.members
         )

@@ -29,7 +29,6 @@ from core.run.exchange import Exchange
 from core.run.keeping import Keeping
 from core.run.lane import Lane
 from core.run.member_side import MemberSide
-from core.run.reading import read_project
 from core.run.reception import Reception
 from core.run.starter_side import StarterSide
 from core.run.timers import Clock
@@ -112,6 +111,7 @@ class Runs:
     async def close(self) -> None:
         """End the present run and every trainer; returns within ``CLOSE_S`` or a little more."""
         self._closing = self._stop_planning = True
+        self._exchange.stop()
         name = self._my_name()
         if self._starter is not None:
             self._starter.tell(co.NodeEnds(name))
@@ -160,13 +160,14 @@ class Runs:
         self._begin_work()
         self._planning, self._stop_planning = True, False
         checkpoint: tuple[Path, Manifest] | None = None
+        remarks: tuple[str, ...] = ()
         try:
             devices = planning.devices_of(spec, self.me, self._state())
             project = await asyncio.to_thread(planning.read_project, spec)
             if spec.resume is None:
                 plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
             else:
-                plan, checkpoint = await self._resumed(spec, spec.resume, devices, project)
+                plan, checkpoint, remarks = await self._resumed(spec, spec.resume, devices, project)
             if self._stop_planning:
                 raise TandemError.of(verdicts.stopped_by(self._my_name()))
         except BaseException:
@@ -188,22 +189,24 @@ class Runs:
             on_over=self._starter_over,
         )
         self._starter.begin()
-        for words in project.warnings:
+        for words in (*project.warnings, *remarks):
             self._starter.remark(words)
         return plan.run
 
     async def _resumed(
         self, spec: RunSpec, run: RunId, devices: tuple[DeviceId, ...], project: planning.ReadProject
-    ) -> tuple[Plan, tuple[Path, Manifest]]:
-        """The plan that goes on with a run, and its newest checkpoint, brought here."""
+    ) -> tuple[Plan, tuple[Path, Manifest], tuple[str, ...]]:
+        """The plan that goes on with a run, its newest checkpoint, brought here, and what to say of it."""
         details = await self._keeping.find(run)
         old = resuming.before(details)
-        then = await asyncio.to_thread(read_project, self._place.folder(old.run))
-        resuming.check_code(then, project.manifest, old)
+        then = await asyncio.to_thread(self._exchange.project_of, old)
+        remarks = resuming.check_code(then, project.manifest, old)
         spec = resuming.asked(spec, old, devices)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
-        found, folder = await self._exchange.bring(old)
-        return resuming.continued(plan, spec, old, found), (folder, found.files)
+        if self._stop_planning or (got := await self._exchange.bring(old)) is None:
+            raise TandemError.of(verdicts.stopped_by(self._my_name()))
+        plan = resuming.continued(plan, spec, old, got.found)
+        return plan, (got.folder, got.found.files), remarks + got.remarks
 
     def stop(self) -> None:
         """At the end of a step; again: terminate; a third time: kill."""
@@ -219,6 +222,7 @@ class Runs:
                 self._place.clock.call_later(PART_S, partial(self._part_from_starter, self._member))
         elif self._planning:
             self._stop_planning = True
+            self._exchange.stop()
         else:
             raise TandemError(
                 code="no-run", what="No run is under way here.", fix="There is nothing to stop."
@@ -258,6 +262,7 @@ class Runs:
             member.hear(message)
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
+        self._exchange.link_down(device)
         if self._starter is not None:
             self._starter.tell(co.MemberLost(device, problem))
         elif self._member is not None and self._member.starter == device:

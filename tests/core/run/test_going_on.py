@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from core import events as ev
+from core.cluster.making import shares_by_rank
 from core.cluster.plan import Moment, RunSpec
+from core.cluster.roles import Role
 from core.errors import TandemError
-from core.ids import RunId
+from core.ids import DeviceId, RunId
 from core.link import messages as ms
-from core.run import checkpoints
+from core.project.manifest import manifest_of
+from core.run import checkpoints, gathering, resuming, verdicts
+from core.run.gathering import Found
 from core.run.phases import Finished, Stopped, Training
+from core.run.record import PROJECT
 from core.run.request import is_run_id
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.lan import Lan, LanNode, project
 
 pytestmark = pytest.mark.real
@@ -113,6 +121,99 @@ async def test_the_newest_counts_and_a_damaged_one_does_not(lan: Lan, spec: RunS
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
     assert anna.state.run is not None and anna.state.run.plan.resume is not None
     assert anna.state.run.plan.resume.moment.step == 60
+    assert "step 80 on Ben cannot be used" in remarks(anna)
+
+
+def remarks(node: LanNode) -> str:
+    """What Tandem itself says in this run's output."""
+    said = [event.lines for event in node.events if isinstance(event, ev.MemberLogged)]
+    return "\n".join(lines.text for lines in said if lines.stream == "tandem")
+
+
+async def test_a_damaged_newest_one_here_gives_way_to_the_next(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    for step in (60, 80):
+        keep(kept(anna, run), step)
+    (kept(anna, run) / "00000002" / "now.bin").write_bytes(b"x" * 700_000)
+    lan.cut(anna, ben)
+    await launch(lan, replace(spec, resume=run, solo=True), "Anna")
+    assert content(anna.trainers[-1].train.resume) == content(kept(anna, run) / "00000001")
+    said = remarks(anna)
+    assert "Ben could not be asked" in said and "step 80 on this laptop cannot be used" in said
+    assert "Going on with that of step 60 on this laptop." in said
+
+
+@pytest.mark.parametrize("how", ["never", "other bytes", "another moment", "gone"])
+async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_one_here(
+    lan: Lan, spec: RunSpec, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(anna, run), 40)
+    keep(kept(ben, run), 60)
+    whole, asked = ben.send, []
+
+    def send(device: DeviceId, message: ms.Message) -> bool:
+        if isinstance(message, ms.Chunk):
+            asked.append(message)
+            if how == "gone":
+                lan.cut(anna, ben)
+                return False
+            if how == "never":
+                return True
+            if how == "other bytes":
+                message = replace(message, data=b"x" * len(message.data))
+        elif isinstance(message, ms.CheckpointTold) and message.moment and how == "another moment":
+            message = replace(message, moment=replace(message.moment, step=1 << 40))
+            asked.append(message)
+        return whole(device, message)
+
+    monkeypatch.setattr(ben, "send", send)
+    monkeypatch.setattr(gathering, "FIRST_PIECE_S", 0.5)
+    await launch(lan, replace(spec, resume=run, solo=True), "Anna")
+    assert asked
+    assert content(anna.trainers[-1].train.resume) == content(kept(anna, run) / "00000001")
+    assert "on Ben cannot be used" in remarks(anna) and "step 40 on this laptop" in remarks(anna)
+    assert {path.name for path in kept(anna, run).iterdir()} <= {"00000001", "incoming"}
+
+
+async def test_stop_ends_the_fetching_and_the_next_try_is_answered(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    sent: list[ms.Message] = []
+    flowing, more = ben.send_flowing, asyncio.Event()
+
+    async def slowly(device: DeviceId, message: ms.Message) -> bool:
+        sent.append(message)
+        await more.wait()
+        return await flowing(device, message)
+
+    ben.send_flowing = slowly  # type: ignore[method-assign]
+    starting = asyncio.ensure_future(anna.runs.start(replace(spec, resume=run)))
+    await lan.wait_until(lambda: sent)
+    anna.runs.stop()
+    with pytest.raises(TandemError) as refused:
+        await starting
+    assert refused.value.problem == verdicts.stopped_by("Anna") and not anna.runs.busy
+    more.set()
+    await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
+
+
+async def test_closing_ends_the_fetching(lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    wanted: list[ms.Message] = []
+    monkeypatch.setattr(ben.runs, "on_message", lambda device, message: wanted.append(message))
+    starting = asyncio.ensure_future(anna.runs.start(replace(spec, resume=run)))
+    await lan.wait_until(lambda: wanted)
+    await anna.runs.close()
+    del lan.nodes["Anna"]  # closed already
+    with pytest.raises(TandemError):
+        await starting
 
 
 async def test_others_may_take_part_than_then(three: Lan, spec: RunSpec) -> None:
@@ -157,6 +258,33 @@ async def test_other_code_is_not_gone_on_with_and_other_data_is(lan: Lan, spec: 
     (script.parent / "log.csv").write_text("epoch,loss\n")
     (script.parent / "data.csv").write_text("3,4\n")
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    assert "look that the script is the same" not in remarks(anna)
+
+
+async def test_that_code_cannot_be_compared_is_said(lan: Lan, spec: RunSpec) -> None:
+    anna = lan.nodes["Anna"]
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(anna, run), 40)
+    (anna.home.runs / run / PROJECT).unlink()
+    again = await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    assert "look that the script is the same" not in remarks(anna)  # Nothing changed at all.
+    await stop(lan, "Anna", "Ben")
+    keep(kept(anna, again), 60)
+    (anna.home.runs / again / PROJECT).unlink()
+    script = Path(spec.script)
+    script.write_text(script.read_text() + "# changed\n")
+    await launch(lan, replace(spec, resume=again), "Anna", "Ben")
+    assert "look that the script is the same" in remarks(anna)
+
+
+def test_a_laptop_of_several_cards_begins_with_the_sum_of_their_shares() -> None:
+    spec = RunSpec(script="train.py", seed=1)
+    old = plan_of(fixed={ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)})
+    files = manifest_of("", ())
+    found = Found(old.run, Moment(), (6, 6, 4), files, device=None)
+    plan = resuming.continued(replace(old, run=RunId("again")), spec, old, found)
+    assert [member.share for member in plan.members] == [12, 4]
+    assert shares_by_rank(plan) == (6, 6, 4)
 
 
 async def test_what_cannot_go_on_says_why(lan: Lan, spec: RunSpec) -> None:
