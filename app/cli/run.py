@@ -17,7 +17,9 @@ from app.cli.run_display import Display, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
 from core.answers import RunAccepted, RunDetails
+from core.cluster.plan import RunSpec
 from core.commands import GetRun, StartRun, StopRun
+from core.errors import TandemError
 from core.events import RunPhaseChanged
 from core.ids import RunId
 from core.run.phases import Failed, Finished, Phase, Stopped, ended
@@ -43,9 +45,28 @@ async def run(arguments: argparse.Namespace, screen: Screen) -> int:
         with Following(connection) as following:
             wanted = await spec.spec_of(arguments, following, screen.say)
             with Interrupts() as interrupts:
-                accepted = await following.submit(StartRun(spec=wanted), RunAccepted)
-                phase = await follow(following, screen, accepted.run, interrupts)
-                return await report(following, screen, accepted.run, phase, interrupted=interrupts.count > 0)
+                begun = await start(following, screen, wanted, interrupts)
+                if begun is None:
+                    return ExitCode.INTERRUPTED
+                phase = await follow(following, screen, begun, interrupts)
+                return await report(following, screen, begun, phase, interrupted=interrupts.count > 0)
+
+
+async def start(
+    following: Following, screen: Screen, wanted: RunSpec, interrupts: Interrupts
+) -> RunId | None:
+    """None: Ctrl-C came before the run began. A checkpoint that is fetched for it may take minutes."""
+    stopping = asyncio.create_task(_stop_before(following, screen, interrupts), name="run-interrupts")
+    try:
+        return (await following.submit(StartRun(spec=wanted), RunAccepted)).run
+    except TandemError as error:
+        if interrupts.count == 0 or error.problem.code != "stopped":
+            raise
+        screen.problem(error.problem)
+        return None
+    finally:
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
 
 
 async def follow(following: Following, screen: Screen, run: RunId, interrupts: Interrupts) -> Phase:
@@ -115,6 +136,13 @@ async def _watch(following: Following, display: Display, run: RunId) -> Phase:
         display.on_event(event, state)
         if isinstance(event, RunPhaseChanged) and event.run == run and ended(event.phase):
             return event.phase
+
+
+async def _stop_before(following: Following, screen: Screen, interrupts: Interrupts) -> None:
+    while True:
+        await interrupts.wait_next()
+        screen.say("Stopping.")
+        await following.node.submit(StopRun())
 
 
 async def _obey(following: Following, screen: Screen, interrupts: Interrupts) -> None:

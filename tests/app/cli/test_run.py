@@ -6,10 +6,11 @@ from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from core import events as ev
-from core.answers import Refused, RunDetails, RunEntry
-from core.commands import GetRun, StopRun
+from core.answers import Answer, Refused, RunDetails, RunEntry
+from core.cluster.plan import RunSpec
+from core.commands import Command, GetRun, StartRun, StopRun
 from core.errors import Problem, TandemError
-from core.run import phases
+from core.run import phases, verdicts
 from core.run.phases import Failed, Finished, Phase, Stopped, Stopping
 from core.run.reports import Summary
 from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, following, paired, plan
@@ -102,6 +103,39 @@ async def test_one_ctrl_c_waits_for_the_end_of_the_step() -> None:
         code = await run_command.report(follow, screen, RUN, last, interrupted=True)
     assert last == Stopped(by="here")
     assert code == ExitCode.INTERRUPTED
+
+
+class SlowNode(ScriptedNode):
+    """Its run begins when it is stopped, or never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopped = asyncio.Event()
+
+    async def submit(self, command: Command) -> Answer:
+        answer = await super().submit(command)
+        if isinstance(command, StopRun):
+            self.stopped.set()
+        elif isinstance(command, StartRun):
+            await self.stopped.wait()
+        return answer
+
+
+async def test_ctrl_c_ends_a_run_that_has_not_begun_yet() -> None:
+    node, screen, interrupts = SlowNode(), Words(), Interrupts()
+    node.answers[StartRun] = Refused(problem=verdicts.stopped_by("here"))
+    with following(node) as follow:
+        interrupts.interrupt()
+        assert await run_command.start(follow, screen, RunSpec(script="digits.py"), interrupts) is None
+    assert [type(command) for command in node.commands] == [StartRun, StopRun]
+    assert "The run was stopped on here." in screen.said
+
+
+async def test_what_is_refused_is_no_stop() -> None:
+    node = ScriptedNode()
+    node.refuses(StartRun)
+    with following(node) as follow, pytest.raises(TandemError, match="It did not work"):
+        await run_command.start(follow, Words(), RunSpec(script="digits.py"), Interrupts())
 
 
 async def test_a_node_that_dies_in_a_run_ends_the_command() -> None:
