@@ -171,6 +171,8 @@ class ConsentAsked(Tagged, frozen=True, kw_only=True):
     files: tuple[ProjectFile, ...]
     changed: bool
     """An earlier version of this script was allowed; its content is another now."""
+    checkpoint_bytes: int = 0
+    """Of the checkpoint that the run goes on with, which comes too unless it is here; 0: none."""
 
 
 class ConsentSettled(Tagged, frozen=True, kw_only=True):

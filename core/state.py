@@ -88,6 +88,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     files: tuple[ProjectFile, ...]
     changed: bool
+    checkpoint_bytes: int = 0
 
 
 class MemberState(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +201,7 @@ def _apply_to_node(state: State, event: ev.Event) -> State:
                 project=event.project,
                 files=event.files,
                 changed=event.changed,
+                checkpoint_bytes=event.checkpoint_bytes,
             )
             return replace(state, consents=(*state.consents, consent))
         case ev.ConsentSettled():

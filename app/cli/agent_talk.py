@@ -180,5 +180,9 @@ def consent_lines(consent: Consent, name: str) -> list[str]:
     lines.extend(f"  {file.size:>12,}  {plain(file.path, 100)}" for file in consent.files[:LISTED_FILES])
     if len(consent.files) > LISTED_FILES:
         lines.append(f"  and {len(consent.files) - LISTED_FILES} more")
+    if consent.checkpoint_bytes:
+        lines.append(
+            f"It goes on from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
+        )
     lines.append("It could do here whatever you can do. Allow it only if you trust who sends it.")
     return lines

@@ -110,7 +110,10 @@ class ConsentSheet(Sheet):
         self.arguments.setVisible(bool(consent.arguments))
         size = size_words(sum(file.size for file in consent.files))
         count = len(consent.files)
-        self.total.say(f"1 file, {size}" if count == 1 else f"{count:,} files, {size}")
+        total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
+        if consent.checkpoint_bytes:
+            total += f", and a checkpoint of {size_words(consent.checkpoint_bytes)} to go on from"
+        self.total.say(total)
         self.digest.say(f"Fingerprint of these files (SHA-256): {consent.project}")
         self.files.clear()
         for file in consent.files[:FILES_SHOWN]:

@@ -57,7 +57,6 @@ class MemberSide:
             on_output=self._on_output,
             on_exit=self._on_exit,
         )
-        self._checkpoint = prepare.checkpoint
         self._arriving: Arriving | None = None
         self._held = HeldPorts()
         self._folders: dict[str, Path] = {}
@@ -120,7 +119,7 @@ class MemberSide:
             self.place,
             known.plan,
             known.manifest,
-            self._checkpoint,
+            self.known.checkpoint,
             on_piece=lambda done, total: self.tell(pa.PiecesCame(done, total)),
             on_complete=lambda: self._start("keep what came for a run", self._keep()),
             on_trouble=self._preparing_failed,

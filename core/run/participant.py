@@ -58,7 +58,13 @@ Stepped = tuple[Participation, tuple[Effect, ...]]
 
 def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> Participation:
     """The state before ``Asked``."""
-    return Participation(me=me, plan=prepare.plan, manifest=prepare.manifest, starter_name=starter_name)
+    return Participation(
+        me=me,
+        plan=prepare.plan,
+        manifest=prepare.manifest,
+        starter_name=starter_name,
+        checkpoint=prepare.checkpoint,
+    )
 
 
 def same_run(allowed: Plan, launched: Plan) -> bool:
@@ -141,10 +147,15 @@ class _Step(PartTurn):
                 arguments=plan.arguments,
                 files=self.now.manifest.files,
                 changed=asked.changed,
+                checkpoint_bytes=self.checkpoint_bytes,
             )
             self.to("consent", Show(question))
             self.say_phase("consent")
             self.wait("consent", limits.CONSENT_S + limits.SLACK_S)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        return 0 if self.now.checkpoint is None else self.now.checkpoint.total_bytes
 
     def on_decided(self, allowed: bool) -> None:
         if allowed:
@@ -161,7 +172,11 @@ class _Step(PartTurn):
         self.effects.append(Tell(ms.FilesWanted(run=self.now.plan.run, files=files)))
         if files:
             self.to("receiving")
-            self.say_phase("receiving", total=self.now.manifest.total_bytes)
+            project = self.now.manifest
+            total = project.total_bytes if files[0] < len(project.files) else 0
+            if files[-1] >= len(project.files):
+                total += self.checkpoint_bytes
+            self.say_phase("receiving", total=total)
             self.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
         else:
             self.to("making", MakeReady())

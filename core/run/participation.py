@@ -207,6 +207,8 @@ class Participation:
     plan: Plan
     manifest: Manifest
     starter_name: str
+    checkpoint: Manifest | None = None
+    """The files of the one that the run goes on with."""
     stage: Stage = "new"
     joined: bool = False
     """This user allowed it: the run is shown here."""

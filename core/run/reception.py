@@ -40,10 +40,10 @@ class Reception:
     def _why_unfit(self, sender: DeviceId, prepare: Prepare) -> Problem | None:
         return why_unfit(self._place.me, sender, prepare.plan, prepare.manifest, prepare.checkpoint)
 
-    async def ask(self, plan: Plan, manifest: Manifest) -> pa.Asked:
+    async def ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""
         try:
-            return await self._ask(plan, manifest)
+            return await self._ask(plan, manifest, checkpoint)
         except Exception as error:
             refusal = trouble_of(
                 error,
@@ -59,8 +59,8 @@ class Reception:
         if decision == "always":
             await self._trust.change(lambda store: set_policy(store, plan.starter, "always"))
 
-    async def _ask(self, plan: Plan, manifest: Manifest) -> pa.Asked:
-        refusal = await self._place.files.do(self._look, plan, manifest)
+    async def _ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
+        refusal = await self._place.files.do(self._look, plan, manifest, checkpoint)
         if refusal is not None:
             return pa.Asked(allowed=False, refusal=refusal)
         peer = self._trust.store.peer(plan.starter)
@@ -74,8 +74,8 @@ class Reception:
     def _may_run(self, plan: Plan) -> bool:
         return may_run(self._trust.store, plan.starter, plan.project, plan.arguments)
 
-    def _look(self, plan: Plan, manifest: Manifest) -> Problem | None:
+    def _look(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> Problem | None:
         """On the files' thread: a list of files may be long, and made to be slow."""
         if self._place.folder(plan.run).exists():
             return verdicts.known_run()
-        return why_unsafe(plan, manifest)
+        return why_unsafe(plan, manifest, checkpoint)

@@ -10,6 +10,7 @@ from core.errors import Problem, TandemError
 from core.ids import DeviceId, RunId
 from core.project.manifest import Manifest, check_project
 from core.run import verdicts
+from core.run.checkpoints import check_listing
 
 RUNS_REMEMBERED = 10_000
 
@@ -43,12 +44,14 @@ def _resumes_soundly(plan: Plan, checkpoint: Manifest | None) -> bool:
     return is_run_id(plan.resume.run) and checkpoint.digest == plan.resume.checkpoint
 
 
-def why_unsafe(plan: Plan, manifest: Manifest) -> Problem | None:
+def why_unsafe(plan: Plan, manifest: Manifest, checkpoint: Manifest | None = None) -> Problem | None:
     """What is wrong with the files that are announced. Thousands of names are looked at: use a thread."""
     if plan.project != manifest.digest:
         return verdicts.bad_message("The other laptop")
     try:
         check_project(manifest)
+        if checkpoint is not None:
+            check_listing(checkpoint)
     except TandemError as error:
         return error.problem
     return None

@@ -284,7 +284,8 @@ class Runs:
         self._place.background.start("ask for consent", self._ask(member))
 
     async def _ask(self, member: MemberSide) -> None:
-        member.tell(await self._reception.ask(member.known.plan, member.known.manifest))
+        known = member.known
+        member.tell(await self._reception.ask(known.plan, known.manifest, known.checkpoint))
 
     def _take_part(
         self, prepare: ms.Prepare, starter_name: str, *, tell: Callable[[Message], None]

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -37,10 +38,16 @@ def test_it_says_who_wants_to_run_what(sheet: ConsentSheet, core: FakeCore) -> N
     assert sheet.script.text() == "train.py"
     assert sheet.arguments.text() == "--epochs 5 “my data”"
     assert sheet.total.text() == "2 files, 5 MB"
+
     rows = [(item.text(0), item.text(1)) for item in _items(sheet)]
     assert rows == [("train.py", "2 KB"), ("data/rows.csv", "5 MB")]
     assert "d" * 64 in sheet.digest.text()
     assert not sheet.changed.isVisible()
+
+
+def test_a_checkpoint_that_comes_too_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
+    core.happen(replace(consent_asked(), checkpoint_bytes=5 << 20))
+    assert sheet.total.text() == "2 files, 5 MB, and a checkpoint of 5 MB to go on from"
 
 
 def test_a_changed_script_is_said(sheet: ConsentSheet, core: FakeCore) -> None:

@@ -13,6 +13,7 @@ from core.cluster.roles import Role
 from core.errors import Problem
 from core.ids import ProjectId
 from core.link import messages as ms
+from core.project.manifest import Manifest, ProjectFile, manifest_of
 from core.run import limits, participant
 from core.run import participation as pa
 from core.run.participant import same_run
@@ -30,8 +31,9 @@ RUN = PLAN.run
 class Ben:
     """Ben's part in a run that Anna starts."""
 
-    def __init__(self, plan: Plan = PLAN) -> None:
-        self.known = participant.take_part(BEN, ms.Prepare(plan=plan, manifest=MANIFEST), "Anna's")
+    def __init__(self, plan: Plan = PLAN, checkpoint: Manifest | None = None) -> None:
+        prepare = ms.Prepare(plan=plan, manifest=MANIFEST, checkpoint=checkpoint)
+        self.known = participant.take_part(BEN, prepare, "Anna's")
         self.effects: list[pa.Effect] = []
         self.now_s = 0.0
 
@@ -89,8 +91,22 @@ def test_the_user_is_shown_who_and_what_before_anything_happens() -> None:
     assert isinstance(question, ev.ConsentAsked)
     assert (question.name, question.script, question.project) == ("Anna's", "train.py", MANIFEST.digest)
     assert question.files == MANIFEST.files
-    assert question.changed
+    assert question.changed and question.checkpoint_bytes == 0
     assert not only(ben.effects, pa.ListMissing)
+
+
+@pytest.mark.parametrize(("missing", "total"), [((0,), 3), ((0, 1, 2), 73), ((1, 2), 70)])
+def test_a_checkpoint_that_comes_too_is_asked_about_and_counted(missing: tuple[int, ...], total: int) -> None:
+    names = (("manifest.json", 20), ("now.bin", 50))
+    files = [ProjectFile(path=name, size=size, sha256="a" * 64) for name, size in names]
+    ben = Ben(checkpoint=manifest_of("", files))
+    ben.tell(pa.Asked(allowed=False))
+    question = ben.shown()[0]
+    assert isinstance(question, ev.ConsentAsked) and question.checkpoint_bytes == 70
+    ben.tell(pa.Decided(True), pa.Listed(missing))
+    phase = ben.reported()[-1]
+    assert isinstance(phase, ev.MemberPhaseChanged)
+    assert (phase.phase, phase.total) == ("receiving", total)
 
 
 def test_yes_goes_on_to_the_files() -> None:

@@ -65,3 +65,12 @@ def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("../now.bin", 1), ("train.py", 1), ("now.bin", -1), ("now.bin", 1 << 62)]
+)
+def test_a_checkpoint_that_is_none_is_refused_before_anybody_is_asked(name: str, size: int) -> None:
+    files = [ProjectFile(path=name, size=size, sha256="a" * 64)]
+    files.append(ProjectFile(path="manifest.json", size=9, sha256="a" * 64))
+    assert why_unsafe(PLAN, MANIFEST, manifest_of("", files)) is not None
