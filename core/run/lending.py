@@ -44,6 +44,8 @@ class Lending:
                     await self._answer(device, message)
                 except (TandemError, OSError, NotRegular) as error:
                     _log.warning("a checkpoint of %s could not be lent: %s", message.run, error)
+                    if isinstance(message, CheckpointWanted):  # else it would be waited for
+                        self._place.links.send(device, CheckpointTold(run=message.run))
         finally:
             self._busy.discard(device)
 

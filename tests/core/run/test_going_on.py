@@ -17,7 +17,7 @@ from core.errors import TandemError
 from core.ids import DeviceId, RunId
 from core.link import messages as ms
 from core.project.manifest import manifest_of
-from core.run import checkpoints, gathering, resuming, verdicts
+from core.run import checkpoints, gathering, lending, resuming, verdicts
 from core.run.gathering import Found
 from core.run.phases import Finished, Stopped, Training
 from core.run.record import PROJECT
@@ -144,7 +144,7 @@ async def test_a_damaged_newest_one_here_gives_way_to_the_next(lan: Lan, spec: R
     assert "Going on with that of step 60 on this laptop." in said
 
 
-@pytest.mark.parametrize("how", ["never", "other bytes", "another moment", "gone"])
+@pytest.mark.parametrize("how", ["never", "other bytes", "another moment", "unreadable", "gone"])
 async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_one_here(
     lan: Lan, spec: RunSpec, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +152,7 @@ async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_on
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(anna, run), 40)
     keep(kept(ben, run), 60)
-    whole, asked = ben.send, []
+    whole, asked = ben.send, list[object]()
 
     def send(device: DeviceId, message: ms.Message) -> bool:
         if isinstance(message, ms.Chunk):
@@ -170,7 +170,15 @@ async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_on
         return whole(device, message)
 
     monkeypatch.setattr(ben, "send", send)
-    monkeypatch.setattr(gathering, "FIRST_PIECE_S", 0.5)
+    if how == "never":
+        monkeypatch.setattr(gathering, "FIRST_PIECE_S", 0.5)
+
+    async def fail(*_: object) -> None:
+        asked.append(how)
+        raise OSError(how)
+
+    if how == "unreadable":
+        monkeypatch.setattr(lending, "send_pieces", fail)
     await launch(lan, replace(spec, resume=run, solo=True), "Anna")
     assert asked
     assert content(anna.trainers[-1].train.resume) == content(kept(anna, run) / "00000001")
