@@ -29,12 +29,12 @@ def bytes_of(models: Sequence[Any]) -> int:
     return sum(_size(variable) for model in models for variable in model_state.variables(model))
 
 
-def keep(models: Sequence[Any], folder: Path, say: Say) -> None:
+def keep(models: Sequence[Any], folder: Path, say: Say) -> bool:
     """Saves each as ``model.keras``, ``model-2.keras`` and so on, in the order in which they were trained.
 
-    A model that Keras cannot save whole leaves ``model.weights.h5``.
+    A model that Keras cannot save whole leaves ``model.weights.h5``. False where one could not be kept.
     """
-    parts = folder / _PARTS
+    parts, kept = folder / _PARTS, True
     if len(models) > MOST:
         say(f"The script trained {len(models)} models; the last {MOST} of them are kept.")
     for number, model in list(enumerate(models, 1))[-MOST:]:
@@ -44,8 +44,10 @@ def keep(models: Sequence[Any], folder: Path, say: Say) -> None:
             check_room(parts, bytes_of([model]))
             _keep(model, parts, stem, say)
         except Exception as error:
+            kept = False
             say(f"The trained model ({stem}) could not be kept: {_words(error)}")
     shutil.rmtree(parts, ignore_errors=True)
+    return kept
 
 
 def _keep(model: Any, parts: Path, stem: str, say: Say) -> None:

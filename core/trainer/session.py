@@ -113,12 +113,21 @@ class Session:
             return exit
         shared = not self._cluster or installation.trained
         exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
-        self._keep(installation.models)
+        kept = self._keep(installation.models)
         # The chief saves meanwhile; all members have the same models, and so the same limit.
         self._close(_CLOSING_S + kept_models.bytes_of(installation.models) / _SAVED_BYTES_S)
         if exit.reason == "finished" and self._train.checkpoints:
-            checkpoints.clear(Path(self._train.checkpoints))  # There is nothing left to go on with.
+            self._clear(Path(self._train.checkpoints), kept)
         return exit
+
+    def _clear(self, folder: Path, kept: bool) -> None:
+        """There is nothing left to go on with; but what was trained must not be lost with the model."""
+        if kept or not any(folder.glob("[0-9]*")):
+            checkpoints.clear(folder)
+        else:
+            self._observer.on_said(
+                f"Since the model could not be kept, its checkpoints are left in {folder}."
+            )
 
     def _keeping(self) -> Keeping | None:
         train = self._train
@@ -134,9 +143,11 @@ class Session:
         if not self._cluster and exit.reason in ("finished", "stopped", "script-error"):
             self._keep(models)
 
-    def _keep(self, models: Sequence[Any]) -> None:
-        if self._train.keep:
-            kept_models.keep(models, Path(self._train.keep), self._observer.on_said)
+    def _keep(self, models: Sequence[Any]) -> bool:
+        """False where something could not be kept, whose loss would be this member's."""
+        if not self._train.keep:
+            return True
+        return kept_models.keep(models, Path(self._train.keep), self._observer.on_said)
 
     def _strategy(self) -> Any:
         if self._cluster:

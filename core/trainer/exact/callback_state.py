@@ -1,11 +1,18 @@
-"""What callbacks hold, as far as it is plain data: kept in a checkpoint, put back when a fit goes on."""
+"""What callbacks hold, as far as it is plain data: kept in a checkpoint, put back when a fit goes on.
+
+A checkpoint may come from another laptop. So only numbers go into a callback: its texts (paths, commands)
+and whatever its class defines stay as this process' script gives them.
+"""
 
 from __future__ import annotations
 
 import copy
+import inspect
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import keras
@@ -19,13 +26,18 @@ _OF_THIS_PROCESS: dict[str, set[str]] = {
     "ReduceLROnPlateau": {"min_delta"},
     "TensorBoard": {"_should_trace", "_is_tracing", "_profiler_started", "_start_batch", "_stop_batch"},
 }
+_METRICS_NAMES: dict[str, set[str]] = {"CSVLogger": {"keys"}, "History": {"history"}}
+"""Where the texts of Keras' own callbacks are names of metrics."""
+_NAME = re.compile(r"\w[\w .:=%+-]{0,199}|(?:val_)?<lambda>")
+"""No path, and nothing that a shell would heed: scripts name files after metrics."""
+_ABSENT = object()
 
 
 def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
     """[class name, {attribute: value}]; a copy. `say` hears what of a user's own callback is left out."""
     held: dict[str, Any] = {}
     for name, value in vars(callback).items():
-        if name in _left_out(callback):
+        if name in _of(callback, _OF_THIS_PROCESS) | _NEVER:
             continue
         if plain.is_plain(value):
             held[name] = copy.deepcopy(value)
@@ -37,17 +49,60 @@ def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
     return [type(callback).__name__, held]
 
 
-def restore(callback: Any, kept: Sequence[Any]) -> None:
-    """Nothing, where this is another callback than the one that was kept."""
+def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> None:
+    """Nothing, where this is another callback than the one that was kept. `say` hears of what is left."""
     name, held = kept
     if type(callback).__name__ != name:
         return
     for attribute, value in held.items():
-        if attribute in _left_out(callback):
+        if attribute in _of(callback, _OF_THIS_PROCESS) | _NEVER:
             continue
-        if isinstance(value, str) and _of_keras(callback):
-            continue  # Settings and paths, which the script has just given.
-        setattr(callback, attribute, value)
+        if _may_change(callback, attribute, value):
+            setattr(callback, attribute, value)
+        elif str(attribute).isidentifier() and (
+            not _of_keras(callback) or attribute in _of(callback, _METRICS_NAMES)
+        ):
+            say(
+                f"{name}.{attribute:.100} is as the script gives it now, and not as in the checkpoint: what "
+                "holds texts is not taken from there."
+            )
+
+
+def _may_change(callback: Any, attribute: Any, value: Any) -> bool:
+    """Strict: a hostile checkpoint must not make this user's script write elsewhere, or run something."""
+    if type(attribute) is not str or attribute.startswith("__"):
+        return False
+    default = inspect.getattr_static(type(callback), attribute, _ABSENT)
+    present = vars(callback).get(attribute, default)
+    known = present is not _ABSENT or attribute in _named_by_code(type(callback))
+    if not all(each is _ABSENT or plain.is_plain(each) for each in (default, present)):
+        return False  # a method, a property; a path, an open file
+    if attribute in _of(callback, _METRICS_NAMES):
+        return known and all(_NAME.fullmatch(text) for text in _texts(value).values())
+    return known and _texts(value) == _texts(present)
+
+
+def _texts(value: Any, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], str]:
+    """All texts of plain data, keys of dicts too, by where they are."""
+    parts: list[tuple[Any, Any]]
+    match value:
+        case str():
+            return {place: value}
+        case list() | tuple():
+            parts = list(enumerate(value))
+        case dict():
+            parts = [
+                ((number, each), pair[each]) for number, pair in enumerate(value.items()) for each in (0, 1)
+            ]
+        case _:
+            return {}
+    return {at: text for part, held in parts for at, text in _texts(held, (*place, part)).items()}
+
+
+def _named_by_code(cls: type) -> set[str]:
+    """What its methods speak of: an attribute that on_epoch_begin makes is not there yet in mid-epoch."""
+    methods = (each for base in cls.__mro__ for each in vars(base).values() if isinstance(each, FunctionType))
+    return {name for method in methods for name in method.__code__.co_names}
 
 
 def before_train_begin(callbacks: Sequence[Any], epoch: int) -> None:
@@ -77,9 +132,10 @@ def _epoch_of(line: str, separator: str) -> int:
     return int(first) if first.isdecimal() else -1
 
 
-def _left_out(callback: Any) -> set[str]:
+def _of(callback: Any, attributes: dict[str, set[str]]) -> set[str]:
+    """Those of the classes of Keras that it is of."""
     names = (cls.__name__ for cls in type(callback).__mro__ if cls.__module__.startswith("keras."))
-    return _NEVER.union(*(_OF_THIS_PROCESS.get(name, set()) for name in names))
+    return set().union(*(attributes.get(name, set()) for name in names))
 
 
 def _of_keras(callback: Any) -> bool:

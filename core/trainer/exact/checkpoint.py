@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ import numpy as np
 from core.cluster.plan import Moment
 from core.errors import TandemError
 from core.project.copying import check_room
-from core.run import checkpoints
+from core.run import checkpoints, limits
 from core.run.checkpoints import Checkpoint, KeptFile
 from core.trainer.exact import local_state, model_state, plain
 
 NOW = "now"
 _MOST_FITS = 400
-_WAIT_S = 120.0
+_WAIT_S = 0.6 * limits.STOP_S[0]
+"""In all, at a Stop; what is left of the node's patience is for the step, the callbacks and the model."""
 
 
 def variables(model: Any) -> list[Any]:
@@ -92,12 +94,13 @@ class Writer:
             self._say(words)
 
     def write(self, moment: Moment, shares: tuple[int, ...], now: Any | None, *, wait: bool) -> bool:
-        """Keeps the fit under way (`now`; None between fits). False: the former is still being written."""
+        """Keeps the fit under way (`now`; None between fits). False: the former is still being written, or
+        with `wait` this one is after all the time that there is."""
+        until = time.monotonic() + _WAIT_S
+        if wait:
+            self._join(until)
         if self.busy:
-            if not wait:
-                return False
-            assert self._thread is not None
-            self._thread.join(_WAIT_S)
+            return False
         self._settle()
         if self._given_up:
             return False
@@ -108,10 +111,22 @@ class Writer:
             target=self._run, args=(moment, shares, trees), name="checkpoint", daemon=True
         )
         self._thread.start()
-        if wait:
-            self._thread.join(_WAIT_S)
+        if not wait:
+            return True
+        self._join(until)
+        if not self.busy:
             self._settle()
-        return True
+        return not self.busy
+
+    def _join(self, until: float) -> None:
+        if self._thread is None:
+            return
+        self._thread.join(max(0.0, until - time.monotonic()))
+        if self.busy:
+            self._say(
+                f"This disk takes more than {_WAIT_S:.0f} s for a checkpoint, so the training can be gone on "
+                "with from an earlier one only."
+            )
 
     def _settle(self) -> None:
         """What the thread left behind, once it ended."""

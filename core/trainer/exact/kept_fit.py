@@ -37,7 +37,9 @@ class KeptFit:
     _history: Any = None
     _iterator: Positioned | None = None
     _validations: int = 0
-    """Of the run before, until the validation's data has been brought to its place."""
+    """Done in all, those of the run before too."""
+    _validations_unread: int = 0
+    """Those of the run before, until their data has been read again."""
     _random: dict[str, Any] = field(default_factory=dict)
     """The states when it began."""
     _before_validation: tuple[Moment, Any] | None = None
@@ -46,6 +48,11 @@ class KeptFit:
     @property
     def batches_in_epoch(self) -> int | None:
         return None if self._iterator is None else self._iterator.num_batches
+
+    def done_with(self, batch: int) -> int:
+        """Batches of the epoch, after Keras told of the end of `batch`: it counts a last call as whole."""
+        most = self.batches_in_epoch
+        return batch + 1 if most is None else min(batch + 1, most)
 
     @property
     def kept(self) -> bool:
@@ -120,14 +127,15 @@ class KeptFit:
     def validation_begins(self) -> None:
         """Before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end."""
         iterator = getattr(self.model, "_eval_epoch_iterator", None)
-        if self._validations and iterator is not None:
+        if self._validations_unread and iterator is not None:
             before = randomness.capture()
-            iterator.go_to(self._validations, 0, None)
+            iterator.read_again(self._validations_unread)
             randomness.restore(before)
-            self._validations = 0
+            self._validations_unread = 0
         self.logs_before = {}
         if self.kept and self.keeper.worth_remembering:
             self._before_validation = self._moment(), self._tree()
+        self._validations += 1
 
     def epoch_ended(self, epoch: int, *, last: bool, due: bool) -> None:
         """After the callbacks heard of it. `last`: the fit ends. `due`: all members say so."""
@@ -149,13 +157,12 @@ class KeptFit:
     def _tree(self) -> dict[str, Any]:
         data = self._iterator
         assert data is not None
-        validation = getattr(self.model, "_eval_epoch_iterator", None)
         return {
             "epoch": self._epoch,
             "batch": self.batch,
             "step": self.keeper.host.step,
             "passes": data.passes - (1 if self.batch else 0),
-            "validations": self._validations or getattr(validation, "passes", 0),
+            "validations": self._validations,
             "logs": _numbers(self.logs),
             "model": checkpoint.capture(self.model),
             "history": callback_state.capture(self._history, self.keeper.host.say_once),
@@ -168,12 +175,15 @@ class KeptFit:
         assert tree is not None and self._iterator is not None
         host = self.keeper.host
         self._prepared(tree["model"])
+        if passes := tree["passes"]:
+            many = "1 epoch" if passes == 1 else f"{passes} epochs"
+            host.say_once(f"Reading {many} of data again, up to where the checkpoint was made.")
         self._iterator.go_to(tree["passes"], tree["batch"], tree["random"]["epoch"])
         checkpoint.restore(self.model, tree["model"])
         self._restore_callbacks(tree, self._history)
         self._epoch, self.batch = tree["epoch"], tree["batch"]
         self.logs = self.logs_before = tree["logs"]
-        self._validations = tree["validations"]
+        self._validations = self._validations_unread = tree["validations"]
         host.begin_after(tree["step"])
         randomness.restore(tree["random"]["now"])
         host.say_once(
@@ -187,8 +197,8 @@ class KeptFit:
 
     def _restore_callbacks(self, tree: Any, history: Any) -> None:
         for callback, kept in zip(self.callbacks, tree["callbacks"], strict=False):
-            callback_state.restore(callback, kept)
-        callback_state.restore(history, tree["history"])
+            callback_state.restore(callback, kept, self.keeper.host.say_once)
+        callback_state.restore(history, tree["history"], self.keeper.host.say_once)
 
 
 def _numbers(logs: Any) -> dict[str, float]:

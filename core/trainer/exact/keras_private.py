@@ -38,6 +38,7 @@ from keras.src.callbacks.callback_list import CallbackList
 from keras.src.losses import loss as loss_module
 from keras.src.metrics import reduction_metrics
 from keras.src.optimizers.base_optimizer import BaseOptimizer
+from keras.src.random import seed_generator
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, SeedGenerator
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.trainers.trainer import Trainer
@@ -66,6 +67,7 @@ __all__ = [
     "global_seed_generator",
     "is_default",
     "loss_module",
+    "made_global_seed_generator",
     "pack_sequence_as",
     "potentially_ragged_concat",
     "pythonify_logs",
@@ -124,3 +126,8 @@ def tf_seeds() -> Any:
 def global_seed_generator() -> Any:
     """Keras' generator for random operations without a seed; None where nothing has needed it yet."""
     return global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
+
+
+def made_global_seed_generator() -> Any:
+    """The same, made now where it was not there yet; that takes a number from Python's generator."""
+    return seed_generator.global_seed_generator()

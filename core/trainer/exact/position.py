@@ -38,6 +38,12 @@ class Positioned(private.TFEpochIterator):
         self.pass_random = randomness.capture()
         return super().__iter__()
 
+    def read_again(self, passes: int) -> None:
+        """As Keras' evaluate does with the data of a validation: it begins anew for every one."""
+        for _ in range(passes):
+            self._read_epoch()
+            self.reset()
+
     def go_to(self, passes: int, batches: int, random: dict[str, Any] | None) -> None:
         """To after `batches` batches of the epoch that follows `passes` whole ones.
 
@@ -56,14 +62,21 @@ class Positioned(private.TFEpochIterator):
             while done < batches:
                 done += self.read(next(self._epoch_iterator))
         except (StopIteration, tf.errors.OutOfRangeError):
-            raise _shorter(batches) from None
+            if batches - done >= self.steps_per_execution:  # Keras counts a last call's steps as whole.
+                raise _shorter(batches) from None
         self._suspended = self._epoch_iterator
 
     def read(self, item: Any) -> int:
         """Reads what one item of the iterator stands for; returns how many batches that were."""
-        for _ in range(self.steps_per_execution):
-            next(item[2])
-        return int(item[1] - item[0] + 1)
+        done = 0
+        try:
+            while done < self.steps_per_execution:
+                next(item[2])
+                done += 1
+        except (StopIteration, tf.errors.OutOfRangeError):
+            if not done:
+                raise StopIteration from None
+        return done
 
     def _read_epoch(self) -> None:
         with warnings.catch_warnings():

@@ -23,13 +23,14 @@ def capture() -> dict[str, Any]:
 
 
 def restore(state: dict[str, Any]) -> None:
+    # Made first where it is not there yet: that draws from Python's.
+    generator = None if state["keras"] is None else private.made_global_seed_generator()
     random.setstate(_state(state["python"]))
     np.random.set_state(state["numpy"])
     seeds = private.tf_seeds()
     if seeds is not None and state["tensorflow"] is not None:
         seeds.setstate(_state(state["tensorflow"]))
-    generator = private.global_seed_generator()
-    if generator is not None and state["keras"] is not None:
+    if generator is not None:
         generator.state.assign(state["keras"])
 
 

@@ -56,9 +56,10 @@ class Report(keras.callbacks.Callback):
 
     async_safe = True
 
-    def __init__(self, alone: Solo, global_batch: int | None) -> None:
+    def __init__(self, alone: Solo, kept: KeptFit, global_batch: int | None) -> None:
         super().__init__()
         self._alone = alone
+        self._kept = kept
         self._global_batch = global_batch
         self._epoch = 0
         self._last: tuple[int, Mapping[str, Any]] | None = None
@@ -80,7 +81,7 @@ class Report(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        self._last = (batch + 1, logs or {})
+        self._last = (self._kept.done_with(batch), logs or {})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._last[0] > self._batches_told:
@@ -143,7 +144,7 @@ class SoloCallbacks(private.CallbackList):
         if keeper.due or keeper.host.stopping:
             self._flush_futures()
             self._report.catch_up()
-        self._kept.batch_ended(batch + 1, logs)
+        self._kept.batch_ended(self._kept.done_with(batch), logs)
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         if self._kept.under_way:
@@ -178,7 +179,7 @@ def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
         kept = alone.opened
         call["callbacks"] = SoloCallbacks(
             kept,
-            Report(alone, _batch_size(call)),
+            Report(alone, kept, _batch_size(call)),
             users if kept.left is None else [],
             model=model,
             add_history=True,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.ids import DeviceId
+from core.run import checkpoints
 from core.run.launch import environment
 from core.run.stragglers import straggler
 from core.trainer import protocol
@@ -155,11 +156,15 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
 
 async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tmp_path: Path) -> None:
     (tmp_path / "kept").touch()  # no folder can be made there
-    trainer = Attended(tmp_path / "log", script="fits.py", keep=str(tmp_path / "kept"))
+    places = {"keep": str(tmp_path / "kept"), "checkpoints": str(tmp_path / "checkpoints")}
+    trainer = Attended(tmp_path / "log", script="fits.py", keep_every_s=0.0, **places)
     exit = await trainer.exit()
     assert exit.reason == "finished", exit
     said = [said.words for said in trainer.of(protocol.Said)]
-    assert said == ["The trained model (model) could not be kept: Not a directory."]
+    assert said[0] == "The trained model (model) could not be kept: Not a directory."
+    folder = tmp_path / "checkpoints"
+    assert checkpoints.newest(folder) is not None, "what was trained is not lost with the model"
+    assert said[1:] == [f"Since the model could not be kept, its checkpoints are left in {folder}."]
 
 
 async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:

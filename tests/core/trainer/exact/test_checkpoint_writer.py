@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core.run import limits
 from tests.core.trainer.exact.test_keras_private import run
 
 CODE = """
@@ -48,6 +49,16 @@ full = checkpoint.Writer(base / "file" / "kept", said.append, None)
 full.write(Moment(step=6), (1,), {}, wait=True)
 told["refused"] = full.write(Moment(step=7), (1,), {}, wait=True)
 told["trouble"] = said
+told["patience"], checkpoint._WAIT_S = checkpoint._WAIT_S, 0.05
+go.clear()
+slowly = []
+stuck = checkpoint.Writer(base / "stuck", slowly.append, None)
+told["stuck"] = [stuck.write(Moment(step=8 + each), (1,), {}, wait=True) for each in range(2)]
+told["threads"] = [thread.name for thread in threading.enumerate()].count("checkpoint")
+told["slowly"] = slowly
+go.set()
+stuck._thread.join()
+told["in the end"] = checkpoints.newest(base / "stuck").head.moment.step
 print(json.dumps(told))
 """
 
@@ -61,6 +72,11 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
     assert told["ended"] == [0.0, 1.0, 2.0] and told["said"] == []
     assert told["refused"] is False
     assert len(told["trouble"]) == 1 and told["trouble"][0].startswith("No checkpoints are kept: ")
+    # A Stop waits once, for less than the node does, and never begins a second beside one that goes on.
+    assert told["patience"] < 0.7 * limits.STOP_S[0]
+    assert told["stuck"] == [False, False] and told["threads"] == 1 and told["in the end"] == 8
+    assert all("for a checkpoint, so the training can be gone on" in words for words in told["slowly"])
+    assert len(told["slowly"]) == 2
 
 
 KEEPING = """

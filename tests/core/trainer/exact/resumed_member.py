@@ -1,0 +1,164 @@
+"""Run by test_resumed: one process alone stops fits in odd places and goes on with them.
+
+Called as: python -m tests.core.trainer.exact.resumed_member FOLDER. Prints what came out as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from core.run import checkpoints
+from core.trainer.exact import callback_state, randomness
+from core.trainer.exact import keras_private as private
+from core.trainer.exact.resuming import Keeper
+from core.trainer.exact.seam import Cluster, Keeping, StopRequested, install
+from tests.core.trainer.exact.kept_member import SEED, Asked
+
+ROWS, BATCH = 40, 4
+X = np.random.default_rng(3).normal(size=(ROWS, 3)).astype("float32")
+Y = X.sum(axis=1, keepdims=True)
+
+
+class Writes(keras.callbacks.Callback):
+    """A user's own callback, with paths and commands among its state."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = "/own/log.txt"
+        self.commands = ["true"]
+        self.by_text: dict[str, float] = {}
+        self.sums = {"loss": 0.0}
+        self.best = float("inf")
+        self.seen: list[float] = []
+        self.folder = Path("/own")
+
+    @property
+    def limit(self) -> int:
+        return 3
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.epoch = epoch
+
+
+HOSTILE = {
+    "path": "/elsewhere/.bashrc",
+    "commands": ["rm -r ."],
+    "by_text": {"rm": 1.0},
+    "folder": 3,
+    "on_epoch_begin": 3,
+    "limit": 4,
+    "__dict__": {},
+    "nobody": 1,
+    "sums": {"loss": 2.0},
+    "best": 0.5,
+    "seen": [1.0, 2.0],
+    "epoch": 2,
+    "count": 7,
+    3: 4,
+}
+
+
+def hostile() -> dict[str, Any]:
+    callback, said = Writes(), list[str]()
+    callback_state.restore(callback, ["Writes", HOSTILE], said.append)
+    history = keras.callbacks.History()
+    callback_state.restore(history, ["History", {"history": {"loss": [1.0]}}], said.append)
+    callback_state.restore(history, ["History", {"history": {"../x": [1.0]}}], said.append)
+    callback_state.restore(history, ["History", {"history": {"loss; rm": [1.0]}}], said.append)
+    state = {**vars(callback), "folder": str(callback.folder), "limit": callback.limit}
+    return {
+        "state": {name: value for name, value in state.items() if not name.startswith(("_", "params"))},
+        "hook": callable(callback.on_epoch_begin),
+        "history": history.history,
+        "said": said,
+    }
+
+
+def generator() -> list[bool]:
+    """A new process has not made Keras' own generator when it goes on."""
+    keras.utils.set_random_seed(5)
+    keras.random.uniform(())
+    state = randomness.capture()
+    then = [float(keras.random.uniform(())), random.random()]
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(6)
+    absent = private.global_seed_generator() is None
+    randomness.restore(state)
+    return [absent, [float(keras.random.uniform(())), random.random()] == then]
+
+
+def train(asked: Asked, place: tuple[int, int], together: int) -> dict[str, Any]:
+    """`place`: the epoch and the batch after which to stop."""
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(SEED)
+
+    class Stop(keras.callbacks.Callback):
+        epoch = 0
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.epoch = epoch
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if (self.epoch, batch) == place:
+                asked.asks = True
+                host.stopping = self.model.stop_training = True
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.01), loss="mse", steps_per_execution=together)
+    # Another order every time that it is begun, of which each validation sees a part.
+    validation = tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(ROWS, seed=1).batch(BATCH)
+    told: dict[str, Any] = {}
+    try:
+        history = model.fit(
+            X,
+            Y,
+            batch_size=BATCH,
+            epochs=5,
+            validation_data=validation,
+            validation_steps=2 * together,
+            callbacks=[Stop()],
+            verbose=0,
+        )
+        told["history"] = history.history
+    except StopRequested:
+        told["stopped"] = True
+    return {**told, "weights": [weights.tolist() for weights in model.get_weights()], "step": host.step}
+
+
+def scene(folder: Path, asked: Asked, place: tuple[int, int], together: int = 1) -> dict[str, Any]:
+    """Whole, stopped and resumed."""
+    nowhere, found = (-1, -1), None
+    told: dict[str, Any] = {}
+    for kind, where in (("whole", nowhere), ("stopped", place), ("resumed", nowhere)):
+        host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
+        host._said.clear()
+        resume = None if found is None else Path(found.folder)
+        host.keeper = Keeper(Keeping(folder / kind, 1e6, resume if kind == "resumed" else None), host)
+        told[kind] = train(asked, where, together)
+        told[kind]["said"] = asked.said
+        found = checkpoints.newest(folder / kind)
+        if found is not None and kind == "stopped":
+            told["moment"] = [found.head.moment.epoch, found.head.moment.batch, found.head.moment.step]
+    return told
+
+
+if __name__ == "__main__":
+    out, told = Path(sys.argv[1]), {"hostile": hostile(), "generator": generator()}
+    observer = Asked()
+    installation = install(Cluster(tf.distribute.get_strategy(), 0, (1,), SEED), observer)
+    assert installation._alone is not None
+    host = installation._alone
+    with installation.scope():
+        told["validated"] = scene(out / "validated", observer, (3, 4))
+        told["together"] = scene(out / "together", observer, (1, 11), together=4)
+    print(json.dumps(told))
