@@ -197,7 +197,8 @@ def summary_lines(
         lines.append(logs_words(summary.last_logs))
     speed = []
     if summary.steps:
-        speed.append(f"{summary.steps:,} steps in {summary.epochs} epochs")
+        epochs = "1 epoch" if summary.epochs == 1 else f"{summary.epochs:,} epochs"
+        speed.append(f"{summary.steps:,} steps in {epochs}")
     if summary.steps_s is not None:
         speed.append(f"{summary.steps_s:,.1f} steps/s")
     if summary.first_step_s is not None:

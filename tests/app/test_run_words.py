@@ -98,6 +98,7 @@ def test_the_end_says_what_came_out() -> None:
         "2 files written by the script: /runs/1/outputs",
     ]
     assert run_words.summary_lines(Summary(), {}, "") == []
+    assert run_words.summary_lines(Summary(epochs=1, steps=23), {}, "") == ["23 steps in 1 epoch"]
 
 
 def test_who_waits_for_whom_is_said_while_all_train() -> None:
