@@ -94,7 +94,7 @@ async def _ticking() -> AsyncIterator[list[float]]:
     try:
         yield longest
     finally:
-        said, _ = await beside.communicate()
+        said, _ = await beside.communicate(b"")  # without words its stdin would stay open
         longest.append(float(said))
 
 

@@ -16,6 +16,7 @@ from app.demo.nodes import Node, running
 from bench.laptops import silent, trust_each_other
 from bench.window import screen
 
+LONGEST_LINE = 1 << 24
 LIMIT_S = 700.0
 END_S = 60.0
 
@@ -77,6 +78,7 @@ async def window_and_agents(folder: Path) -> AsyncIterator[tuple[Opened, Node, N
                 *(sys.executable, "-m", "bench.window.driven", str(third.agent.home.folder)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
+                limit=LONGEST_LINE,
                 env={**environment, "CUDA_VISIBLE_DEVICES": "-1"},
             )
             opened = Opened(process, screen.words(environment))
