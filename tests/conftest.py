@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Windows are tested without a screen.
@@ -16,3 +17,13 @@ settings.register_profile(
     "search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def namespaces() -> None:
+    """Network namespaces, which only Linux has and some systems forbid: elsewhere these tests cannot run, and
+    say which of the two it is."""
+    from tests.lab.network import why_none
+
+    if why := why_none():
+        pytest.skip(why)

@@ -7,9 +7,8 @@ import time
 import pytest
 
 from bench.wire.link import Link
-from tests.lab.network import why_none
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("namespaces")]
 MBIT = 80
 SENT_BYTES = 4_000_000
 LISTENER = """
@@ -33,8 +32,6 @@ with socket.create_connection((host, int(port))) as peer:
 
 
 def test_bytes_cross_a_link_no_faster_than_it_is() -> None:
-    if why := why_none():
-        pytest.skip(why)
     with Link(MBIT) as link:
         place = link.place(1)
         assert place != link.place(1)

@@ -6,24 +6,20 @@ import pytest
 
 from tests.lab.lab import Lab
 from tests.lab.laptops import Laptops
-from tests.lab.network import Network, why_none
-
-
-@pytest.fixture(scope="session")
-def _allowed() -> None:
-    if why := why_none():
-        pytest.skip(why)
+from tests.lab.network import Network
 
 
 @pytest.fixture
-def lab(_allowed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Two laptops, switched off, in a network of their own."""
     with Lab(tmp_path_factory.mktemp("lab"), hosts=2) as lab:
         yield lab
 
 
 @pytest.fixture(scope="package")
-def _standing(_allowed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network, Laptops]]:
+def _standing(
+    namespaces: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Network, Laptops]]:
     with Lab(tmp_path_factory.mktemp("laptops"), hosts=3) as lab:
         yield lab.network, Laptops(lab.agent, 3)
 
