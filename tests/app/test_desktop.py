@@ -36,6 +36,16 @@ desktop._begin = begin
 sys.exit(desktop.main(["--home", sys.argv[1]]))
 """
 
+LOOKING = """
+begin = conductors.Conductor.begin
+def begin_and_look(conductor):
+    begin(conductor)
+    look(conductor)
+conductors.Conductor.begin = begin_and_look
+sys.exit(desktop.main(["--home", sys.argv[1]]))
+"""
+"""The end of each script below: the window opens as ever, and ``look`` is called."""
+
 WHOLE = """
 import json, sys
 from PySide6.QtCore import QTimer
@@ -57,13 +67,6 @@ def look(conductor):
         conductor.window.close()
     else:
         QTimer.singleShot(50, conductor, lambda: look(conductor))
-
-begin = conductors.Conductor.begin
-def begin_and_look(conductor):
-    begin(conductor)
-    look(conductor)
-conductors.Conductor.begin = begin_and_look
-sys.exit(desktop.main(["--home", sys.argv[1]]))
 """
 
 TERMINATED = """
@@ -77,13 +80,6 @@ def look(conductor):
         print("ready", flush=True)
     else:
         QTimer.singleShot(50, conductor, lambda: look(conductor))
-
-begin = conductors.Conductor.begin
-def begin_and_look(conductor):
-    begin(conductor)
-    look(conductor)
-conductors.Conductor.begin = begin_and_look
-sys.exit(desktop.main(["--home", sys.argv[1]]))
 """
 
 HIDDEN = """
@@ -99,7 +95,6 @@ def look(conductor):
     if conductor.bridge.state.me is None:
         QTimer.singleShot(50, conductor, lambda: look(conductor))
         return
-    conductors.Tray.there = True  # else it comes back by itself: no run is under way
     conductor.closing.stay_asked.emit()
     print("visible" if conductor.window.isVisible() else "hidden", flush=True)
     wait_shown(conductor)
@@ -110,13 +105,6 @@ def wait_shown(conductor):
         conductor.window.close()
     else:
         QTimer.singleShot(50, conductor, lambda: wait_shown(conductor))
-
-begin = conductors.Conductor.begin
-def begin_and_look(conductor):
-    begin(conductor)
-    look(conductor)
-conductors.Conductor.begin = begin_and_look
-sys.exit(desktop.main(["--home", sys.argv[1]]))
 """
 
 NO_PROBLEM = {"problem": "", "what": "", "fix": ""}
@@ -183,7 +171,7 @@ def test_without_a_desktop_it_says_so_instead_of_crashing(home: Path, environmen
 
 
 def test_it_opens_with_a_node_of_its_own_and_closes(home: Path, environment: dict[str, str]) -> None:
-    code, said, errors = run(WHOLE, home, environment)
+    code, said, errors = run(WHOLE + LOOKING, home, environment)
     assert said == {**NO_PROBLEM, "own": True, "name": "desk", "dark": True}, errors
     assert code == 0, errors
     assert "Traceback" not in errors
@@ -191,7 +179,7 @@ def test_it_opens_with_a_node_of_its_own_and_closes(home: Path, environment: dic
 
 def test_a_home_that_cannot_be_used_is_said_on_a_page(home: Path, environment: dict[str, str]) -> None:
     (home / "runs").write_text("a file in the folder's place")
-    code, said, errors = run(WHOLE, home, environment)
+    code, said, errors = run(WHOLE + LOOKING, home, environment)
     assert code == 0, errors
     assert isinstance(said, dict)
     assert said["problem"] == "home-unusable"
@@ -212,7 +200,7 @@ def test_a_home_of_an_agent_is_shown_by_a_window_that_leaves_it_running(
     try:
         assert agent.stdout is not None
         assert agent.stdout.readline(), "the agent greets once its node is there"
-        code, said, errors = run(WHOLE, home, environment)
+        code, said, errors = run(WHOLE + LOOKING, home, environment)
         assert said == {**NO_PROBLEM, "own": False, "name": "desk", "dark": True}, errors
         assert code == 0, errors
         assert agent.poll() is None
@@ -224,7 +212,7 @@ def test_a_home_of_an_agent_is_shown_by_a_window_that_leaves_it_running(
 def test_a_second_start_brings_a_window_in_the_background_back(
     home: Path, environment: dict[str, str]
 ) -> None:
-    with started(HIDDEN, home, environment) as first:
+    with started(HIDDEN + LOOKING, home, environment) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "hidden\n"
         second = [sys.executable, "-m", "app", "--home", str(home)]
@@ -240,7 +228,7 @@ def test_a_second_start_brings_a_window_in_the_background_back(
 def test_a_signal_ends_the_node_in_order(
     home: Path, environment: dict[str, str], number: signal.Signals
 ) -> None:
-    with started(TERMINATED, home, environment) as window:
+    with started(TERMINATED + LOOKING, home, environment) as window:
         assert window.stdout is not None
         assert window.stdout.readline() == "ready\n"
         window.send_signal(number)
