@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -23,26 +22,9 @@ from core.run.phases import Finished, Stopped, Training
 from core.run.record import PROJECT
 from core.run.request import is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
-from tests.core.run.lan import Lan, LanNode, project
+from tests.core.run.lan import Lan, LanNode
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture
-async def lan(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path) as lan:
-        yield lan
-
-
-@pytest.fixture
-async def three(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo")) as lan:
-        yield lan
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> RunSpec:
-    return project(tmp_path / "somewhere" / "digits")
 
 
 def keep(folder: Path, step: int, data: bytes = b"w" * 700_000) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,28 +17,10 @@ from core.run import limits
 from core.run.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.run.reports import Expectation, LogLines, Progress
 from core.trainer.protocol import Measured, Progressed
-from tests.core.run.lan import FakeTrainer, Lan, LanNode, project
+from tests.core.run.lan import FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture
-async def lan(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path) as lan:
-        yield lan
-
-
-@pytest.fixture
-async def three(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo")) as lan:
-        yield lan
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> RunSpec:
-    # Not right below the temporary folder: that one is too broad to be a project.
-    return project(tmp_path / "somewhere" / "digits")
 
 
 def both(lan: Lan) -> tuple[LanNode, LanNode]:

@@ -1,0 +1,29 @@
+"""Nodes whose runs meet over links in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from core.cluster.plan import RunSpec
+from tests.core.run.lan import Lan, project
+
+
+@pytest.fixture
+async def lan(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path) as lan:
+        yield lan
+
+
+@pytest.fixture
+async def three(tmp_path: Path) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo")) as lan:
+        yield lan
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> RunSpec:
+    # Not right below the temporary folder: that one is too broad to be a project.
+    return project(tmp_path / "somewhere" / "digits")
