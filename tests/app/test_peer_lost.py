@@ -1,8 +1,5 @@
 """A peer that is lost while a screen is in front: what is said there, and that nothing is lost."""
 
-import gc
-from collections.abc import Iterator
-
 import pytest
 from PySide6.QtCore import QByteArray, QMimeData, QPointF, Qt
 from PySide6.QtGui import QDropEvent
@@ -11,26 +8,24 @@ from pytestqt.qtbot import QtBot
 
 from app.conductor import Conductor
 from app.models.runs_model import Column
-from app.screens import DEVICES, MACHINES, RUNS, SCREENS, SETTINGS, TRAIN
+from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
 from app.views.devices import DevicesView
 from app.views.machines import MachinesView
 from app.views.runs import RunsView
 from app.views.settings import SettingsView
 from app.views.train import TrainView
 from app.widgets.role_row import MIME
-from app.window import Window
 from core import events as ev
 from core.answers import Answer, Runs
 from core.commands import AnalyseScript, AnswerConsent, Command, ListRuns, PlanRun
 from core.errors import Problem
 from core.run.phases import Failed, Finished, Training
-from core.settings import Settings
-from core.state import State, apply
+from core.state import apply
 from tests.app import laptops, world
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import BEN
 from tests.app.views.test_train_setup import planned
-from tests.core.fake_node import ME, OTHER, FakeNode, started
+from tests.core.fake_node import ME, OTHER, FakeNode
 
 LIMIT_MS = 60_000
 WHY = world.lost().problem
@@ -55,11 +50,10 @@ class AnsweringNode(FakeNode):
 
 
 @pytest.fixture
-def opening() -> FakeOpening:
-    opening = FakeOpening()
-    opening.node = AnsweringNode()
-    done = ev.SettingsChanged(settings=Settings(first_run_done=True))
-    opening.node.state = apply(apply(State(), started()), done)
+def opening(opening: FakeOpening) -> FakeOpening:
+    node = AnsweringNode()
+    node.state = opening.node.state
+    opening.node = node
     return opening
 
 
@@ -97,20 +91,8 @@ class Seat:
 
 
 @pytest.fixture
-def seat(qtbot: QtBot, opening: FakeOpening, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
-    monkeypatch.setattr("app.conductor.QApplication.quit", staticmethod(lambda: None))
-    window = Window(tuple(screen.entry for screen in SCREENS))
-    qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
-    window.show()
-    conductor = Conductor(window, opening)
-    conductor.begin()
-    qtbot.waitUntil(lambda: window.view(SETTINGS) is not None, timeout=LIMIT_MS)
-    qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
-    yield Seat(qtbot, conductor, opening)
-    if conductor.core is not None:
-        conductor.core.ask_to_end()
-        assert conductor.core.wait_ended(60)
-    gc.collect()
+def seat(qtbot: QtBot, conductor: Conductor, opening: FakeOpening) -> Seat:
+    return Seat(qtbot, conductor, opening)
 
 
 def test_on_devices_its_card_says_so_and_what_is_being_typed_stays(qtbot: QtBot, seat: Seat) -> None:

@@ -1,56 +1,24 @@
 """The real screens in one window, over a node with nothing behind it."""
 
-import gc
-from collections.abc import Iterator
 from itertools import pairwise
 
-import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.conductor import Conductor
-from app.screens import MACHINES, RUNS, SCREENS, SETTINGS, TRAIN
+from app.screens import MACHINES, RUNS, SCREENS, TRAIN
 from app.views.runs import RunsView
 from app.views.train import TrainView
-from app.window import Window
-from core import events as ev
 from core.cluster.plan import Moment, RunSpec
 from core.commands import AnalyseScript, StartRun
 from core.run.phases import Stopped
-from core.settings import Settings
-from core.state import State, apply
 from tests.app import world
 from tests.app.fake_opening import FakeOpening
-from tests.core.fake_node import ME, OTHER, started
+from tests.core.fake_node import ME, OTHER
 
 LIMIT_MS = 60_000
-
-
-@pytest.fixture
-def opening() -> FakeOpening:
-    opening = FakeOpening()
-    done = ev.SettingsChanged(settings=Settings(first_run_done=True))
-    opening.node.state = apply(apply(State(), started()), done)
-    return opening
-
-
-@pytest.fixture
-def conductor(qtbot: QtBot, opening: FakeOpening, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conductor]:
-    monkeypatch.setattr("app.conductor.QApplication.quit", staticmethod(lambda: None))
-    window = Window(tuple(screen.entry for screen in SCREENS))
-    qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
-    window.show()
-    conductor = Conductor(window, opening)
-    conductor.begin()
-    qtbot.waitUntil(lambda: window.view(SETTINGS) is not None, timeout=LIMIT_MS)
-    qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
-    yield conductor
-    if conductor.core is not None:
-        conductor.core.ask_to_end()
-        assert conductor.core.wait_ended(60)
-    gc.collect()
 
 
 def test_a_run_can_be_followed_on_every_screen(
