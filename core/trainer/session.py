@@ -117,6 +117,7 @@ class Session:
         # The chief saves meanwhile; all members have the same models, and so the same limit.
         self._close(_CLOSING_S + kept_models.bytes_of(installation.models) / _SAVED_BYTES_S)
         if exit.reason == "finished" and self._train.checkpoints:
+            installation.end_keeping()
             self._clear(Path(self._train.checkpoints), kept)
         return exit
 

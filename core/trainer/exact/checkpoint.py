@@ -118,6 +118,13 @@ class Writer:
             self._settle()
         return not self.busy
 
+    def end(self) -> None:
+        """Writes no more. One under way is waited for: it would come back into a folder that is cleared."""
+        self._given_up = True
+        self._finished.clear()
+        if self._thread is not None:
+            self._thread.join(_WAIT_S)
+
     def _join(self, until: float) -> None:
         if self._thread is None:
             return

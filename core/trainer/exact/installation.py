@@ -64,6 +64,11 @@ class Installation:
         if self._engine is not None:
             self._engine.set_shares(shares)
 
+    def end_keeping(self) -> None:
+        """No more checkpoints are written from here on, and none is under way."""
+        if (host := self._engine or self._alone) is not None:
+            host.keeper.end()
+
     @property
     def models(self) -> list[Any]:
         """What the script trained through fit or train_on_batch, in order."""

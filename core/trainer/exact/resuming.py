@@ -135,6 +135,11 @@ class Keeper:
         if due:
             self.write(Moment(step=self.host.step, fit=kept.number + 1), None)
 
+    def end(self) -> None:
+        """The training came to its end: nothing is written any more."""
+        if self._writer is not None:
+            self._writer.end()
+
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
         """Their plain values, the chief's of those that only the chief runs."""
         states = [callback_state.capture(each, self.host.say_once) for each in callbacks]

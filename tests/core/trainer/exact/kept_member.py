@@ -134,7 +134,8 @@ def main() -> None:
         host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
         keeping = Keeping(
             work / "kept",
-            every_s=0.02 if kind in ("crowded", "validating") else 1e6,
+            # With 0 every validation is worth remembering, however short ago the last checkpoint was.
+            every_s={"crowded": 0.02, "validating": 0.0}.get(kind, 1e6),
             resume=Path(resume) if resume else None,
         )
         host.keeper = Keeper(keeping, host, WRITERS if len(shares) > 1 else ())

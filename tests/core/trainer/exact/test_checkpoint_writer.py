@@ -56,9 +56,11 @@ stuck = checkpoint.Writer(base / "stuck", slowly.append, None)
 told["stuck"] = [stuck.write(Moment(step=8 + each), (1,), {}, wait=True) for each in range(2)]
 told["threads"] = [thread.name for thread in threading.enumerate()].count("checkpoint")
 told["slowly"] = slowly
-go.set()
-stuck._thread.join()
+threading.Timer(0.3, go.set).start()
+checkpoint._WAIT_S = told["patience"]
+stuck.end()
 told["in the end"] = checkpoints.newest(base / "stuck").head.moment.step
+told["after the end"] = stuck.write(Moment(step=10), (1,), {}, wait=True)
 print(json.dumps(told))
 """
 
@@ -76,7 +78,7 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
     assert told["patience"] < 0.7 * limits.STOP_S[0]
     assert told["stuck"] == [False, False] and told["threads"] == 1 and told["in the end"] == 8
     assert all("for a checkpoint, so the training can be gone on" in words for words in told["slowly"])
-    assert len(told["slowly"]) == 2
+    assert len(told["slowly"]) == 2 and told["after the end"] is False
 
 
 KEEPING = """
