@@ -12,6 +12,7 @@ from pathlib import Path
 
 import core
 from core.errors import TandemError
+from core.run import priority
 
 HIDDEN_ARGUMENT = "--trainer-process"
 """First argument with which a frozen program becomes a trainer: ``core.trainer.__main__.run(rest)``."""
@@ -130,6 +131,7 @@ def spawn() -> Child:
     finally:
         for fd in theirs:
             os.close(fd)
+    priority.step_back(process.pid)
     return Child(
         process=process,
         orders=orders_write,

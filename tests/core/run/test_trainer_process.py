@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from core.errors import TandemError
-from core.run import launch
+from core.run import launch, priority
 from core.run.supervision import Limits
 from core.trainer import protocol
 from tests.core.run.fake_trainer import COMMAND
@@ -232,3 +232,16 @@ async def test_the_trainers_environment_is_its_own(run: Make, monkeypatch: pytes
     trainer = run(f"import os, sys; print([os.environ.get(n) for n in {names}], sys.stdin.read()); {FINISH}")
     await trainer.exit()
     assert trainer.text().startswith("[None, '0', 'tensorflow', ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the scheduler's groups")
+def test_a_trainer_steps_back_behind_what_a_person_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "command", lambda: [sys.executable, "-c", "import time; time.sleep(60)"])
+    child = launch.spawn()
+    try:
+        assert psutil.Process(child.pid).nice() == min(19, psutil.Process().nice() + priority.NICE)
+        group = Path(f"/proc/{child.pid}/autogroup")
+        if group.exists():  # a kernel may be made without
+            assert group.read_text().endswith(f" nice {priority.NICE}\n")
+    finally:
+        child.end()
