@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPaintEvent
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app import theme
@@ -48,6 +48,8 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
         # Its menu alone would take a third of the time.
         super().__init__(background=None, axisItems={"left": ValueAxis("left")}, enableMenu=False)
         self.paint_s = 0.0
+        self._resized = QTimer(self, singleShot=True)
+        self._resized.timeout.connect(lambda: super(Canvas, self).resizeEvent(None))
         self.hideButtons()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.getPlotItem().vb.sigRangeChangedManually.connect(lambda *_: self.moved.emit())
@@ -56,6 +58,14 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
         began_s = time.thread_time()
         super().paintEvent(event)
         self.paint_s += time.thread_time() - began_s
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
+        """Once for all the sizes that a turn brings: a card that fills line by line has many, and with each
+        pyqtgraph makes its axes anew."""
+        if event is None:  # pyqtgraph's own call, while it is made
+            super().resizeEvent(None)
+        else:
+            self._resized.start(0)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() not in _KEYS:

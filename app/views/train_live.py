@@ -191,10 +191,10 @@ class TrainLive(QWidget):
         self.script.setVisible(bool(self.script.text()))
         stopped = run.over and self.stop.hasFocus()
         self._show_stop(run)
-        self.progress.setVisible(not run.over)
-        self.outcome.setVisible(run.over)
         self.plots.setVisible(not run.over or bool(self.points.curves))
+        # Each card is filled before it is seen: a line that comes later lays the whole page out anew.
         if run.over:
+            self.progress.hide()
             folder = self.entry.folder if self.entry is not None else ""
             self.outcome.show_outcome(
                 run.phase,
@@ -205,12 +205,14 @@ class TrainLive(QWidget):
                 plan=run.plan,
                 checkpoint=self._checkpoint,
             )
+            self.outcome.show()
             if stopped:
                 # The button that was pressed is gone; Qt would go on to the next one.
                 (self.outcome.again if mine else self.outcome.new).setFocus()
         else:
-            waiting = self._who_waits.words(run, names)
-            self.progress.show_run(run, names, waiting)
+            self.outcome.hide()
+            self.progress.show_run(run, names, self._who_waits.words(run, names))
+            self.progress.show()
 
     def _show_stop(self, run: Run) -> None:
         self.stop.setVisible(not run.over)
