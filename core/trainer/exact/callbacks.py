@@ -135,7 +135,7 @@ class SharedCallbacks(private.CallbackList):
         due = self._agree(self._engine.rank == 0 and self._engine.keeper.due_at_epochs_end)
         last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
         self._kept.epoch_ended(epoch, last=last, due=due)
-        self._engine.on_epoch_ended(epoch, private.pythonify_logs(logs))
+        self._engine.on_epoch_ended(epoch, logs)
 
     @property
     def _kept(self) -> KeptFit:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from core.cluster import shares as cluster_shares
-from core.trainer.exact import keras_private as private
 from core.trainer.exact import meeting, model_state
 from core.trainer.exact.callbacks import WRITERS
 from core.trainer.exact.collectives import Collectives
 from core.trainer.exact.gauge import Gauge
 from core.trainer.exact.kept_fit import KeptFit
+from core.trainer.exact.logs import numbers
 from core.trainer.exact.resuming import Keeper
 from core.trainer.exact.seam import Cluster, Observer, StopRequested
 
@@ -177,12 +177,12 @@ class Engine:
     def on_epoch_began(self, epoch: int) -> None:
         self.fit.epoch, self.fit.batch = epoch, 0
 
-    def on_epoch_ended(self, epoch: int, logs: dict[str, float]) -> None:
-        self._observer.on_epoch_ended(epoch, _numbers(logs))
+    def on_epoch_ended(self, epoch: int, logs: Any) -> None:
+        self._observer.on_epoch_ended(epoch, numbers(logs))
 
     def on_evaluated(self, logs: Any) -> None:
         if isinstance(logs, dict):
-            self._observer.on_evaluated(_numbers(logs))
+            self._observer.on_evaluated(numbers(logs))
 
     def on_measured(self, expectation: Expectation) -> None:
         self._observer.on_measured(expectation)
@@ -214,7 +214,7 @@ class Engine:
                 fit.batch,
                 fit.steps,
                 met.rows,
-                _numbers(private.pythonify_logs(met.logs)),
+                numbers(met.logs),
                 met.step_s,
                 min(waits_s[self.rank], met.step_s) if waits_s else None,
                 self.gauge.norm(),
@@ -246,14 +246,3 @@ class Engine:
         if words not in self._said:
             self._said.add(words)
             self._observer.on_said(words)
-
-
-def _numbers(logs: Any) -> dict[str, float]:
-    """The logs that are numbers."""
-    numbers = {}
-    for name, value in (logs or {}).items():
-        try:
-            numbers[name] = float(value)
-        except (TypeError, ValueError):
-            continue
-    return numbers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.cluster.plan import Moment
 from core.trainer.exact import callback_state, checkpoint, randomness
-from core.trainer.exact import keras_private as private
+from core.trainer.exact.logs import numbers
 from core.trainer.exact.position import Positioned
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class KeptFit:
             "step": self.keeper.host.step,
             "passes": data.passes - (1 if self.batch else 0),
             "validations": self._validations,
-            "logs": _numbers(self.logs),
+            "logs": numbers(self.logs),
             "model": checkpoint.capture(self.model),
             "history": callback_state.capture(self._history, self.keeper.host.say_once),
             "callbacks": self.keeper.callbacks(self.callbacks),
@@ -199,13 +199,3 @@ class KeptFit:
         for callback, kept in zip(self.callbacks, tree["callbacks"], strict=False):
             callback_state.restore(callback, kept, self.keeper.host.say_once)
         callback_state.restore(history, tree["history"], self.keeper.host.say_once)
-
-
-def _numbers(logs: Any) -> dict[str, float]:
-    numbers = {}
-    for name, value in private.pythonify_logs(dict(logs or {})).items():
-        try:
-            numbers[str(name)] = float(value)
-        except (TypeError, ValueError):
-            continue
-    return numbers

@@ -11,6 +11,7 @@ import keras
 
 from core.trainer.exact import keras_private as private
 from core.trainer.exact.kept_fit import KeptFit
+from core.trainer.exact.logs import numbers
 from core.trainer.exact.position import Positioned
 from core.trainer.exact.resuming import Keeper
 from core.trainer.exact.seam import Keeping, Observer, StopRequested
@@ -86,7 +87,7 @@ class Report(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._last[0] > self._batches_told:
             self._tell(time.perf_counter())
-        self._alone.observer.on_epoch_ended(epoch, _numbers(logs))
+        self._alone.observer.on_epoch_ended(epoch, numbers(logs))
 
     def go_on_after(self, batch: int) -> None:
         """The steps of this epoch until there were told in the run before."""
@@ -108,7 +109,7 @@ class Report(keras.callbacks.Callback):
         self._batches_told, self._told_s = batch, now
         steps, rows = self.params.get("steps"), self._global_batch or 0
         self._alone.observer.on_step(
-            self._alone.step, self._epoch, batch, steps, rows, _numbers(logs), step_s, None
+            self._alone.step, self._epoch, batch, steps, rows, numbers(logs), step_s, None
         )
 
 
@@ -209,7 +210,7 @@ def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
             return original(model, *args, **kwargs)  # the validation inside a fit
         as_dict, bound.arguments["return_dict"] = bound.arguments["return_dict"], True
         logs = original(*bound.args, **bound.kwargs)
-        observer.on_evaluated(_numbers(logs))
+        observer.on_evaluated(numbers(logs))
         return logs if as_dict else model._flatten_metrics_in_order(logs)
 
     def train_on_batch(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -239,7 +240,3 @@ def _batch_size(arguments: Mapping[str, Any]) -> int | None:
         shape = private.flatten(spec)[0].shape
         return int(shape[0]) if shape.rank and shape[0] else None
     return 32 if hasattr(x, "shape") else None
-
-
-def _numbers(logs: Mapping[str, Any] | None) -> dict[str, float]:
-    return {name: float(value) for name, value in private.pythonify_logs(dict(logs or {})).items()}

@@ -97,6 +97,16 @@ def generator() -> list[bool]:
     return [absent, [float(keras.random.uniform(())), random.random()] == then]
 
 
+def several_numbers() -> dict[str, Any]:
+    """What a fit and an evaluation give with a metric of one number a column."""
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="sigmoid")])
+    model.compile("sgd", "mse", metrics=[keras.metrics.F1Score(average=None)])
+    y = np.hstack([Y > 0, Y <= 0]).astype("float32")
+    history = model.fit(X, y, batch_size=BATCH, epochs=2, verbose=0).history
+    _, columns = model.evaluate(X, y, verbose=0)
+    return {"history": np.shape(history["f1_score"]), "evaluated": np.shape(columns)}
+
+
 def train(asked: Asked, place: tuple[int, int], together: int) -> dict[str, Any]:
     """`place`: the epoch and the batch after which to stop."""
     keras.backend.clear_session()
@@ -159,6 +169,7 @@ if __name__ == "__main__":
     assert installation._alone is not None
     host = installation._alone
     with installation.scope():
+        told["several"] = several_numbers()
         told["validated"] = scene(out / "validated", observer, (3, 4))
         told["together"] = scene(out / "together", observer, (1, 11), together=4)
     print(json.dumps(told))

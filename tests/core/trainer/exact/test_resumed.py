@@ -58,3 +58,8 @@ def test_a_last_call_of_steps_that_do_not_divide_the_epoch_is_gone_on_with(told:
     assert scene["stopped"]["stopped"] and scene["moment"] == [1, 10, 20]
     for part in ("weights", "step", "history"):
         assert scene["resumed"][part] == scene["whole"][part], part
+
+
+def test_a_metric_may_give_several_numbers_as_in_keras(told: dict[str, Any]) -> None:
+    """It is not reported, and ends no training."""
+    assert told["several"] == {"history": [2, 2], "evaluated": [2]}
