@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 800.0
+"""For members of a single test: a little less than the test's own, so that their last words are shown."""
 
 
 def free_ports(count: int) -> list[int]:

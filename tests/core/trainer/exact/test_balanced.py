@@ -21,8 +21,8 @@ MODULE = "tests.core.trainer.exact.balanced_member"
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     out = tmp_path_factory.mktemp("balanced")
-    plain = processes.run((), [], out / "plain", 240, MODULE)
-    return plain + processes.run((1, 1), [], out / "members", 240, MODULE)
+    plain = processes.run((), [], out / "plain", processes.LIMIT_S, MODULE)
+    return plain + processes.run((1, 1), [], out / "members", processes.LIMIT_S, MODULE)
 
 
 @pytest.fixture(scope="module")

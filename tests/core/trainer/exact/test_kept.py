@@ -14,7 +14,6 @@ from tests.exactness import processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 MODULE = "tests.core.trainer.exact.kept_member"
-LIMIT_S = 800
 TOLD = ("between", "histories", "epochs", "losses", "best", "rate", "iterations", "step")
 
 Job = tuple[str, str, str, str]
@@ -23,7 +22,7 @@ Job = tuple[str, str, str, str]
 
 def run(out: Path, shares: tuple[int, ...], *jobs: Job) -> list[Path]:
     """The members' folders; in each a folder for every job."""
-    return processes.run(shares, [json.dumps(job) for job in jobs], out, LIMIT_S, MODULE)
+    return processes.run(shares, [json.dumps(job) for job in jobs], out, processes.LIMIT_S, MODULE)
 
 
 def kept(folder: Path, job: str) -> str:
