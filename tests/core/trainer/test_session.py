@@ -8,12 +8,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
+from msgspec.structs import replace
 
 from core.ids import DeviceId
 from core.run import checkpoints
 from core.run.launch import environment
+from core.run.reports import Progress
 from core.run.stragglers import straggler
 from core.trainer import protocol
 from tests.core.trainer.attended import SCRIPTS, Attended, cluster, members
@@ -180,20 +183,27 @@ async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
     assert all("callbacks ended" in trainer.text() for trainer in trainers)
 
 
+def usual(trainer: Attended) -> Progress:
+    """The last step, with the middle one of all times: what held the machine up for a moment is left out."""
+    timed = [step for step in trainer.progress() if step.step_s and step.wait_s is not None]
+    times = {name: median(getattr(step, name) for step in timed) for name in ("step_s", "wait_s", "wire_s")}
+    return replace(timed[-1], **times)
+
+
 async def test_the_member_that_others_wait_for_is_named(tmp_path: Path) -> None:
     trainers = list(members(tmp_path, cluster(chief=1, worker=1), script="slow_member.py").values())
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
     assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, trainers[0].text("stderr"))
-    chief, worker = (trainer.progress()[-1] for trainer in trainers)
+    chief, worker = (usual(trainer) for trainer in trainers)
     found = straggler({DeviceId("chief"): chief, DeviceId("worker"): worker})
     assert found is not None, (chief, worker)
     assert found.device == "worker"
-    assert found.step_s >= 0.03
-    assert found.waits_s["chief"] > 0.5 * 0.03
+    assert found.step_s >= 0.1
+    assert found.waits_s["chief"] > 0.5 * 0.1
     assert chief.wire_s is not None and worker.wire_s is not None and chief.wait_s is not None
     assert worker.wire_s < 0.5 * chief.wait_s, "who waits for the worker does not wait for the wire"
     told = [trainer.of(protocol.Measured) for trainer in trainers]
     assert told[0] == told[1]
     (measured,) = told[0]
     assert measured.expectation.shares == (8, 8)
-    assert measured.expectation.alone_s[1] > 0.03 > measured.expectation.wire_s
+    assert measured.expectation.alone_s[1] > 0.1 and measured.expectation.wire_s < 0.03
