@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import structs
 
 from core.run import endings, meeting
+from core.run.limits import STOP_S
 from core.run.phases import Exit
 from core.trainer import protocol
 
@@ -27,8 +28,8 @@ class Limits:
     """All in seconds. The limit on meeting comes with the order."""
 
     boot_s: float = 120.0
-    grace_s: float = 20.0
-    """From the Stop order to SIGTERM."""
+    grace_s: float = STOP_S[0]
+    """From the Stop order to SIGTERM: not sooner than the run itself loses its patience."""
     terminate_s: float = 5.0
     leave_s: float = 15.0
     """From the trainer's last report to the end of its process."""

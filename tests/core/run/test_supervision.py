@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import Problem
+from core.run.limits import STOP_S
 from core.run.phases import Exit
 from core.run.supervision import Force, Limits, Supervision
 from core.trainer import protocol
@@ -16,7 +17,7 @@ LIMITS = Limits(boot_s=120, grace_s=20, terminate_s=5, leave_s=15, knock_s=3)
 PEERS = {"worker:0": "Anna's at 10.0.0.2:20001", "worker:1": "Ben's at 10.0.0.3:20002"}
 
 
-def fresh(now_s: float = 0.0, cluster: bool = True) -> Supervision:
+def fresh(now_s: float = 0.0, cluster: bool = True, limits: Limits = LIMITS) -> Supervision:
     train = protocol.Train(
         run="r",
         task="chief:0",
@@ -26,7 +27,7 @@ def fresh(now_s: float = 0.0, cluster: bool = True) -> Supervision:
         peers=PEERS,
         meet_timeout_s=60,
     )
-    return Supervision(train, LIMITS, now_s)
+    return Supervision(train, limits, now_s)
 
 
 def running() -> Supervision:
@@ -107,6 +108,15 @@ def test_the_ladder_has_three_rungs() -> None:
     exit = dead(machine, -9)
     assert (exit.reason, code(exit)) == ("killed", "stop-forced")
     assert "25 s" in str(exit.problem)
+
+
+def test_a_trainer_has_as_long_to_stop_as_its_run_waits() -> None:
+    """For a long step, the callbacks, a checkpoint on a slow disk and the model."""
+    machine = fresh(limits=Limits())
+    machine.on_report(BOOTED, 5)
+    machine.on_stop(0, 100)
+    assert machine.on_time(100 + STOP_S[0] - 1) == []
+    assert machine.on_time(100 + STOP_S[0]) == ["terminate"]
 
 
 def test_a_script_that_obeys_sigterm_needs_no_kill() -> None:

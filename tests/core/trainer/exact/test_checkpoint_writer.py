@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.run import limits
+from core.run.supervision import Limits
 from tests.core.trainer.exact.test_keras_private import run
 
 CODE = """
@@ -75,7 +76,7 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
     assert told["refused"] is False
     assert len(told["trouble"]) == 1 and told["trouble"][0].startswith("No checkpoints are kept: ")
     # A Stop waits once, for less than the node does, and never begins a second beside one that goes on.
-    assert told["patience"] < 0.7 * limits.STOP_S[0]
+    assert told["patience"] < 0.7 * min(Limits().grace_s, limits.STOP_S[0])
     assert told["stuck"] == [False, False] and told["threads"] == 1 and told["in the end"] == 8
     assert all("for a checkpoint, so the training can be gone on" in words for words in told["slowly"])
     assert len(told["slowly"]) == 2 and told["after the end"] is False
