@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from app.naming import names_of
 from core.answers import RunEntry
-from core.cluster.plan import RunSpec
+from core.cluster.plan import Moment, RunSpec
 from core.errors import TandemError
+from core.ids import RunId
+from core.run.phases import Failed, Stopped
 from core.state import State
 from core.text import plain
 
 _FIX = "Pair it again (tandem pair), or say who is to take part now: --with NAME,…, or --solo."
+
+
+def may_go_on(entry: RunEntry) -> bool:
+    """Whether it ended before its time and was started here: then all it needs is a checkpoint."""
+    return bool(entry.source) and isinstance(entry.phase, Stopped | Failed)
+
+
+def where_on(run: RunId, ours: Moment | None, state: State) -> tuple[Moment | None, str]:
+    """The newest checkpoint of a run that is known of, and on which other laptop it lies; ``""``: here."""
+    other = state.checkpoints.get(run)
+    if other is None or (ours is not None and other.moment.order <= ours.order):
+        return ours, ""
+    return other.moment, names_of(state, [other.device])[other.device]
 
 
 def spec_of(entry: RunEntry, state: State, *, others_said: bool = False, fix: str = _FIX) -> RunSpec:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from core.cluster.plan import Moment, Plan
+from core.events import CheckpointCame
 from core.ids import DeviceId, short
 from core.run import expectation, phases
 from core.run.kept import is_model
@@ -171,10 +172,19 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def goes_on_words(moment: Moment) -> str:
-    """``Goes on at epoch 4, step 120.``; which fit, where it is not the script's first."""
+def goes_on_words(moment: Moment, lender: str = "") -> str:
+    """``Goes on at epoch 4, step 120.``; which fit, where it is not the script's first.
+
+    ``lender``: what to call the laptop that has the checkpoint, where it is another one.
+    """
     fit = f"fit {moment.fit + 1}, " if moment.fit else ""
-    return f"Goes on at {fit}epoch {moment.epoch + 1}, step {moment.batch + 1}."
+    whose = f", with the checkpoint on {lender}" if lender else ""
+    return f"Goes on at {fit}epoch {moment.epoch + 1}, step {moment.batch + 1}{whose}."
+
+
+def fetch_words(fetch: CheckpointCame, lender: str) -> str:
+    """``Fetching the checkpoint from Ben: 12.0 of 70.5 MB.``"""
+    return f"Fetching the checkpoint from {lender}: {fetch.done / 1e6:,.1f} of {fetch.total / 1e6:,.1f} MB."
 
 
 def rate_words(progress: Progress) -> str:

@@ -112,7 +112,8 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     report: str = ""
     """Path of the run's one-page report (HTML) on the node's laptop; ``""`` where there is none."""
     checkpoint: Moment | None = None
-    """The newest checkpoint on this laptop, where ``RunSpec.resume`` goes on; others may have newer ones."""
+    """The newest checkpoint on this laptop, where ``RunSpec.resume`` goes on unless others have newer ones:
+    ``FindCheckpoints``."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

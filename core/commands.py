@@ -99,6 +99,13 @@ class GetRun(Tagged, frozen=True, kw_only=True):
     run: RunId
 
 
+class FindCheckpoints(Tagged, frozen=True, kw_only=True):
+    """Ask a run's other laptops that are linked for newer checkpoints than ours: they come as
+    ``CheckpointFound``. Answer: ``Done``, once all have answered or after 2 s; some may come later."""
+
+    run: RunId
+
+
 # --- the node ----------------------------------------------------------------------------------------------
 
 
@@ -148,6 +155,7 @@ Command = (
     | AnswerConsent
     | ListRuns
     | GetRun
+    | FindCheckpoints
     | GetState
     | RunDoctor
     | Mend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from core.cluster.plan import Plan
+from core.cluster.plan import Moment, Plan
 from core.errors import Problem
 from core.ids import DeviceId, ProjectId, RunId
 from core.project.manifest import ProjectFile
@@ -182,6 +182,32 @@ class ConsentSettled(Tagged, frozen=True, kw_only=True):
     allowed: bool
 
 
+# --- checkpoints of a run that ended before its time --------------------------------------------------------
+
+
+class CheckpointFound(Tagged, frozen=True, kw_only=True):
+    """Asked for by ``FindCheckpoints``: another laptop says that it has a newer one than all known before."""
+
+    run: RunId
+    device: DeviceId
+    moment: Moment
+
+
+class CheckpointCame(Tagged, frozen=True, kw_only=True):
+    """A run is to be gone on with: ``done`` of ``total`` bytes of its checkpoint came from another laptop."""
+
+    run: RunId
+    device: DeviceId
+    done: int
+    total: int
+
+
+class FetchEnded(Tagged, frozen=True, kw_only=True):
+    """No more of that checkpoint comes: it is here, or was given up."""
+
+    run: RunId
+
+
 # --- runs --------------------------------------------------------------------------------------------------
 
 
@@ -288,5 +314,8 @@ Event = (
     | PairingEnded
     | ConsentAsked
     | ConsentSettled
+    | CheckpointFound
+    | CheckpointCame
+    | FetchEnded
     | RunEvent
 )

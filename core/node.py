@@ -225,6 +225,8 @@ class Node:
                 return await self._runs.list_runs(limit)
             case cm.GetRun(run=run):
                 return await self._runs.get_run(run)
+            case cm.FindCheckpoints(run=run):
+                await self._runs.find_checkpoints(run)
             case cm.GetState():
                 return StateNow(state=self.state)
             case cm.RunDoctor(deep=deep):

@@ -129,6 +129,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     pairing: Pairing | None = None
     consents: tuple[Consent, ...] = ()
     run: Run | None = None
+    checkpoints: dict[RunId, ev.CheckpointFound] = {}
+    """On laptops that are linked; newer than ours when they were found."""
+    fetch: ev.CheckpointCame | None = None
     notices: tuple[Problem, ...] = ()
     stopped: bool = False
 
@@ -165,6 +168,10 @@ def apply(state: State, event: ev.Event) -> State:
             | ev.ConsentSettled()
         ):
             return _apply_to_node(state, event)
+        case ev.CheckpointFound():
+            return replace(state, checkpoints={**state.checkpoints, event.run: event})
+        case ev.CheckpointCame() | ev.FetchEnded():
+            return replace(state, fetch=event if isinstance(event, ev.CheckpointCame) else None)
         case _:
             return _apply_to_devices(state, event)
 
@@ -264,7 +271,9 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
         case ev.CodePolicyChanged():
             return _with(state, replace(known, policy=event.policy))
         case ev.LinkDown():
-            return _with(state, replace(known, linked=False, busy=False, problem=event.problem))
+            there = {run: found for run, found in state.checkpoints.items() if found.device != event.device}
+            lost = replace(known, linked=False, busy=False, problem=event.problem)
+            return _with(replace(state, checkpoints=there), lost)
         case ev.BusyChanged():
             return _with(state, replace(known, busy=event.busy))
         case ev.TelemetryReported():

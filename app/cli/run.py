@@ -10,6 +10,7 @@ from typing import Any
 from app import naming, run_words
 from app.cli import spec
 from app.cli.exit_codes import ExitCode
+from app.cli.fetching import Fetching
 from app.cli.following import Following
 from app.cli.interrupts import Interrupts
 from app.cli.parsing import add_subcommand, home_of
@@ -57,6 +58,7 @@ async def start(
 ) -> RunId | None:
     """None: Ctrl-C came before the run began. A checkpoint that is fetched for it may take minutes."""
     stopping = asyncio.create_task(_stop_before(following, screen, interrupts), name="run-interrupts")
+    leave = following.node.subscribe(Fetching(screen))
     try:
         return (await following.submit(StartRun(spec=wanted), RunAccepted)).run
     except TandemError as error:
@@ -65,6 +67,7 @@ async def start(
         screen.problem(error.problem)
         return None
     finally:
+        leave()
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)
 

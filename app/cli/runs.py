@@ -12,10 +12,11 @@ from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
+from app.repeating import may_go_on, where_on
 from core import answers
-from core.commands import GetRun, ListRuns
+from core.commands import FindCheckpoints, GetRun, ListRuns
 from core.ids import DeviceId, RunId, short
-from core.run.phases import Failed, Stopped
+from core.run.phases import Failed
 from core.text import plain, plain_lines
 
 if TYPE_CHECKING:
@@ -79,8 +80,12 @@ async def _one(following: Following, screen: Screen, run: RunId) -> int:
             screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
-    if found.checkpoint is not None and isinstance(entry.phase, Stopped | Failed) and entry.source:
-        screen.say(f"{run_words.goes_on_words(found.checkpoint)} To go on: tandem resume {entry.run}")
+    if may_go_on(entry):
+        await following.node.submit(FindCheckpoints(run=entry.run))
+        checkpoint, lender = where_on(entry.run, found.checkpoint, following.state)
+        if checkpoint is not None:
+            words = run_words.goes_on_words(checkpoint, lender)
+            screen.say(f"{words} To go on: tandem resume {entry.run}")
     if found.report:
         screen.say(f"Report: {plain(found.report, 400)}")
     for line in plain_lines(found.log)[-LOG_LINES:]:

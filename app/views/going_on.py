@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from app import repeating
 from app.bridge import Bridge
+from app.naming import names_of
+from app.run_words import fetch_words
 from app.widgets.outcome_card import OutcomeCard
 from core.answers import Answer, Refused, RunEntry
-from core.commands import StartRun
+from core.commands import FindCheckpoints, StartRun
 from core.errors import TandemError
+from core.events import Event, LinkDown, LinkUp
+from core.ids import RunId
+from core.state import State
 
 _FIX = "Pair it again under Devices, or go on without it from a terminal: tandem resume {run} --solo."
+
+
+def fetching(run: RunId, state: State) -> str:
+    """How much of a run's checkpoint has come; ``""`` while none is on its way."""
+    fetch = state.fetch
+    if fetch is None or fetch.run != run:
+        return ""
+    return fetch_words(fetch, names_of(state, [fetch.device])[fetch.device])
+
+
+def look_elsewhere(bridge: Bridge, entry: RunEntry) -> None:
+    """What other laptops have that is newer comes into the state."""
+    if repeating.may_go_on(entry):
+        bridge.submit(FindCheckpoints(run=entry.run))
+
+
+def came_or_went(entry: RunEntry, events: Sequence[Event]) -> bool:
+    """Whether a laptop of this run was: then it is to be asked anew who has a checkpoint."""
+    links = (event for event in events if isinstance(event, LinkUp | LinkDown))
+    return any(event.device in entry.device_ids for event in links)
 
 
 def go_on(

@@ -11,7 +11,9 @@ from app.beside import beside
 from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
 from app.models.runs_model import goes_on_from, when
+from app.repeating import where_on
 from app.run_words import phase_words
+from app.views.going_on import fetching
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.comparison import Comparison, lines_of
@@ -24,6 +26,7 @@ from app.widgets.text_view import TextView
 from core.answers import RunDetails, RunEntry
 from core.errors import Problem
 from core.ids import DeviceId
+from core.state import State
 from core.text import plain, plain_lines
 
 _NO_POINTS = "This run reported no numbers."
@@ -76,7 +79,7 @@ class PastRun(QWidget):
             piece.hide()
         self.charts.show_sources([])
 
-    def show_runs(self, runs: Sequence[RunDetails]) -> None:
+    def show_runs(self, runs: Sequence[RunDetails], state: State) -> None:
         """One run, or several over each other."""
         self._runs = list(runs)
         one = runs[0] if len(runs) == 1 else None
@@ -95,21 +98,36 @@ class PastRun(QWidget):
             self, lambda: [RunPoints.of(run) for run in runs], lambda points: self._plot(runs, labels, points)
         )
         if one is not None:
-            entry = one.entry
-            names = _names(one)
-            self.about.say(" · ".join(_about(entry)))
-            self.outcome.show_outcome(
-                entry.phase,
-                entry.summary,
-                names,
-                entry.folder,
-                own=bool(entry.source),
-                plan=one.plan,
-                checkpoint=one.checkpoint,
-            )
+            self.about.say(" · ".join(_about(one.entry)))
+            self._show_outcome(one, state)
             self.outcome.show_start(None, starting=False)
-            self.outcome.head.say(phase_words(entry.phase).capitalize())
         self._show_log()
+
+    @property
+    def entry(self) -> RunEntry | None:
+        """Of the run that is shown, where it is one."""
+        return self._runs[0].entry if len(self._runs) == 1 else None
+
+    def show_checkpoints(self, state: State) -> None:
+        """Where the one run can go on, by all that is known now."""
+        if self.entry is not None:
+            self._show_outcome(self._runs[0], state)
+
+    def _show_outcome(self, run: RunDetails, state: State) -> None:
+        entry = run.entry
+        checkpoint, lender = where_on(entry.run, run.checkpoint, state)
+        self.outcome.show_outcome(
+            entry.phase,
+            entry.summary,
+            _names(run),
+            entry.folder,
+            own=bool(entry.source),
+            plan=run.plan,
+            checkpoint=checkpoint,
+            lender=lender,
+            fetching=fetching(entry.run, state),
+        )
+        self.outcome.head.say(phase_words(entry.phase).capitalize())
 
     def _plot(self, runs: Sequence[RunDetails], labels: list[str], points: list[RunPoints]) -> None:
         if self._runs == list(runs):

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QT
 from app.bridge import Bridge
 from app.models.runs_model import SORT_ROLE, Column, RunsModel
 from app.theme import GAP
-from app.views.going_on import go_on
+from app.views.going_on import came_or_went, go_on, look_elsewhere
 from app.views.past_run import PastRun
 from app.views.view import View
 from app.widgets.buttons import button
@@ -23,13 +23,23 @@ from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from core.answers import Answer, Refused, RunDetails, RunEntry, Runs
 from core.commands import GetRun, ListRuns
-from core.events import Event, RunPhaseChanged, RunPlanned, RunSummarised
+from core.events import (
+    CheckpointCame,
+    CheckpointFound,
+    Event,
+    FetchEnded,
+    LinkDown,
+    RunPhaseChanged,
+    RunPlanned,
+    RunSummarised,
+)
 from core.ids import RunId
 from core.state import State
 
 MOST_COMPARED = 2
 _EMPTY = "No run yet. What you train is kept here, with its plots, log and result."
 _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised)
+_OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
 
 
 class RunsView(View):
@@ -109,6 +119,11 @@ class RunsView(View):
             self._stale = True
         if self._stale and state.me is not None and self.isVisible():
             self._ask()
+        if self.pages.currentWidget() is self.past and (entry := self.past.entry) is not None:
+            if any(isinstance(event, _OF_CHECKPOINTS) for event in events):
+                self.past.show_checkpoints(state)
+            if came_or_went(entry, events):
+                look_elsewhere(self.bridge, entry)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -157,9 +172,11 @@ class RunsView(View):
         elif isinstance(answer, RunDetails):
             self._opened[run] = answer
             if len(self._opened) == len(self._opening):
-                self.past.show_runs([self._opened[each] for each in self._opening])
+                self.past.show_runs([self._opened[each] for each in self._opening], self.bridge.state)
                 self._opening = []
                 self.pages.setCurrentWidget(self.past)
+                if self.past.entry is not None:
+                    look_elsewhere(self.bridge, self.past.entry)
 
     # --- the user ------------------------------------------------------------------------------------------
 

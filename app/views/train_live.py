@@ -14,8 +14,9 @@ from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
 from app.models import stragglers
 from app.naming import names_of
+from app.repeating import where_on
 from app.theme import GAP
-from app.views.going_on import go_on
+from app.views.going_on import came_or_went, fetching, go_on, look_elsewhere
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.labels import ElidedLabel, set_kind, set_tooltip
@@ -26,7 +27,13 @@ from app.widgets.run_progress import RunProgress
 from core.answers import Answer, RunDetails, RunEntry
 from core.cluster.plan import Moment
 from core.commands import GetRun, StopRun
-from core.events import Event, MemberLogged, MemberProgressed, RunPlanned, TelemetryReported
+from core.events import (
+    Event,
+    MemberLogged,
+    MemberProgressed,
+    RunPlanned,
+    TelemetryReported,
+)
 from core.ids import DeviceId, RunId
 from core.run.phases import Planning, Preparing, Stopping
 from core.state import Run, State
@@ -109,6 +116,8 @@ class TrainLive(QWidget):
         if run.over and not self._over:
             self._over = True
             self._bridge.submit(GetRun(run=run.plan.run), self._on_details)
+        elif self.entry is not None and came_or_went(self.entry, events):
+            look_elsewhere(self._bridge, self.entry)
 
     def refresh(self, state: State) -> None:
         """It comes to the front."""
@@ -170,6 +179,7 @@ class TrainLive(QWidget):
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
             self.entry, self._checkpoint = answer.entry, answer.checkpoint
             self.refresh(self._bridge.state)
+            look_elsewhere(self._bridge, self.entry)
             if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
                 self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main deed now
 
@@ -196,6 +206,7 @@ class TrainLive(QWidget):
         if run.over:
             self.progress.hide()
             folder = self.entry.folder if self.entry is not None else ""
+            checkpoint, lender = where_on(run.plan.run, self._checkpoint, state)
             self.outcome.show_outcome(
                 run.phase,
                 run.summary,
@@ -203,7 +214,9 @@ class TrainLive(QWidget):
                 folder,
                 own=mine,
                 plan=run.plan,
-                checkpoint=self._checkpoint,
+                checkpoint=checkpoint,
+                lender=lender,
+                fetching=fetching(run.plan.run, state),
             )
             self.outcome.show()
             if stopped:

@@ -48,6 +48,7 @@ class OutcomeCard(Card):
         self.folder = ""
         self._goes_on = ""
         self._starting = False
+        self._fetching = ""
         self.head = Label("", "heading")
         self.problem = ProblemBox()
         self.traceback = Fold("What Python said", name="traceback")
@@ -80,10 +81,13 @@ class OutcomeCard(Card):
         own: bool,
         plan: Plan | None = None,
         checkpoint: Moment | None = None,
+        lender: str = "",
+        fetching: str = "",
     ) -> None:
         """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop.
 
-        ``checkpoint``: where the run can go on; None while nobody knows of one.
+        ``checkpoint``: where the run can go on; None while nobody knows of one. ``lender``: on which other
+        laptop that lies. ``fetching``: how much of it has come, while it is on its way.
         """
         words = phase_words(phase)
         self.head.say(words[:1].upper() + words[1:])
@@ -102,7 +106,8 @@ class OutcomeCard(Card):
         self.open.setVisible(bool(folder))
         self.again.setVisible(own)
         may = own and isinstance(phase, Stopped | Failed) and checkpoint is not None
-        self._goes_on = goes_on_words(checkpoint) if may and checkpoint is not None else ""
+        self._goes_on = goes_on_words(checkpoint, lender) if may and checkpoint is not None else ""
+        self._fetching = fetching
         self._show_go_on()
 
     def show_start(self, refused: Problem | None, *, starting: bool) -> None:
@@ -117,8 +122,8 @@ class OutcomeCard(Card):
             self.go_on_asked.emit()
 
     def _show_go_on(self) -> None:
-        there = bool(self._goes_on)
-        self.where.say(_LOOKING if self._starting else self._goes_on)
+        there = bool(self._goes_on) or self._starting
+        self.where.say(self._fetching or (_LOOKING if self._starting else self._goes_on))
         name_for_readers(self.go_on, GO_ON, self._goes_on)
         for piece in (self.go_on, self.where):
             piece.setVisible(there)

@@ -26,6 +26,11 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = 0
     """Batches done in this epoch."""
 
+    @property
+    def order(self) -> tuple[int, int, int, int]:
+        """The newest is the largest."""
+        return self.step, self.fit, self.epoch, self.batch
+
 
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     """A run goes on with another one."""

@@ -6,7 +6,7 @@ import msgspec
 
 from core.cluster.plan import Moment, Plan
 from core.errors import Problem
-from core.events import RunEvent
+from core.events import RunEvent, RunPlanned
 from core.ids import DeviceId, ProjectId, RunId
 from core.project.manifest import Manifest
 from core.tagged import Tagged
@@ -199,3 +199,16 @@ class From(msgspec.Struct, frozen=True):
 
     device: DeviceId
     message: Message
+
+
+def run_of(message: Message) -> RunId | None:
+    """The run that a message is about, if any."""
+    match message:
+        case Launch(plan=plan):
+            return plan.run
+        case Reported(event=RunPlanned(plan=plan)) | Mirrored(event=RunPlanned(plan=plan)):
+            return plan.run
+        case Reported(event=event) | Mirrored(event=event):
+            return None if isinstance(event, RunPlanned) else event.run
+        case _:
+            return getattr(message, "run", None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.cluster.plan import Plan
 from core.errors import TandemError
+from core.events import CheckpointCame, CheckpointFound, FetchEnded
 from core.ids import DeviceId
 from core.link import messages as ms
 from core.link.messages import Message
@@ -17,6 +19,9 @@ from core.run.gathering import Found, Gathering
 from core.run.lending import Lending
 from core.run.reading import read_project
 from core.run.workplace import Workplace
+
+LOOK_S = 2.0
+"""Who shows a run does not wait for longer; who answers later is told of later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,15 @@ class Brought:
 class Exchange:
     """One for a node's life."""
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(
+        self, place: Workplace, emit: Callable[[CheckpointFound | CheckpointCame | FetchEnded], None]
+    ) -> None:
         self._place = place
+        self._emit = emit
         self._lending = Lending(place)
         self._gathering: Gathering | None = None
+        self._looking: Gathering | None = None
+        self._one_look = asyncio.Lock()
         self._work: asyncio.Task[Brought] | None = None
 
     def hear(self, device: DeviceId, message: Message) -> bool:
@@ -44,9 +54,10 @@ class Exchange:
                 self._lending.hear(device, message)
                 return True
             case ms.CheckpointTold(run=run) | ms.Chunk(run=run):
-                if self._gathering is not None and self._gathering.run == run:
-                    self._gathering.hear(device, message)
-                    return True
+                heard = [each for each in self._asking if each.run == run]
+                for each in heard:
+                    each.hear(device, message)
+                return bool(heard)
         return False
 
     def project_of(self, old: Plan) -> Manifest | None:
@@ -54,8 +65,16 @@ class Exchange:
         return read_project(self._place.folder(old.run)) or self._place.store.manifest(old.project)
 
     def link_down(self, device: DeviceId) -> None:
-        if self._gathering is not None:
-            self._gathering.link_down(device)
+        for each in self._asking:
+            each.link_down(device)
+
+    async def look(self, old: Plan) -> None:
+        """Emits ``CheckpointFound``. Waits ``LOOK_S``; who takes longer to answer is heard all the same."""
+        async with self._one_look:  # Who lends answers the newest question alone.
+            if self._gathering is not None:
+                return  # And a question ends the sending that is under way.
+            self._looking = Gathering(self._place, old.run, on_better=self._tell_found)
+            await self._looking.ask(self._others(old), LOOK_S)
 
     def stop(self) -> None:
         """Ends ``bring``."""
@@ -73,8 +92,8 @@ class Exchange:
         return None if work.cancelled() else work.result()
 
     async def _bring(self, old: Plan) -> Brought:
-        names = {member.device: member.name for member in old.members if member.device != self._place.me}
-        gathering = self._gathering = Gathering(self._place, old.run)
+        names = self._others(old)
+        gathering = self._gathering = Gathering(self._place, old.run, on_piece=self._tell_piece)
         try:
             await gathering.ask(names)
             absent = tuple(name for device, name in names.items() if device in gathering.silent)
@@ -89,9 +108,29 @@ class Exchange:
                     remarks.append(resuming.left_aside(found, where, error))
                     gathering.leave_aside(found)
                     continue
+                finally:
+                    if found.device is not None:
+                        self._emit(FetchEnded(run=old.run))
                 if remarks:
                     remarks.append(resuming.taken(found, where))
                 return Brought(found, folder, tuple(remarks))
             raise newest or resuming.none_found(old, absent)
         finally:
             self._gathering = None
+
+    @property
+    def _asking(self) -> list[Gathering]:
+        return [each for each in (self._looking, self._gathering) if each is not None]
+
+    def _others(self, old: Plan) -> dict[DeviceId, str]:
+        """Who took part, but for this laptop, by name."""
+        return {member.device: member.name for member in old.members if member.device != self._place.me}
+
+    def _tell_found(self, found: Found) -> None:
+        assert found.device is not None  # Ours are no news.
+        self._emit(CheckpointFound(run=found.run, device=found.device, moment=found.moment))
+
+    def _tell_piece(self, found: Found, received: int) -> None:
+        assert found.device is not None
+        total = found.files.total_bytes
+        self._emit(CheckpointCame(run=found.run, device=found.device, done=received, total=total))

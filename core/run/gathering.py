@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from core.project.files import NotRegular
 from core.project.manifest import Manifest
 from core.project.receipt import Receipt
 from core.run import checkpoints
+from core.run.measures import sound_moment
 from core.run.workplace import Incoming, Workplace
 
 ASK_S = 15.0
@@ -42,18 +43,30 @@ class Found:
         return Resumption(run=self.run, checkpoint=self.files.digest, moment=self.moment)
 
     @property
-    def order(self) -> tuple[int, int, int, int, bool]:
+    def order(self) -> tuple[tuple[int, ...], bool]:
         """The newest is the largest; of equal ones that which need not travel."""
-        at = self.moment
-        return at.step, at.fit, at.epoch, at.batch, self.device is None
+        return self.moment.order, self.device is None
 
 
 class Gathering:
-    """For one run. ``hear`` takes what others answer."""
+    """For one run. ``hear`` takes what others answer.
 
-    def __init__(self, place: Workplace, run: RunId) -> None:
+    ``on_better``: another laptop told of one that is newer than all that were known before. ``on_piece``: so
+    many bytes of the one that is fetched are here.
+    """
+
+    def __init__(
+        self,
+        place: Workplace,
+        run: RunId,
+        *,
+        on_better: Callable[[Found], None] = lambda found: None,
+        on_piece: Callable[[Found, int], None] = lambda found, received: None,
+    ) -> None:
         self.run = run
         self._place = place
+        self._on_better = on_better
+        self._on_piece = on_piece
         self._kept = place.folder(run) / checkpoints.FOLDER
         self._asked: set[DeviceId] = set()
         self._unheard: set[DeviceId] = set()
@@ -65,15 +78,15 @@ class Gathering:
         self._heard = asyncio.Event()
         self._done: asyncio.Future[None] | None = None
 
-    async def ask(self, devices: Iterable[DeviceId]) -> None:
-        """What is here, and what these devices have; waits at most ``ASK_S``."""
+    async def ask(self, devices: Iterable[DeviceId], limit_s: float = ASK_S) -> None:
+        """What is here, and what these devices have. Who takes longer to answer is heard all the same."""
         self._found += await self._place.files.do(self._own)
         self._unheard = set(devices)
         for device in tuple(self._unheard):
             if self._place.links.send(device, CheckpointAsked(run=self.run)):
                 self._asked.add(device)
         try:
-            async with asyncio.timeout(ASK_S if self._asked else 0.0):
+            async with asyncio.timeout(limit_s if self._asked else 0.0):
                 await self._answered.wait()
         except TimeoutError:
             pass
@@ -138,19 +151,30 @@ class Gathering:
             self._add(device, told)
             if not self._asked:
                 self._answered.set()
-        elif device == self._from and device not in self._corrected:
+        elif device == self._from and device not in self._corrected and not self._comes(told):
             # What it told at first proved damaged when it was to be sent. Once: else it never ended.
             self._corrected.add(device)
             self._add(device, told)
             self._over(_lost())
 
+    def _comes(self, told: CheckpointTold) -> bool:
+        """It is the very one that is fetched: a late answer, to who looked for it before."""
+        return (
+            self._incoming is not None
+            and told.files is not None
+            and told.files.digest == self._incoming.project
+        )
+
     def _add(self, device: DeviceId, told: CheckpointTold) -> None:
-        if told.moment is not None and told.files is not None:
+        if told.moment is not None and told.files is not None and sound_moment(told.moment):
             try:
                 checkpoints.check_listing(told.files)
-                self._found.append(Found(self.run, told.moment, told.shares, told.files, device))
             except TandemError:
-                pass  # As good as none.
+                return  # As good as none.
+            found = Found(self.run, told.moment, told.shares, told.files, device)
+            self._found.append(found)
+            if found is self.best:
+                self._on_better(found)
 
     async def _receive(self, found: Found, device: DeviceId) -> Path:
         self._from = device
@@ -159,7 +183,7 @@ class Gathering:
             self._place,
             found.files.digest,
             found.files.total_bytes,
-            on_piece=lambda received: None,
+            on_piece=lambda received: self._on_piece(found, received),
             on_complete=lambda: self._over(None),
             on_trouble=self._over,
         )
@@ -169,6 +193,7 @@ class Gathering:
             wanted = CheckpointWanted(run=self.run, checkpoint=found.files.digest)
             if not self._place.links.send(device, wanted):
                 raise _lost()
+            self._on_piece(found, 0)
             await self._wait(done)
             here = await self._place.files.do(_finish, incoming.receipt, found)
             return here

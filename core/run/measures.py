@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.cluster.making import ranks
-from core.cluster.plan import Plan
+from core.cluster.plan import Moment, Plan
 from core.run.reports import Expectation, Settled, Summary
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
@@ -39,6 +39,11 @@ def _sound(settled: Settled, plan: Plan) -> bool:
         and set(settled.shares) <= {member.device for member in plan.members}
         and all(share >= 0 for share in settled.shares.values())
     )
+
+
+def sound_moment(moment: Moment) -> bool:
+    """Whether a training can have come so far."""
+    return all(_fits(each) for each in moment.order)
 
 
 def a_step(seconds: float) -> bool:

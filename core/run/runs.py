@@ -83,7 +83,7 @@ class Runs:
             make_trainer=make_trainer or real_trainers(self._warm),
         )
         self._reception = Reception(self._place, trust)
-        self._exchange = Exchange(self._place)
+        self._exchange = Exchange(self._place, emit)
         self._planning = False
         self._stop_planning = False
         self._starter: StarterSide | None = None
@@ -243,6 +243,10 @@ class Runs:
         """``run`` may be a unique beginning of an id."""
         return await self._keeping.find(run)
 
+    async def find_checkpoints(self, run: RunId) -> None:
+        """Ask the laptops of a run that ended before its time for newer ones than ours."""
+        await self._exchange.look(resuming.before(await self._keeping.find(run)))
+
     # --- links -----------------------------------------
 
     def on_message(self, device: DeviceId, message: Message) -> None:
@@ -253,7 +257,7 @@ class Runs:
             return
         if self._exchange.hear(device, message):
             return
-        run = _run_of(message)
+        run = ms.run_of(message)
         if run is None:
             return
         if starter is not None and starter.known.plan.run == run:
@@ -385,15 +389,3 @@ class Runs:
                 detail=repr(error),
             )
         )
-
-
-def _run_of(message: Message) -> RunId | None:
-    match message:
-        case ms.Launch(plan=plan):
-            return plan.run
-        case ms.Reported(event=ev.RunPlanned(plan=plan)) | ms.Mirrored(event=ev.RunPlanned(plan=plan)):
-            return plan.run
-        case ms.Reported(event=event) | ms.Mirrored(event=event):
-            return None if isinstance(event, ev.RunPlanned) else event.run
-        case _:
-            return getattr(message, "run", None)

@@ -77,7 +77,7 @@ def test_going_on_with_a_past_run_starts_it_and_leads_to_train(
     spec = RunSpec(script="/home/ada/digits/digits.py", seed=7)
     entry = world.entry(spec=spec, last=Stopped(by="here"), folder="/runs/1")
     moment = Moment(step=70, epoch=3, batch=1)
-    runs.past.show_runs([replace(world.details(entry, steps=3), checkpoint=moment)])
+    runs.past.show_runs([replace(world.details(entry, steps=3), checkpoint=moment)], conductor.bridge.state)
     runs.pages.setCurrentWidget(runs.past)
     runs.past.outcome.go_on.click()
     wanted = StartRun(spec=replace(spec, devices=(OTHER,), resume=entry.run))

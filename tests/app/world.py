@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core import events as ev
 from core.answers import RunDetails, RunEntry, ScriptRead
-from core.cluster.plan import Member, Plan, RunSpec, Task
+from core.cluster.plan import Member, Moment, Plan, RunSpec, Task
 from core.cluster.roles import Role
 from core.errors import Problem
 from core.ids import DeviceId, ProjectId, RunId
@@ -144,6 +144,19 @@ def progress(
         step_s=0.1,
         wait_s=wait_s,
     )
+
+
+MOMENT = Moment(step=950, epoch=3, batch=119)
+"""Epoch 4, step 120."""
+
+
+def found(run: RunId = RUN, moment: Moment = MOMENT) -> ev.CheckpointFound:
+    """The other laptop has a newer checkpoint."""
+    return ev.CheckpointFound(run=run, device=OTHER, moment=moment)
+
+
+def came(done: int, run: RunId = RUN) -> ev.CheckpointCame:
+    return ev.CheckpointCame(run=run, device=OTHER, done=done, total=70_500_000)
 
 
 def progressed(device: DeviceId, what: Progress) -> ev.MemberProgressed:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core import events as ev
-from core.cluster.plan import Member, Plan, Task
+from core.cluster.plan import Member, Moment, Plan, Task
 from core.cluster.roles import Role
 from core.errors import IllegalTransition, Problem
 from core.ids import DeviceId, ProjectId, RunId
@@ -327,6 +327,23 @@ def test_every_phase_that_is_not_an_outcome_leads_to_one() -> None:
         assert not following if kind in get_args(phases.Outcome) else phases.Failed in following
 
 
+def test_the_newest_word_on_a_runs_checkpoint_counts_until_its_laptop_is_gone() -> None:
+    third = ev.CheckpointFound(run=RunId("another"), device=DeviceId("c" * 64), moment=Moment(step=1))
+    older = ev.CheckpointFound(run=RUN, device=OTHER, moment=Moment(step=40))
+    newer = replace(older, moment=Moment(step=60))
+    state = after(ev.DevicePaired(device=OTHER, name="a"), third, older, newer)
+    assert state.checkpoints == {third.run: third, RUN: newer}
+    state = apply(state, ev.LinkDown(device=OTHER, problem=Problem(code="silent", what="It fell silent.")))
+    assert state.checkpoints == {third.run: third}
+
+
+def test_what_came_of_a_checkpoint_is_known_while_it_is_fetched() -> None:
+    came = ev.CheckpointCame(run=RUN, device=OTHER, done=1, total=2)
+    state = after(came)
+    assert state.fetch == came
+    assert apply(state, ev.FetchEnded(run=RUN)).fetch is None
+
+
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.__name__) for kind in get_args(ev.Event)])
 def test_every_event_is_known_to_the_state(kind: type[ev.Event]) -> None:
     """Each either changes a running node's state, or is refused as out of place; none is overlooked."""
@@ -339,5 +356,5 @@ def test_every_event_is_known_to_the_state(kind: type[ev.Event]) -> None:
     except IllegalTransition:
         changed = True
 
-    nothing_to_settle = isinstance(event, ev.ConsentSettled | ev.PairingEnded)
+    nothing_to_settle = isinstance(event, ev.ConsentSettled | ev.PairingEnded | ev.FetchEnded)
     assert changed or nothing_to_settle

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core import events as ev
 from core.answers import Done, PlanMade, RunAccepted, RunDetails, Runs
 from core.client import Client
-from core.cluster.plan import RunSpec
+from core.cluster.plan import Moment, RunSpec
 from core.commands import (
     AnswerConsent,
+    FindCheckpoints,
     Forget,
     GetRun,
     ListRuns,
@@ -25,10 +27,11 @@ from core.commands import (
 )
 from core.ids import RunId
 from core.node import Node
+from core.run import checkpoints
 from core.run.phases import Failed, Finished, Outcome, Stopped, Training
 from core.trainer import protocol
-from tests.core.nodes import LIMIT_S, id_of, node, pair, refusal, wait_for
-from tests.core.run.lan import FakeTrainer, project
+from tests.core.nodes import LIMIT_S, Heard, id_of, node, pair, refusal, wait_for
+from tests.core.run.lan import FakeTrainer, keep, project
 
 pytestmark = pytest.mark.real
 
@@ -116,6 +119,31 @@ async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: R
             assert set(details.steps) == {id_of(anna.node), id_of(ben.node)}
             listed = await laptop.node.submit(ListRuns())
             assert isinstance(listed, Runs) and [entry.run for entry in listed.runs] == [run]
+
+
+async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_here_is_told(
+    tmp_path: Path, spec: RunSpec
+) -> None:
+    async with two(tmp_path) as (anna, ben):
+        run = await train(anna, ben, spec)
+        assert refusal(await anna.node.submit(FindCheckpoints(run=run))) == "busy"
+        assert await anna.node.submit(StopRun()) == Done()
+        for laptop in (anna, ben):
+            await outcome(laptop)
+        heard = Heard(anna.node)
+        assert await anna.node.submit(FindCheckpoints(run=run)) == Done()
+        keep(ben.node.home.runs / run / checkpoints.FOLDER, 40)
+        assert await anna.node.submit(FindCheckpoints(run=run)) == Done()
+        found = [event for event in heard.events if isinstance(event, ev.CheckpointFound)]
+        moment = Moment(step=40, fit=1, epoch=2, batch=3)
+        assert found == [ev.CheckpointFound(run=run, device=id_of(ben.node), moment=moment)]
+
+        accepted = await anna.node.submit(StartRun(spec=replace(spec, resume=run)))
+        assert isinstance(accepted, RunAccepted), accepted
+        came = [event for event in heard.events if isinstance(event, ev.CheckpointCame)]
+        assert (came[0].done, came[-1].done) == (0, came[-1].total)
+        assert came[-1].total > 700_000 and came[-1].device == id_of(ben.node)
+        assert refusal(await ben.node.submit(FindCheckpoints(run=RunId("none")))) == "run-unknown"
 
 
 async def test_a_user_who_says_no_ends_it_before_anything_runs(tmp_path: Path, spec: RunSpec) -> None:

@@ -113,7 +113,7 @@ def _meaning(kind: type) -> str:
 def _type(info: inspect.Type) -> str:
     match info:
         case inspect.StructType():
-            return info.cls.__name__
+            return _TAGS.get(info.cls.__name__, info.cls.__name__)
         case inspect.UnionType() if all(isinstance(part, inspect.StructType) for part in info.types):
             return "Phase"
         case inspect.UnionType():

@@ -6,13 +6,14 @@ from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from core import events as ev
-from core.answers import Answer, Refused, RunDetails, RunEntry
+from core.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
 from core.cluster.plan import RunSpec
 from core.commands import Command, GetRun, StartRun, StopRun
 from core.errors import Problem, TandemError
 from core.run import phases, verdicts
 from core.run.phases import Failed, Finished, Phase, Stopped, Stopping
 from core.run.reports import Summary
+from tests.app import world
 from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, following, paired, plan
 
 
@@ -129,6 +130,20 @@ async def test_ctrl_c_ends_a_run_that_has_not_begun_yet() -> None:
         assert await run_command.start(follow, screen, RunSpec(script="digits.py"), interrupts) is None
     assert [type(command) for command in node.commands] == [StartRun, StopRun]
     assert "The run was stopped on here." in screen.said
+
+
+async def test_how_far_the_fetching_is_is_told_until_the_run_begins() -> None:
+    node, screen = ScriptedNode(), Words()
+    node.answers[StartRun] = RunAccepted(run=RUN)
+    node.then[StartRun] = [world.came(0), world.came(70_500_000)]
+    with following(node) as follow:
+        begun = await run_command.start(follow, screen, RunSpec(script="x.py", resume=RUN), Interrupts())
+        node.happen(world.came(70_500_000))
+    assert begun == RUN
+    assert [line.partition(": ")[2] for line in screen.said.splitlines()] == [
+        "0.0 of 70.5 MB.",
+        "70.5 of 70.5 MB.",
+    ]
 
 
 async def test_what_is_refused_is_no_stop() -> None:

@@ -5,12 +5,24 @@ from app.cli import runs
 from app.cli.exit_codes import ExitCode
 from core import answers
 from core.cluster.plan import Moment
-from core.commands import GetRun, ListRuns
+from core.commands import FindCheckpoints, GetRun, ListRuns
 from core.errors import TandemError
+from core.events import CheckpointFound
 from core.ids import RunId
 from core.run.phases import Failed, Finished, Stopped
 from core.run.reports import EpochEnd, Expectation, Settled, Summary
-from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, RUN, ScriptedNode, Words, following, plan
+from tests.app.cli.scripted_node import (
+    ME,
+    OTHER,
+    PROBLEM,
+    RUN,
+    ScriptedNode,
+    Words,
+    following,
+    linked,
+    paired,
+    plan,
+)
 
 ENTRY = answers.RunEntry(
     run=RUN,
@@ -85,6 +97,25 @@ async def test_a_stopped_run_says_where_it_goes_on_and_a_resumed_one_from_which(
     said = screen.said.splitlines()
     assert "Goes on from the run 20261121-191204-9f3a01bc." in said
     assert f"Goes on at epoch 4, step 120. To go on: tandem resume {RUN}" in said
+
+
+@pytest.mark.parametrize("ours", [None, Moment(step=1)])
+async def test_a_stopped_run_says_which_other_laptop_has_a_newer_checkpoint(ours: Moment | None) -> None:
+    node, screen = ScriptedNode(), Words()
+    entry = replace(ENTRY, phase=Stopped(), source="/a/digits.py")
+    node.answers[GetRun] = answers.RunDetails(entry=entry, plan=plan(OTHER), checkpoint=ours)
+    moment = Moment(step=950, epoch=3, batch=119)
+    node.happen(paired())
+    node.happen(linked())
+    node.then[FindCheckpoints] = [
+        CheckpointFound(run=RUN, device=OTHER, moment=replace(moment, epoch=2)),
+        CheckpointFound(run=RUN, device=OTHER, moment=moment),
+        CheckpointFound(run=RunId("another"), device=OTHER, moment=Moment(step=5000)),
+    ]
+    with following(node) as events:
+        await runs._one(events, screen, RUN)
+    where = "Goes on at epoch 4, step 120, with the checkpoint on other."
+    assert f"{where} To go on: tandem resume {RUN}" in screen.said.splitlines()
 
 
 async def test_a_failed_run_says_why() -> None:

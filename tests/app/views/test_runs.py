@@ -15,10 +15,11 @@ from app.bridge import Bridge
 from app.models.runs_model import Column, when, words
 from app.views.runs import RunsView
 from app.widgets.comparison import lines_of
+from core import events as ev
 from core.answers import Answer, Refused, RunAccepted, RunEntry, Runs
 from core.cluster.plan import Moment, RunSpec
 from core.cluster.roles import Role
-from core.commands import Command, GetRun, ListRuns, StartRun
+from core.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun
 from core.errors import Problem
 from core.ids import RunId
 from core.run.phases import Failed, Stopped
@@ -187,10 +188,11 @@ THEN = RunSpec(
 )
 """Whoever was there took part."""
 PAUSED = world.entry(last=Stopped(by="here"), spec=THEN, folder="/runs/paused")
-MOMENT = Moment(step=950, epoch=3, batch=119)
 
 
-def open_run(core: FakeCore, view: RunsView, entry: RunEntry, checkpoint: Moment | None = MOMENT) -> None:
+def open_run(
+    core: FakeCore, view: RunsView, entry: RunEntry, checkpoint: Moment | None = world.MOMENT
+) -> None:
     core.answers[GetRun] = replace(world.details(entry, steps=46), checkpoint=checkpoint)
     choose(view, 0)
     view.open.click()
@@ -226,8 +228,8 @@ def test_a_stopped_run_goes_on_with_the_laptops_roles_and_shares_of_then(
     ("entry", "checkpoint"),
     [
         (PAUSED, None),
-        (ENTRIES[0], MOMENT),
-        (replace(PAUSED, source="", spec=None), MOMENT),
+        (ENTRIES[0], world.MOMENT),
+        (replace(PAUSED, source="", spec=None), world.MOMENT),
     ],
     ids=["no checkpoint", "finished", "started elsewhere"],
 )
@@ -239,6 +241,64 @@ def test_what_cannot_go_on_has_no_button(
     assert not view.past.outcome.go_on.isVisible()
     assert not view.past.outcome.where.isVisible()
     assert view.past.outcome.again.property("kind") == "primary"
+
+
+def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeCore, view: RunsView) -> None:
+    core.happen(*world.linked())
+    open_run(core, view, PAUSED, None)
+    asked = FindCheckpoints(run=PAUSED.run)
+    assert core.asked(FindCheckpoints) == [asked]
+    outcome = view.past.outcome
+    assert not outcome.go_on.isVisible()
+    core.happen(world.found(RunId("another")))
+    assert not outcome.go_on.isVisible()
+    core.happen(world.found(PAUSED.run))
+    assert outcome.go_on.isVisible()
+    assert outcome.where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    assert outcome.go_on.accessibleDescription() == outcome.where.text()
+    assert outcome.head.text() == "Stopped on here"
+    core.happen(world.linked()[1])
+    assert core.asked(FindCheckpoints) == [asked, asked]
+    problem = Problem(code="checkpoint-lost", what="It was lost.", fix="Try again.")
+    core.answers[StartRun] = Refused(problem=problem)
+    core.held = True
+    outcome.go_on.click()
+    core.happen(world.came(12_000_000, PAUSED.run))
+    assert outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 12.0 of 70.5 MB."
+    core.happen(world.found(PAUSED.run, Moment(step=1000, epoch=4)))
+    assert outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 12.0 of 70.5 MB."
+    core.happen(ev.FetchEnded(run=PAUSED.run))
+    assert outcome.where.text() == "Looking for the newest checkpoint…"
+    core.release()
+    core.flush()
+    assert outcome.not_started.problem == problem
+    assert outcome.where.text() == "Goes on at epoch 5, step 1, with the checkpoint on Bob's laptop."
+    core.happen(world.lost())
+    assert not outcome.go_on.isVisible(), "nobody can send it now"
+
+
+def test_a_newer_checkpoint_elsewhere_takes_the_place_of_ours(core: FakeCore, view: RunsView) -> None:
+    core.happen(*world.linked())
+    open_run(core, view, PAUSED, Moment(step=1))
+    where = view.past.outcome.where
+    assert where.text() == "Goes on at epoch 1, step 1."
+    core.happen(world.found(PAUSED.run))
+    assert where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    open_run(core, view, PAUSED)
+    assert where.text() == "Goes on at epoch 4, step 120.", "it was brought here meanwhile"
+
+
+def test_nobody_is_asked_for_checkpoints_of_what_cannot_go_on(core: FakeCore, view: RunsView) -> None:
+    for entry in (ENTRIES[0], replace(PAUSED, source="", spec=None)):
+        open_run(core, view, entry, None)
+        core.happen(world.found(entry.run))
+        assert not view.past.outcome.go_on.isVisible()
+    view.show_list()
+    choose(view, 0, 1)
+    core.answers[GetRun] = details
+    view.compare.click()
+    core.flush()
+    assert not core.asked(FindCheckpoints)
 
 
 def test_a_refusal_to_go_on_is_said_until_another_run_is_opened(core: FakeCore, view: RunsView) -> None:

@@ -16,7 +16,7 @@ from app.views.train_live import TrainLive
 from core import events as ev
 from core.answers import Refused, RunDetails, RunEntry
 from core.cluster.plan import Moment, RunSpec
-from core.commands import AnalyseScript, GetRun, StartRun, StopRun
+from core.commands import AnalyseScript, FindCheckpoints, GetRun, StartRun, StopRun
 from core.errors import Problem
 from core.ids import DeviceId, RunId
 from core.run.phases import Failed, Finished, Stopped, Stopping
@@ -173,6 +173,36 @@ def test_a_stopped_run_goes_on_from_its_result(qtbot: QtBot, core: FakeCore, liv
     core.happen(ev.RunPlanned(plan=replace(world.plan(), run=RunId("second"))))
     assert not live.outcome.isVisible()
     assert live.outcome.not_started.problem is None
+
+
+def test_a_run_whose_checkpoint_lies_on_the_other_laptop_goes_on_from_its_result(
+    core: FakeCore, live: TrainLive
+) -> None:
+    entry = replace(world.entry(spec=RunSpec(script="/a/digits.py"), last=Stopped(by="here")), run=world.RUN)
+    core.answers[GetRun] = world.details(entry)
+    core.happen(*world.linked(), *world.begun(), world.lost(), *world.finished(last=Stopped(by="here")))
+    core.flush()
+    asked = FindCheckpoints(run=world.RUN)
+    assert core.asked(FindCheckpoints) == [asked]
+    assert not live.outcome.go_on.isVisible()
+    core.happen(world.linked()[1])
+    assert core.asked(FindCheckpoints) == [asked, asked], "it is back, and may have one"
+    core.happen(world.found())
+    assert live.outcome.go_on.isVisible()
+    assert live.outcome.where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    core.held = True
+    live.outcome.go_on.click()
+    assert live.outcome.where.text() == "Looking for the newest checkpoint…"
+    core.happen(world.came(0))
+    assert live.outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 0.0 of 70.5 MB."
+    core.happen(world.came(12_000_000))
+    assert live.outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 12.0 of 70.5 MB."
+    core.happen(ev.FetchEnded(run=world.RUN))
+    assert live.outcome.where.text() == "Looking for the newest checkpoint…"
+    core.happen(ev.RunPlanned(plan=replace(world.plan(), run=RunId("second"))))
+    core.happen(ev.RunPhaseChanged(run=RunId("second"), phase=Stopped()))
+    core.flush()
+    assert not live.outcome.go_on.isVisible(), "that was the run before"
 
 
 def test_stop_is_graceful_and_then_ends_now(core: FakeCore, live: TrainLive) -> None:

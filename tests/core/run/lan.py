@@ -13,11 +13,12 @@ from pathlib import Path
 from core import events as ev
 from core import wire
 from core.certificate import build, device_id
-from core.cluster.plan import RunSpec
+from core.cluster.plan import Moment, RunSpec
 from core.errors import Problem
 from core.home import Home
 from core.ids import DeviceId
 from core.link.messages import Message
+from core.run import checkpoints
 from core.run.phases import Exit, Phase, ended
 from core.run.reports import LogLines
 from core.run.runs import Runs
@@ -291,3 +292,9 @@ def project(folder: Path, text: str = "import keras\nmodel = keras.Sequential()\
     (folder / "train.py").write_text(text)
     (folder / "data.csv").write_text("1,2\n" * 100_000)
     return RunSpec(script=str(folder / "train.py"), seed=1)
+
+
+def keep(folder: Path, step: int, data: bytes = b"w" * 700_000) -> None:
+    """A checkpoint, as a trainer keeps it."""
+    files = {"now.json": [b"{}"], "now.bin": [data], "fit-0.bin": [b""]}
+    checkpoints.write(folder, Moment(step=step, fit=1, epoch=2, batch=3), (3, 1), files, {})

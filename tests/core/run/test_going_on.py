@@ -16,21 +16,15 @@ from core.errors import TandemError
 from core.ids import DeviceId, RunId
 from core.link import messages as ms
 from core.project.manifest import manifest_of
-from core.run import checkpoints, gathering, lending, resuming, verdicts
+from core.run import checkpoints, exchange, gathering, lending, resuming, verdicts
 from core.run.gathering import Found
 from core.run.phases import Finished, Stopped, Training
 from core.run.record import PROJECT
 from core.run.request import is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
-from tests.core.run.lan import Lan, LanNode
+from tests.core.run.lan import Lan, LanNode, keep
 
 pytestmark = pytest.mark.real
-
-
-def keep(folder: Path, step: int, data: bytes = b"w" * 700_000) -> None:
-    """As a trainer does."""
-    files = {"now.json": [b"{}"], "now.bin": [data], "fit-0.bin": [b""]}
-    checkpoints.write(folder, Moment(step=step, fit=1, epoch=2, batch=3), (3, 1), files, {})
 
 
 def kept(node: LanNode, run: RunId) -> Path:
@@ -187,6 +181,7 @@ async def test_stop_ends_the_fetching_and_the_next_try_is_answered(lan: Lan, spe
     with pytest.raises(TandemError) as refused:
         await starting
     assert refused.value.problem == verdicts.stopped_by("Anna") and not anna.runs.busy
+    assert anna.events[-1] == ev.FetchEnded(run=run)
     more.set()
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
     assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
@@ -204,6 +199,175 @@ async def test_closing_ends_the_fetching(lan: Lan, spec: RunSpec, monkeypatch: p
     del lan.nodes["Anna"]  # closed already
     with pytest.raises(TandemError):
         await starting
+
+
+async def look(node: LanNode, run: RunId) -> list[ev.CheckpointFound]:
+    """What was found until the command was answered."""
+    before = len(node.events)
+    await node.runs.find_checkpoints(run)
+    return [event for event in node.events[before:] if isinstance(event, ev.CheckpointFound)]
+
+
+def moment_of(step: int) -> Moment:
+    return Moment(step=step, fit=1, epoch=2, batch=3)
+
+
+async def test_what_others_have_is_found_where_it_is_newer_than_ours(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = three.nodes.values()
+    run = await stopped(three, spec, "Anna", "Ben", "Cleo")
+    assert await look(anna, run) == []
+    keep(kept(ben, run), 40)
+    assert await look(anna, run) == [ev.CheckpointFound(run=run, device=ben.device, moment=moment_of(40))]
+    keep(kept(cleo, run), 60)
+    found = await look(anna, run)
+    assert found[-1] == ev.CheckpointFound(run=run, device=cleo.device, moment=moment_of(60))
+    keep(kept(anna, run), 40)
+    assert [event.device for event in await look(anna, run)] == [cleo.device]
+    keep(kept(anna, run), 60)
+    assert await look(anna, run) == [], "ours need not travel"
+
+
+class Withheld:
+    """What a laptop would tell of its checkpoints."""
+
+    def __init__(self, node: LanNode, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._node = node
+        self._send = node.send
+        self.answers: list[tuple[DeviceId, ms.Message]] = []
+        monkeypatch.setattr(node, "send", self._hold)
+
+    def _hold(self, device: DeviceId, message: ms.Message) -> bool:
+        if isinstance(message, ms.CheckpointTold):
+            self.answers.append((device, message))
+            return True
+        return self._send(device, message)
+
+    def tell(self) -> None:
+        for answer in self.answers:
+            self._send(*answer)
+        self.answers.clear()
+
+
+async def test_nobody_waits_for_a_silent_laptop_and_its_late_answer_counts(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    monkeypatch.setattr(exchange, "LOOK_S", 0.05)
+    withheld = Withheld(ben, monkeypatch)
+    assert await look(anna, run) == []
+    await lan.wait_until(lambda: withheld.answers)
+    withheld.tell()
+    found = ev.CheckpointFound(run=run, device=ben.device, moment=moment_of(40))
+    await lan.wait_until(lambda: found in anna.events)
+
+
+async def test_a_late_answer_does_not_disturb_the_fetching(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    monkeypatch.setattr(exchange, "LOOK_S", 0.05)
+    withheld = Withheld(ben, monkeypatch)
+    await look(anna, run)
+    await lan.wait_until(lambda: withheld.answers)
+    late = withheld.answers[-1]
+    monkeypatch.undo()
+    flowing = ben.send_flowing
+
+    async def after_the_answer(device: DeviceId, message: ms.Message) -> bool:
+        ben.send(*late)
+        return await flowing(device, message)
+
+    monkeypatch.setattr(ben, "send_flowing", after_the_answer)
+    await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
+    assert "cannot be used" not in remarks(anna)
+
+
+async def test_looking_does_not_disturb_the_fetching(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    flowing = ben.send_flowing
+    looked: list[list[ev.CheckpointFound]] = []
+
+    async def while_it_comes(device: DeviceId, message: ms.Message) -> bool:
+        looked.append(await look(anna, run))
+        return await flowing(device, message)
+
+    ben.send_flowing = while_it_comes  # type: ignore[method-assign]
+    await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    assert looked and not any(looked)
+    assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
+    assert "cannot be used" not in remarks(anna)
+
+
+async def test_how_much_of_the_checkpoint_has_come_is_told(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    await launch(lan, replace(spec, resume=run), "Anna", "Ben")
+    came = [event for event in anna.events if isinstance(event, ev.CheckpointCame)]
+    newest = checkpoints.newest(kept(ben, run))
+    assert newest is not None
+    whole = checkpoints.listing(newest).total_bytes
+    assert {(event.run, event.device, event.total) for event in came} == {(run, ben.device, whole)}
+    done = [event.done for event in came]
+    assert done == sorted(done) and (done[0], done[-1]) == (0, whole)
+    after = anna.events[anna.events.index(came[-1]) :]
+    assert after[1] == ev.FetchEnded(run=run) and any(isinstance(event, ev.RunPlanned) for event in after)
+    assert anna.state.fetch is None
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [Moment(step=-1), Moment(step=5, epoch=1 << 62), Moment(step=5, batch=-1), Moment(step=5, fit=1 << 62)],
+)
+async def test_invariant_a_moment_that_cannot_be_is_as_good_as_none(
+    lan: Lan, spec: RunSpec, moment: Moment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = lan.nodes.values()
+    run = await stopped(lan, spec, "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    whole, sent = ben.send, list[ms.Message]()
+
+    def send(device: DeviceId, message: ms.Message) -> bool:
+        if isinstance(message, ms.CheckpointTold):
+            message = replace(message, moment=moment)
+            sent.append(message)
+        return whole(device, message)
+
+    monkeypatch.setattr(ben, "send", send)
+    assert await look(anna, run) == []
+    assert await refusal(anna, replace(spec, resume=run)) == "no-checkpoint"
+    assert len(sent) == 2
+
+
+async def test_invariant_who_was_not_asked_finds_nothing_for_us(three: Lan, spec: RunSpec) -> None:
+    anna, ben, cleo = three.nodes.values()
+    run = await stopped(three, replace(spec, devices=(ben.device,)), "Anna", "Ben")
+    keep(kept(ben, run), 40)
+    newest = checkpoints.newest(kept(ben, run))
+    assert newest is not None
+    told = ms.CheckpointTold(run=run, moment=moment_of(80), files=checkpoints.listing(newest))
+    heard: list[ms.Message] = []
+    on_message = anna.runs.on_message
+
+    def hear(device: DeviceId, message: ms.Message) -> None:
+        on_message(device, message)
+        heard.append(message)
+
+    anna.runs.on_message = hear  # type: ignore[method-assign]
+    cleo.send(anna.device, told)
+    found = await look(anna, run)
+    cleo.send(anna.device, told)
+    ben.send(anna.device, told)
+    await three.wait_until(lambda: heard.count(told) == 3)
+    assert [event.device for event in found] == [ben.device]
+    assert sum(isinstance(event, ev.CheckpointFound) for event in anna.events) == 1
 
 
 async def test_others_may_take_part_than_then(three: Lan, spec: RunSpec) -> None:
