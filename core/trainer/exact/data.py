@@ -54,6 +54,7 @@ class SharedEpochIterator(Positioned):
         private.EpochIterator.__init__(self, *args, **kwargs)
         self._distribute_strategy = distribute_strategy
         self._distributed_dataset = untuned(self.data_adapter.get_tf_dataset())
+        self._of_arrays = isinstance(self.data_adapter, private.ArrayDataAdapter)
         self._endless = int(self._distributed_dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
         self.pace = Pace()
         if SharedEpochIterator.opened is not None:
@@ -93,7 +94,9 @@ class SharedEpochIterator(Positioned):
                 step += planned
                 self._steps_seen += portion.done
             if self._num_batches and self._steps_seen >= self._num_batches:
-                self._current_iterator = iter(self._get_iterator())
+                # Keras opens the data anew here, and once more as the next epoch begins. A tf.data.Dataset
+                # may draw seeds each time, so it is done; of arrays nothing is drawn, and it takes 15 ms.
+                self._current_iterator = None if self._of_arrays else iter(self._get_iterator())
                 self._steps_seen = 0
         self.data_adapter.on_epoch_end()
 
@@ -105,9 +108,8 @@ class SharedEpochIterator(Positioned):
             self._steps_seen += portion.done
 
     def _portion(self, iterator: Any, left: int) -> Portion:
-        steps = min(self.pace.steps(self.steps_per_execution), left)
         if self._num_batches:
             # Steps beyond the data, which a steps_per_execution may ask for, are left out as in Keras.
-            steps = min(steps, self._num_batches - self._steps_seen)
+            left = min(left, self._num_batches - self._steps_seen)
         sure = bool(self._num_batches) or self._endless
-        return Portion(iterator, steps, sure=sure, pace=self.pace)
+        return Portion(iterator, self.pace.steps(self.steps_per_execution, left), sure=sure, pace=self.pace)

@@ -19,8 +19,8 @@ shared step):
   Trainer._get_metrics_result_or_logs           an epoch gone on with at its very end has the logs of before
 
 Read but not replaced: Layer._non_trainable_variables, Layer._flatten_layers, Model._initial_epoch,
-Model._eval_epoch_iterator, CallbackList._async_*, ._history, ._progbar, EpochIterator's attributes; of
-TensorFlow the generator of operations' seeds.
+Model._eval_epoch_iterator, CallbackList._async_*, ._history, ._progbar, EpochIterator's attributes,
+whether its data are arrays; of TensorFlow the generator of operations' seeds.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from keras.src.metrics import reduction_metrics
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.random import seed_generator
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, SeedGenerator
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.trainers.trainer import Trainer
 from keras.src.utils.python_utils import is_default, pythonify_logs
@@ -54,6 +55,7 @@ KNOWN_RELEASE = "3.15."
 
 __all__ = [
     "KNOWN_RELEASE",
+    "ArrayDataAdapter",
     "BaseOptimizer",
     "CallbackList",
     "EpochIterator",

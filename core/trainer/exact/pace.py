@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 _LIMIT = 10_000
 _BRIEF = 3
 
@@ -17,10 +19,14 @@ class Pace:
         self.brief = False
         """The next portion is a measurement of a few steps."""
 
-    def steps(self, once: int) -> int:
-        """Steps of the next portion, a multiple of Keras' steps_per_execution."""
-        steps = min(self._steps, _BRIEF) if self.brief else self._steps
-        return once if self.each_batch else -(-steps // once) * once
+    def steps(self, once: int, left: float = math.inf) -> int:
+        """Steps of the next portion, a multiple of Keras' steps_per_execution or all that are `left`."""
+        if self.each_batch:
+            return int(min(once, left))
+        steps = -(-(min(self._steps, _BRIEF) if self.brief else self._steps) // once) * once
+        # A small rest would cost a meeting of its own.
+        rest_too = left < 1.5 * steps and not self.brief
+        return int(left if rest_too else min(steps, left))
 
     def measured(self, step_s: float) -> None:
         """A step took `step_s` on average over the members. The first ones trace and count for little."""

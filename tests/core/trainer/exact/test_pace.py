@@ -45,3 +45,15 @@ def test_a_step_that_was_not_measured_changes_nothing() -> None:
     pace = Pace()
     pace.measured(0.0)
     assert pace.steps(1) == 1
+
+
+def test_a_small_rest_joins_the_last_portion() -> None:
+    pace = Pace(target_s=0.1)
+    for _ in range(6):
+        pace.measured(0.001)
+    assert [pace.steps(1, left) for left in (300, 150, 149, 100, 7)] == [100, 100, 149, 100, 7]
+    assert (pace.steps(3, 150), pace.steps(3, 160)) == (150, 102)
+    pace.brief = True
+    assert pace.steps(1, 4) == 3
+    pace.each_batch = True
+    assert (pace.steps(2, 3), pace.steps(2, 1)) == (2, 1)
