@@ -135,7 +135,7 @@ def check_head(head: Head) -> None:
     if len(names) > LIMIT_FILES or len(set(names)) != len(names):
         raise _refused("its list of files cannot be right")
     for file in head.files:
-        if not _NAME.fullmatch(file.name) or f"{file.name}" == MANIFEST:
+        if not _NAME.fullmatch(file.name) or file.name == MANIFEST:
             raise _refused("it names a file that no checkpoint has")
         if file.size < 0 or not _SHA256.fullmatch(file.sha256):
             raise _refused("a file comes without a proper size and SHA-256")

@@ -179,11 +179,7 @@ def read(checkpoint: Checkpoint, name: str) -> Any:
     try:
         return plain.load((folder / f"{name}.json").read_bytes(), (folder / f"{name}.bin").read_bytes())
     except OSError as error:
-        raise TandemError(
-            code="checkpoint-broken",
-            what=f"The checkpoint cannot be read ({error.strerror or error}).",
-            fix="Start the training anew.",
-        ) from error
+        raise plain.broken(error.strerror or str(error)) from error
 
 
 def _finished_files(checkpoint: Checkpoint) -> dict[str, tuple[Path, KeptFile]]:

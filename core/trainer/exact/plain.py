@@ -19,7 +19,6 @@ _LONGEST_JSON = 64_000_000
 _KINDS = "biufcV"
 """Numbers, and those of ml_dtypes (bfloat16), whose kind is V."""
 
-
 _UNSOUND = (
     msgspec.DecodeError,
     LookupError,
@@ -55,12 +54,12 @@ def dump(value: Any) -> tuple[bytes, list[np.ndarray]]:
 def load(json: bytes, data: bytes | memoryview) -> Any:
     """What was dumped; arrays are copies that may be written. Raises TandemError for anything else."""
     if len(json) > _LONGEST_JSON:
-        raise _broken("it is too large")
+        raise broken("it is too large")
     try:
         told = msgspec.json.decode(json)
         return _decode(told["tree"], _arrays(told["arrays"], memoryview(data)), 0)
     except _UNSOUND as error:
-        raise _broken(f"{type(error).__name__}") from error
+        raise broken(type(error).__name__) from error
 
 
 def pack(value: Any) -> bytes:
@@ -144,7 +143,8 @@ def _arrays(index: list[Any], data: memoryview) -> list[np.ndarray]:
     return arrays
 
 
-def _broken(why: str) -> TandemError:
+def broken(why: str) -> TandemError:
+    """For a checkpoint whose files cannot be read."""
     return TandemError(
         code="checkpoint-broken",
         what=f"The checkpoint cannot be read ({why}).",
