@@ -202,13 +202,11 @@ class From(msgspec.Struct, frozen=True):
 
 
 def run_of(message: Message) -> RunId | None:
-    """The run that a message is about, if any."""
+    """The run that a message is about; None where it is about none."""
     match message:
-        case Launch(plan=plan):
-            return plan.run
-        case Reported(event=RunPlanned(plan=plan)) | Mirrored(event=RunPlanned(plan=plan)):
+        case Prepare(plan=plan) | Launch(plan=plan):
             return plan.run
         case Reported(event=event) | Mirrored(event=event):
-            return None if isinstance(event, RunPlanned) else event.run
+            return event.plan.run if isinstance(event, RunPlanned) else event.run
         case _:
             return getattr(message, "run", None)

@@ -1,0 +1,34 @@
+"""Which run a message is about, wherever it says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import events as ev
+from core.link import messages as ms
+from core.run.phases import Preparing
+from tests.core.cluster.laptops import RUN, plan_of
+from tests.core.run.world import MANIFEST
+
+PLANNED = ev.RunPlanned(plan=plan_of())
+PREPARING = ev.RunPhaseChanged(run=RUN, phase=Preparing())
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ms.Prepare(plan=plan_of(), manifest=MANIFEST),
+        ms.Launch(plan=plan_of()),
+        ms.Reported(event=PLANNED),
+        ms.Mirrored(event=PLANNED),
+        ms.Reported(event=PREPARING),
+        ms.Mirrored(event=PREPARING),
+        ms.FilesWanted(run=RUN, files=()),
+    ],
+)
+def test_a_message_names_its_run(message: ms.Message) -> None:
+    assert ms.run_of(message) == RUN
+
+
+def test_others_are_about_none() -> None:
+    assert ms.run_of(ms.Ping()) is None
