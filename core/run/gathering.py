@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,15 @@ PIECE_S = 60.0
 """Without a piece for so long, a transfer is given up."""
 
 
+@dataclass(frozen=True, slots=True)
 class Found:
-    """A checkpoint of ``run`` with ``files``; ``device`` None: it lies here."""
+    """A checkpoint of ``run``; ``device`` None: it lies here."""
 
-    def __init__(
-        self, run: RunId, moment: Moment, shares: tuple[int, ...], files: Manifest, device: DeviceId | None
-    ) -> None:
-        self.run = run
-        self.moment = moment
-        self.shares = shares
-        self.files = files
-        self.device = device
+    run: RunId
+    moment: Moment
+    shares: tuple[int, ...]
+    files: Manifest
+    device: DeviceId | None
 
     @property
     def resumption(self) -> Resumption:
