@@ -52,16 +52,17 @@ def read_exits(folder: Path) -> list[ev.MemberEnded]:
 
 
 def read_plan(folder: Path) -> Plan | None:
-    try:
-        return wire.from_json((folder / PLAN).read_bytes(), Plan)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return _read(folder / PLAN, Plan)
 
 
 def read_project(folder: Path) -> Manifest | None:
     """The files that a run started here began with."""
+    return _read(folder / PROJECT, Manifest)
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
     try:
-        return wire.from_json((folder / PROJECT).read_bytes(), Manifest)
+        return wire.from_json(path.read_bytes(), kind)
     except (OSError, msgspec.DecodeError):
         return None
 
