@@ -21,7 +21,7 @@ from core.run import participation as pa
 from core.run.arriving import Arriving
 from core.run.phases import Exit
 from core.run.ports import HeldPorts, hold_ports
-from core.run.record import log_name
+from core.run.record import task_name
 from core.run.reports import LogLines
 from core.run.timers import Waits
 from core.run.trainers import Trainers
@@ -119,7 +119,7 @@ class MemberSide:
             self.place,
             known.plan,
             known.manifest,
-            self.known.checkpoint,
+            known.checkpoint,
             on_piece=lambda done, total: self.tell(pa.PiecesCame(done, total)),
             on_complete=lambda: self._start("keep what came for a run", self._keep()),
             on_trouble=self._preparing_failed,
@@ -168,7 +168,7 @@ class MemberSide:
         """On the files' thread. The starter's own chief runs where the script lies; all others on a copy."""
         manifest, plan = self.known.manifest, self.known.plan
         for task in plan.tasks_of(self.place.me):
-            home = self.folder / "tasks" / log_name(task.name).removesuffix(".log")
+            home = self.folder / "tasks" / task_name(task.name)
             if self._source is None:
                 self._folders[task.name] = self.place.store.checkout(manifest, home)
             elif task is plan.chief:

@@ -117,7 +117,6 @@ class RunRecord:
         if self._events is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._events = (self.folder / EVENTS).open("ab", buffering=0)
-        assert self._events is not None
         self._events.write(wire.to_json(event) + b"\n")
 
     def _log(self, event: ev.MemberLogged) -> None:
@@ -150,9 +149,13 @@ class RunRecord:
             self._on_trouble(unwritten(self.entry.run, words))
 
 
+def task_name(task: str) -> str:
+    """``worker:0`` as a name on the disk. A task's name from a peer never becomes a path."""
+    return "".join(char if char.isalnum() else "-" for char in task)[:60]
+
+
 def log_name(task: str) -> str:
-    """``worker:0`` as a file's name. A task's name from a peer never becomes a path."""
-    return "".join(char if char.isalnum() else "-" for char in task)[:60] + ".log"
+    return f"{task_name(task)}.log"
 
 
 def unwritten(run: RunId, words: str) -> Problem:

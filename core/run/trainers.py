@@ -16,7 +16,7 @@ from core.run import limits
 from core.run.checkpoints import FOLDER, resumed
 from core.run.kept import KEPT
 from core.run.phases import Exit
-from core.run.record import LOGS, log_name
+from core.run.record import LOGS, log_name, task_name
 from core.run.reports import LogLines
 from core.run.trainer_process import TrainerProcess
 from core.run.warm import WarmTrainer
@@ -95,7 +95,7 @@ def _checkpoints(plan: Plan, task: Task, run: Path) -> Path:
     """A folder for each trainer. The first one's is that which is lent to others."""
     if task == plan.tasks_of(task.device)[0]:
         return run / FOLDER
-    return run / f"{FOLDER}-{log_name(task.name).removesuffix('.log')}"
+    return run / f"{FOLDER}-{task_name(task.name)}"
 
 
 class Trainers:
