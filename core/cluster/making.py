@@ -22,6 +22,7 @@ LAST_PORT = 32_000
 """Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
 
 _RANKS = (Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR)
+_COMPUTING = (Role.CHIEF, Role.WORKER)
 _SEEDS = 1 << 31
 _ROOM = 1000
 """More tasks than any run has."""
@@ -91,7 +92,7 @@ def with_ports(plan: Plan, ports: Mapping[DeviceId, Mapping[str, int]]) -> Plan:
 
 def ranks(plan: Plan) -> tuple[DeviceId, ...]:
     """The devices that compute a batch's rows, by rank: chief and workers."""
-    return tuple(task.device for task in plan.tasks if task.role in (Role.CHIEF, Role.WORKER))
+    return tuple(task.device for task in plan.tasks if task.role in _COMPUTING)
 
 
 def shares_by_rank(plan: Plan) -> tuple[int, ...]:
@@ -127,7 +128,7 @@ def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[
 
 
 def _computing(given: Sequence[Role]) -> int:
-    return sum(role in (Role.CHIEF, Role.WORKER) for role in given)
+    return sum(role in _COMPUTING for role in given)
 
 
 def _bad_shares(what: str) -> TandemError:

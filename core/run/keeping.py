@@ -104,8 +104,8 @@ class Keeping:
 
     async def with_last_time(self, made: PlanMade, source: str) -> PlanMade:
         """``made`` with what the newest run of the same script on the same devices says of its speed."""
-        plan = await self._disk.do(newest_alike, self._history, self._runs, made.plan, source)
-        return made if plan is None else with_last_time(made, *plan)
+        found = await self._disk.do(newest_alike, self._history, self._runs, made.plan, source)
+        return made if found is None else with_last_time(made, *found)
 
     def _trouble_elsewhere(self, problem: Problem) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, problem)

@@ -63,7 +63,6 @@ class MetricsFile:
             # Unbuffered: what was reported last is on disk when the laptop's battery is empty.
             self._file = self._path.open("ab", buffering=0)
         line = wire.to_json(event) + b"\n"
-        assert self._file is not None
         self._file.write(line)
         self._bytes[type(event)] += len(line)
 

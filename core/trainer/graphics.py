@@ -13,7 +13,7 @@ def taken(gpus: Sequence[T], most: int | None, place: int | None) -> list[T]:
 
     A trainer for which none is left computes on the processor.
     """
-    chosen = list(gpus if most is None else gpus[:most])
+    chosen = list(gpus[:most])
     return chosen if place is None else chosen[place : place + 1]
 
 

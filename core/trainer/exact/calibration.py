@@ -224,8 +224,8 @@ def _together(loop: Loop, traced: Traced, batches: Any, snapshot: Snapshot) -> t
     portions = min(LOOPS, int(TOGETHER_S / (first_s * count)))
     mets = [rehearse(count) for _ in range(portions)] or [first]
     sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / mets[-1].done
-    words = [median(met.step_s for met in mets), sent_bytes]
-    told = engine.collectives.gather_numbers(words + [0.0] * (_TOLD - len(words)))
+    numbers = [median(met.step_s for met in mets), sent_bytes]
+    told = engine.collectives.gather_numbers(numbers + [0.0] * (_TOLD - len(numbers)))
     wire_s = median(min(met.wait_s) for met in mets)
     return max(number[0] for number in told), wire_s, round(max(number[1] for number in told))
 

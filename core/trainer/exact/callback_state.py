@@ -36,8 +36,9 @@ _ABSENT = object()
 def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
     """[class name, {attribute: value}]; a copy. `say` hears what of a user's own callback is left out."""
     held: dict[str, Any] = {}
+    never = _NEVER | _of(callback, _OF_THIS_PROCESS)
     for name, value in vars(callback).items():
-        if name in _of(callback, _OF_THIS_PROCESS) | _NEVER:
+        if name in never:
             continue
         if plain.is_plain(value):
             held[name] = copy.deepcopy(value)
@@ -54,8 +55,9 @@ def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> N
     name, held = kept
     if type(callback).__name__ != name:
         return
+    never = _NEVER | _of(callback, _OF_THIS_PROCESS)
     for attribute, value in held.items():
-        if attribute in _of(callback, _OF_THIS_PROCESS) | _NEVER:
+        if attribute in never:
             continue
         if _may_change(callback, attribute, value):
             setattr(callback, attribute, value)

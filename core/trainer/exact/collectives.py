@@ -75,19 +75,20 @@ class Collectives:
 
     def gather_words(self, words: Sequence[int]) -> list[list[int]]:
         """Every member's list of as many 32-bit words, in rank order; one small all-reduce."""
-        own = np.zeros((self.members, len(words)), np.int64)
-        own[self.rank] = words
-        return self.sum(tf.constant(own)).numpy().tolist()
+        return self._gather_row(words, np.int64)
 
     def gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
         """Every member's list of as many finite numbers, in rank order; the same bits on each member."""
-        own = np.zeros((self.members, len(numbers)), np.float64)
-        own[self.rank] = numbers
-        return self.sum(tf.constant(own)).numpy().tolist()
+        return self._gather_row(numbers, np.float64)
 
     def any(self, flags: Sequence[bool]) -> list[bool]:
         """For each flag: whether it is set on any member."""
         return [bool(x > 0) for x in self.sum(tf.constant([float(flag) for flag in flags])).numpy()]
+
+    def _gather_row(self, own: Sequence[float], kind: type[np.generic]) -> Any:
+        rows = np.zeros((self.members, len(own)), kind)
+        rows[self.rank] = own
+        return self.sum(tf.constant(rows)).numpy().tolist()
 
     def _sum(self, value: Any) -> Any:
         def in_replica(own: Any) -> Any:

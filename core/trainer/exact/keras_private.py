@@ -15,7 +15,6 @@ shared step):
   backend nn._compute_moments_sync              unequal shares, in one all-reduce, right gradient
   SeedGenerator.next                            different dropout masks on different members
   saving.load_model, Model.load_weights         files that only the chief wrote
-
   Trainer._get_metrics_result_or_logs           an epoch gone on with at its very end has the logs of before
 
 Read but not replaced: Layer._non_trainable_variables, Layer._flatten_layers, Model._initial_epoch,
