@@ -12,6 +12,7 @@ from core.settings import Settings
 from tests.lab.agent import Agent
 from tests.lab.lab import NAMES
 from tests.lab.laptops import Laptops
+from tests.lab.network import RATE, Network, NoLab
 
 
 def free_port() -> int:
@@ -24,6 +25,16 @@ def free_port() -> int:
         return opened.port
 
     return asyncio.run(find())
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    """A laptop whose disks a test may mount as it likes."""
+    try:
+        with Network(1, RATE) as network:
+            yield network
+    except NoLab as refusal:
+        pytest.skip(str(refusal))
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,22 +18,13 @@ from core.commands import ChangeSettings, ListRuns
 from core.home import Home
 from core.run.phases import Finished
 from core.settings import Settings, SettingsChange
-from tests.app.test_desktop import WHOLE
+from tests.app.test_desktop import LOOKING, WHOLE
 from tests.lab.agent import Agent
 from tests.lab.laptops import digits
-from tests.lab.network import RATE, Network, NoLab
+from tests.lab.network import Network
 from tests.trouble.command_line import LIMIT_S, ROOT, tandem
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def network() -> Iterator[Network]:
-    try:
-        with Network(1, RATE) as network:
-            yield network
-    except NoLab as refusal:
-        pytest.skip(str(refusal))
 
 
 def mount(network: Network, folder: Path, *options: str) -> None:
@@ -61,7 +51,7 @@ def test_a_window_on_such_a_home_says_so_on_a_page_of_its_own(
     runtime.mkdir(mode=0o700)
     mount(network, home, *options)
     ended = subprocess.run(
-        [*network.enter(0), sys.executable, "-c", WHOLE, str(home)],
+        [*network.enter(0), sys.executable, "-c", WHOLE + LOOKING, str(home)],
         cwd=ROOT,
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_RUNTIME_DIR": str(runtime)},
         stdin=subprocess.DEVNULL,
