@@ -17,7 +17,11 @@ _PEER_GONE = re.compile(
     r"|has gone|heartbeat|coordination service|CoordinationService",
     re.IGNORECASE,
 )
+_DISK = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system", re.IGNORECASE)
 _PORT_TAKEN = re.compile(r"Could not start gRPC server|address already in use", re.IGNORECASE)
+
+_SCRIPT_FIX = "Correct the script and press Train again."
+_DISK_FIX = "Free some space or make the folder writable that the script writes to; then press Train again."
 
 
 def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
@@ -58,7 +62,7 @@ def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
         problem=Problem(
             code="script-error",
             what=f"{_short(error)}{_at(error, folder)}.",
-            fix="Correct the script and press Train again.",
+            fix=_DISK_FIX if any(_is_disk(each) for each in chain) else _SCRIPT_FIX,
             detail=detail,
         ),
     )
@@ -183,9 +187,13 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
+def _is_disk(error: BaseException) -> bool:
+    return isinstance(error, OSError | tf.errors.OpError) and _DISK.search(str(error)) is not None
+
+
 def _is_memory(error: BaseException) -> bool:
     if isinstance(error, tf.errors.ResourceExhaustedError):
-        return "received message larger than max" not in str(error).lower()
+        return "received message larger than max" not in str(error).lower() and not _is_disk(error)
     return isinstance(error, MemoryError)
 
 

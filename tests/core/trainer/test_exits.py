@@ -42,6 +42,22 @@ def words(exit: Exit) -> str:
     return exit.problem.what
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import errno, os; raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))",
+        "import errno, os; raise OSError(errno.EROFS, os.strerror(errno.EROFS), 'digits.keras')",
+        "from tensorflow import errors\n"
+        "raise errors.ResourceExhaustedError(None, None, 'No space left on device')",
+    ],
+)
+def test_a_disk_that_refuses_is_not_the_scripts_fault(exits: ModuleType, tmp_path: Path, source: str) -> None:
+    ended_so = ended(exits, tmp_path, source)
+    assert ended_so.reason == "script-error"
+    assert "(train.py, line " in words(ended_so)
+    assert ended_so.problem is not None and ended_so.problem.fix.startswith("Free some space or make")
+
+
 @pytest.mark.parametrize("source", ["import sys; sys.exit()", "import sys; sys.exit(0)", "raise SystemExit"])
 def test_leaving_with_zero_is_a_good_end(exits: ModuleType, tmp_path: Path, source: str) -> None:
     assert ended(exits, tmp_path, source) == Exit(reason="finished")
