@@ -29,7 +29,7 @@ from core.ids import DeviceId
 from core.state import State
 from core.text import plain, plain_lines
 
-_NO_POINTS = "This run reported no numbers."
+_NO_POINTS = "There are no numbers to plot."
 
 
 class PastRun(QWidget):
@@ -83,7 +83,7 @@ class PastRun(QWidget):
         """One run, or several over each other."""
         self._runs = list(runs)
         one = runs[0] if len(runs) == 1 else None
-        self.problem.show_problem(None)
+        self.problem.show_problem(_lost(runs), "warning")
         self.outcome.setVisible(one is not None)
         self.compared.setVisible(one is None)
         self.about.setVisible(one is not None)
@@ -150,6 +150,19 @@ class PastRun(QWidget):
         if self._runs == [run]:
             self.log_text.setPlaceholderText("")
             self.log_text.setPlainText(text)
+
+
+def _lost(runs: Sequence[RunDetails]) -> Problem | None:
+    """That numbers were kept of a run, and cannot be read."""
+    for run in runs:
+        if run.entry.summary.steps and not run.steps and not run.epochs:
+            made = f"{plain(run.entry.script, 80)} made {run.entry.summary.steps} steps"
+            return Problem(
+                code="run-damaged",
+                what=f"{made}, but the numbers of them in its folder are gone or damaged.",
+                fix=f"Its result is kept. What else is left of it: {plain(run.entry.folder, 200)}",
+            )
+    return None
 
 
 def _about(entry: RunEntry) -> list[str]:

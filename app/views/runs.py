@@ -151,6 +151,7 @@ class RunsView(View):
             self.model.show_runs(answer.runs)
             self.problem.show_problem(answer.problem, "warning")
         elif isinstance(answer, Refused):
+            self._stale = True  # once it is mended, the next look finds it
             self.problem.show_problem(answer.problem, "bad")
         nothing = not self.model.rowCount() and self.problem.problem is None
         focused = self.first.hasFocus() or self.table.hasFocus()

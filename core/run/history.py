@@ -26,6 +26,19 @@ from core.run.phases import Failed, ended
 SCHEMA = 1
 FILE = "history.db"
 SUMMARY = "summary.json"
+MOST_NAMED = 3
+
+# The disk or another program is in the way: the index is as good as it was.
+_NO_DAMAGE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
 
 T = TypeVar("T")
 
@@ -42,11 +55,14 @@ class History:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._index: sqlite3.Connection | None = None
+        self._closed = False
+        self._our_own: set[RunId] = set()
         self.problem: Problem | None = None
-        """What a person should know of the index: that it was broken, or cannot be used."""
+        """What a person should know of it: that it was broken, has gaps, or cannot be used."""
 
     def open(self) -> None:
         """Open or make anew; runs that were under way when Tandem ended are marked as failed."""
+        self.problem = None
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
@@ -56,27 +72,19 @@ class History:
                 self._rebuild(error)
                 entries = self._all()
             for entry in entries:
-                if not ended(entry.phase):
-                    self._cut_off(entry)
+                if not ended(entry.phase) and entry.run not in self._our_own:
+                    self._end(entry)
         except (OSError, sqlite3.Error) as error:
             self._close_index()
-            self.problem = Problem(
-                code="history-unusable",
-                what=f"The history in {shown(str(self._folder))} cannot be used ({error}).",
-                fix="Make the folder writable for you and free some space; then start Tandem again.",
-                detail=repr(error),
-            )
+            self.problem = _unusable(error, self._folder)
 
     def put(self, entry: RunEntry) -> None:
         """Keep the newest of a run. Raises ``OSError`` where the disk refuses."""
+        self._our_own.add(entry.run)
         if self._index is None:
-            return
+            return  # its folder has it: the index takes it from there once it can be opened
         try:
-            with self._index:
-                self._index.execute(
-                    "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
-                    (entry.run, entry.started_s, wire.to_json(entry)),
-                )
+            self._insert(entry)
         except sqlite3.Error as error:
             raise OSError(f"the history's index: {error}") from error
 
@@ -104,10 +112,13 @@ class History:
         )
 
     def close(self) -> None:
+        self._closed = True
         self._close_index()
 
     def _read(self, read: Callable[[], T]) -> T:
         """Once more after making a broken index anew. Raises ``TandemError`` where there is none."""
+        if self._index is None and not self._closed:
+            self.open()  # the folder may be writable again by now
         if self._index is None:
             raise TandemError.of(self.problem or _closed())
         try:
@@ -117,7 +128,7 @@ class History:
                 self._rebuild(error)
                 return read()
             except (OSError, sqlite3.Error) as again:
-                raise TandemError.of(_broken(again, self._folder)) from again
+                raise TandemError.of(_unusable(again, self._folder)) from again
 
     def _connect(self) -> None:
         # Made on the writer's thread and used there only; opened anew where a test closes it elsewhere.
@@ -133,8 +144,9 @@ class History:
             index.close()
             raise
         self._index = index
-        if version == 0:
-            self._fill()  # a new index, or one that was emptied
+        unread = self._fill()
+        if unread:
+            self.problem = _incomplete(unread, self._folder)
 
     def _all(self) -> tuple[RunEntry, ...]:
         return self._rows("", ())
@@ -144,8 +156,11 @@ class History:
         rows = self._index.execute(f"SELECT entry FROM runs {clause}", values).fetchall()
         return tuple(wire.from_json(row[0], RunEntry) for row in rows)
 
-    def _rebuild(self, error: Exception) -> None:
-        """The broken index is kept aside; the run folders are read again."""
+    def _rebuild(self, error: sqlite3.Error | msgspec.DecodeError) -> None:
+        """The broken index is kept aside; the run folders are read again. Raises ``error`` for one that is
+        not broken."""
+        if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_DAMAGE:
+            raise error
         self._close_index()
         aside = next(
             path for number in count(1) if not (path := self._folder / f"{FILE}.broken-{number}").exists()
@@ -153,29 +168,59 @@ class History:
         (self._folder / FILE).replace(aside)
         for rest in ("-wal", "-shm"):
             (self._folder / (FILE + rest)).unlink(missing_ok=True)
+        self.problem = None
         self._connect()
+        gaps: Problem | None = self.problem
+        what = "The history's index was broken; it was made anew from the run folders."
+        fix = f"The broken one is kept as {shown(str(aside))}."
         self.problem = Problem(
             code="history-rebuilt",
-            what="The history's index was broken; it was made anew from the run folders.",
-            fix=f"Nothing has to be done. The broken one is kept as {shown(str(aside))}.",
+            what=f"{what} {gaps.what}" if gaps else what,
+            fix=f"{gaps.fix} {fix}" if gaps else f"Nothing has to be done. {fix}",
             detail=repr(error),
         )
 
-    def _fill(self) -> None:
+    def _fill(self) -> list[str]:
+        """Take in the run folders that the index lacks. Those whose summary is damaged, by their names."""
+        assert self._index is not None
+        known = {row[0] for row in self._index.execute("SELECT run FROM runs")}
+        unread = []
         for folder in sorted(self._folder.iterdir()):
+            if folder.name in known:
+                continue
             try:
                 entry = wire.from_json((folder / SUMMARY).read_bytes(), RunEntry)
-            except (OSError, msgspec.DecodeError):
+            except OSError:
+                continue
+            except msgspec.DecodeError:
+                unread.append(folder.name)
                 continue
             if entry.run == folder.name:
-                self.put(entry)
+                self._insert(entry)
+        return unread
 
-    def _cut_off(self, entry: RunEntry) -> None:
-        entry = replace(entry, phase=Failed(problem=verdicts.cut_off()))
+    def _insert(self, entry: RunEntry) -> None:
+        assert self._index is not None
+        with self._index:
+            self._index.execute(
+                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
+                (entry.run, entry.started_s, wire.to_json(entry)),
+            )
+
+    def _end(self, entry: RunEntry) -> None:
+        """As its folder says, where the disk refused the index alone; else it was cut off."""
         folder = self._folder / RunId(entry.run)
+        try:
+            kept = wire.from_json((folder / SUMMARY).read_bytes(), RunEntry)
+        except (OSError, msgspec.DecodeError):
+            kept = entry
+        if kept.run == entry.run and ended(kept.phase):
+            self._insert(kept)
+            return
+        entry = replace(entry, phase=Failed(problem=verdicts.cut_off()))
         if folder.is_dir():
             write_atomically(folder / SUMMARY, wire.to_json(entry))
-        self.put(entry)
+        self._insert(entry)
 
     def _close_index(self) -> None:
         if self._index is not None:
@@ -187,10 +232,20 @@ def _closed() -> Problem:
     return Problem(code="history-closed", what="Tandem is ending.", fix="Start it again.")
 
 
-def _broken(error: Exception, folder: Path) -> Problem:
+def _incomplete(unread: list[str], folder: Path) -> Problem:
+    runs = "Of one run" if len(unread) == 1 else f"Of {len(unread)} runs"
+    places = ", ".join(shown(str(folder / name)) for name in unread[:MOST_NAMED])
+    return Problem(
+        code="history-incomplete",
+        what=f"{runs} {SUMMARY} is damaged, and the list lacks {'it' if len(unread) == 1 else 'them'}.",
+        fix=f"Whatever else was kept is still there: {places}{' …' if len(unread) > MOST_NAMED else ''}.",
+    )
+
+
+def _unusable(error: Exception, folder: Path) -> Problem:
     return Problem(
         code="history-unusable",
-        what=f"The history in {shown(str(folder))} cannot be read ({error}).",
-        fix="Make the folder writable for you and free some space; then start Tandem again.",
+        what=f"The history in {shown(str(folder))} cannot be used ({error}).",
+        fix="Make the folder writable for you and free some space; then look at the runs again.",
         detail=repr(error),
     )

@@ -162,5 +162,5 @@ def unwritten(run: RunId, words: str) -> Problem:
     return Problem(
         code="record-unwritten",
         what=f"The history of the run {run} has gaps: {words}",
-        fix="The training goes on. Free some space on this laptop's disk.",
+        fix="The training goes on. Free some space or make the folder writable: what comes then is kept.",
     )

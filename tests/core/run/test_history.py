@@ -136,6 +136,72 @@ def test_an_index_that_breaks_while_it_is_used_is_made_anew(tmp_path: Path) -> N
     history.close()
 
 
+def test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone(tmp_path: Path) -> None:
+    for number in (1, 2):
+        keep_folder(tmp_path, entry(number))
+    damaged = tmp_path / entry(1).run / SUMMARY
+    damaged.write_bytes(b'{"run": "2026')
+    (tmp_path / FILE).write_bytes(b"\x00" * 8192)
+    history = opened(tmp_path)
+    assert history.newest(5) == (entry(2),)
+    assert history.problem is not None
+    assert "Of one run summary.json is damaged" in history.problem.what
+    assert damaged.parent.name in history.problem.fix
+    assert "Nothing has to be done" not in history.problem.fix
+    assert damaged.read_bytes() == b'{"run": "2026'
+    history.close()
+
+
+def test_a_run_that_the_index_lacks_comes_from_its_folder(tmp_path: Path) -> None:
+    history = opened(tmp_path)
+    history.put(entry(1))
+    history.close()
+    keep_folder(tmp_path, entry(2))
+    history = opened(tmp_path)
+    assert history.newest(5) == (entry(2), entry(1))
+    assert history.problem is None
+    history.close()
+
+
+def test_a_run_that_has_ended_says_its_folder_is_not_cut_off(tmp_path: Path) -> None:
+    history = opened(tmp_path)
+    history.put(entry(1, Training()))
+    history.close()
+    keep_folder(tmp_path, entry(1))
+    history = opened(tmp_path)
+    assert history.newest(5) == (entry(1),)
+    history.close()
+
+
+def test_an_index_that_only_the_disk_refuses_is_not_taken_for_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened(tmp_path)
+    first.put(entry(1))
+    first.close()
+
+    def refused(*arguments: object, **named: object) -> sqlite3.Connection:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    with monkeypatch.context() as full:
+        full.setattr(sqlite3, "connect", refused)
+        history = opened(tmp_path)
+        assert history.problem is not None and "disk is full" in history.problem.what
+        history.put(entry(2, Training()))
+        keep_folder(tmp_path, entry(2, Training()))
+        with pytest.raises(TandemError):
+            history.newest(5)
+    # With room again the next look finds everything; what is under way now is not taken for cut off.
+    assert history.newest(5) == (entry(2, Training()), entry(1))
+    assert history.problem is None
+    assert not list(tmp_path.glob(f"{FILE}.broken-*"))
+    history.close()
+    with pytest.raises(TandemError):
+        history.newest(5)
+
+
 def test_a_folder_that_is_no_folder_is_said_and_reading_refused(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     history = opened(tmp_path / "runs")
