@@ -17,7 +17,8 @@ from pathlib import Path
 from tests.lab.lab import Lab
 from tests.lab.network import why_none
 from tests.tour.album import Album
-from tests.tour.laptop import Laptop, Lost
+from tests.tour.laptop import Laptop
+from tests.tour.person import Lost
 from tests.tour.programs import missing_packages
 from tests.tour.screen import NoScreen
 from tests.tour.story import STORY

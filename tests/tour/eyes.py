@@ -1,4 +1,4 @@
-"""The real window, and what somebody in front of it can see, told on stdout for each line on stdin.
+"""The real window, and what somebody in front of it can see, told on stdout for each empty line on stdin.
 
     python -m tests.tour.eyes [--home DIR]
 
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 
 import msgspec
 from PySide6.QtCore import QObject, QPoint, QRect, Qt, Signal
@@ -33,7 +34,7 @@ _TEXTS = ("text", "currentText", "toPlainText")
 class Eyes(QObject):
     """Made on the GUI thread; its own thread only hands the questions over."""
 
-    asked = Signal()
+    asked = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,14 +42,21 @@ class Eyes(QObject):
         threading.Thread(target=self._read, name="eyes", daemon=True).start()
 
     def _read(self) -> None:
-        for _ in sys.stdin:
-            self.asked.emit()
+        for line in sys.stdin:
+            self.asked.emit(line.rstrip("\n"))
         # Whoever asked is gone: end in order, as on a signal.
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def _tell(self) -> None:
+    def _tell(self, words: str) -> None:
+        if words:
+            self.do(words)
+            return
         sys.stdout.buffer.write(msgspec.json.encode(look()) + b"\n")
         sys.stdout.buffer.flush()
+
+    def do(self, words: str) -> None:
+        """Here, what is done is done by mouse and keyboard alone."""
+        raise ValueError(words)
 
 
 def look() -> list[Thing]:
@@ -111,7 +119,8 @@ def _parents(widget: QWidget) -> list[QWidget]:
 
 
 def _text(widget: QWidget) -> str:
-    return next((str(text) for name in _TEXTS if (text := _call(widget, name))), "")
+    text = next((str(text) for name in _TEXTS if (text := _call(widget, name))), "")
+    return text.replace("\u200b", "")  # where a path may be broken: nobody sees it
 
 
 def _call(widget: QWidget, name: str) -> object:
@@ -141,11 +150,11 @@ def _spot(widget: QWidget, rect: QRect) -> Spot:
     return Spot(corner.x(), corner.y(), max(rect.width(), 0), max(rect.height(), 0))
 
 
-def main() -> int:
+def main(make: Callable[[], Eyes] = Eyes) -> int:
     from app import desktop
 
     app = QApplication(["tandem"])
-    eyes = Eyes()
+    eyes = make()
     eyes.setParent(app)
     return desktop.main(sys.argv[1:])
 
