@@ -142,7 +142,18 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{TROUBLE}homes.py::test_a_damaged_list_of_devices_trusts_nobody",
         f"{CORE}test_trust_file.py::test_no_flipped_byte_makes_another_device_trusted",
     ),
-    "corrupt history": (f"{TROUBLE}homes.py::test_a_damaged_history_is_made_anew_and_said",),
+    "corrupt history": (
+        f"{TROUBLE}homes.py::test_a_damaged_history_is_made_anew_and_said",
+        f"{TROUBLE}windows.py::test_a_damaged_history_is_said_on_runs_and_what_is_whole_of_it_can_be_used",
+        f"{CORE}run/test_history.py::test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone",
+    ),
+    "a home that turns read-only or full while it is in use": (
+        f"{TROUBLE}disks.py::"
+        "test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it_was",
+        f"{TROUBLE}windows.py::test_a_home_whose_disk_refuses_while_the_window_is_open",
+        f"{CORE}run/test_history.py::test_an_index_that_only_the_disk_refuses_is_not_taken_for_broken",
+        f"{CORE}trainer/test_exits.py::test_a_disk_that_refuses_is_not_the_scripts_fault",
+    ),
     "disk full while writing history": (
         f"{TROUBLE}disks.py::test_a_disk_that_is_full_of_history_ends_no_training",
         f"{CORE}run/test_runs.py::test_a_full_disk_does_not_end_a_training",
