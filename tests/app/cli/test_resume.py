@@ -14,7 +14,7 @@ from app.demo import meeting
 from app.demo.nodes import running
 from core import events as ev
 from core.answers import Done, RunDetails
-from core.commands import AnswerConsent, GetRun
+from core.commands import AnswerConsent, FindCheckpoints, GetRun
 from core.ids import RunId
 from core.run import checkpoints
 from tests.app.cli.test_run_for_real import tandem
@@ -82,8 +82,12 @@ async def test_a_killed_training_goes_on_though_one_laptop_alone_has_the_checkpo
         before = await anna.following.submit(GetRun(run=run), RunDetails)
         assert before.checkpoint is not None and before.checkpoint.fit == 1
         shutil.rmtree(anna.agent.home.runs / run / checkpoints.FOLDER)
+        await anna.following.submit(FindCheckpoints(run=run), Done)
+        assert anna.following.state.checkpoints[run].moment.fit == 1
         second = await tandem("resume", run[:-2], "--home", home, "--json")
-        finished = await result(second)
+        out, said = await second.communicate()
+        finished = json.loads(out.splitlines()[-1])
+        assert b"Fetching the checkpoint from ben: 0.0 of " in said
         assert second.returncode == ExitCode.OK, finished
 
         after = await anna.following.submit(GetRun(run=RunId(str(finished["run"]))), RunDetails)
