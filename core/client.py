@@ -85,13 +85,23 @@ class Client:
             self._writer.write(json_lines.write_asked(number, command))
             async with asyncio.timeout(ANSWER_LIMIT_S):
                 await self._writer.drain()
-                return await answer
+            return await self._answered(answer)
         except OSError as error:
             if isinstance(error, TimeoutError):
                 return Refused(problem=_no_answer())
             return Refused(problem=self.problem or _closed())
         finally:
             del self._waiting[number]
+
+    async def _answered(self, answer: asyncio.Future[Answer]) -> Answer:
+        """Raises ``TimeoutError``. A checkpoint that is fetched first takes its time, as long as it comes."""
+        while True:
+            fetch = self.state.fetch
+            await _wait(answer)
+            if answer.done():
+                return answer.result()
+            if self.state.fetch == fetch:
+                raise TimeoutError
 
     async def wait_closed(self) -> None:
         """Until the node has ended or the connection broke."""
@@ -136,6 +146,10 @@ class Client:
                 self.state = apply(self.state, told)
                 for listener in tuple(self._listeners):
                     listener(told, self.state)
+
+
+async def _wait(answer: asyncio.Future[Answer]) -> None:
+    await asyncio.wait({answer}, timeout=ANSWER_LIMIT_S)
 
 
 def _greeted(line: bytes) -> State:

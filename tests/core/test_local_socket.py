@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from core import client, json_lines, local_socket, socket_path
 from core import events as ev
-from core import json_lines, local_socket, socket_path
 from core.answers import Done, Refused, StateNow
 from core.client import Client
 from core.commands import GetState, RunDoctor, StopRun
 from core.errors import TandemError
 from core.home import Home, prepare
+from core.ids import RunId
 from core.local_socket import LocalSocket
-from tests.core.fake_node import FakeNode, found
+from tests.core.fake_node import OTHER, FakeNode, found
+from tests.core.nodes import wait_for
 
 pytestmark = pytest.mark.real
 
@@ -94,6 +96,30 @@ async def test_a_command_under_way_is_answered_when_the_node_goes(home: Home) ->
     assert isinstance(answer, Refused)
     assert answer.problem.code == "node-gone"
     await client.close()
+
+
+async def test_an_answer_may_take_as_long_as_a_checkpoint_comes(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with listening(home) as node:
+        connected = await Client.connect(home)
+        times_out: asyncio.Queue[None] = asyncio.Queue()
+        monkeypatch.setattr(client, "_wait", lambda answer: times_out.get())
+        answer = asyncio.create_task(connected.submit(RunDoctor()))
+        await asyncio.wait_for(node.asked.wait(), 30)
+        for done in (0, 1, 2):
+            came = ev.CheckpointCame(run=RunId("old"), device=OTHER, done=done, total=9)
+            node.happen(came)
+            await wait_for(connected, lambda state, came=came: state.fetch == came)  # type: ignore[misc]
+            times_out.put_nowait(None)
+            while not times_out.empty():  # noqa: ASYNC110  (a turn of the loop or two)
+                await asyncio.sleep(0)
+            assert not answer.done()
+        times_out.put_nowait(None)
+        refused = await asyncio.wait_for(answer, 30)
+        assert isinstance(refused, Refused) and refused.problem.code == "no-answer"
+        node.held.set()
+        await connected.close()
 
 
 async def test_garbage_is_answered_and_the_next_command_heard(home: Home) -> None:
