@@ -54,7 +54,8 @@ def go_on(
     def on_answer(answer: Answer) -> None:
         refused = answer.problem if isinstance(answer, Refused) else None
         if outcome.folder == entry.folder:  # else another run is looked at meanwhile
-            outcome.show_start(refused, starting=False)
+            stopped = refused is not None and refused.code == "stopped"  # as the user wanted it
+            outcome.show_start(None if stopped else refused, starting=False)
         if refused is None:
             on_begun()
 

@@ -22,7 +22,7 @@ from app.widgets.labels import Label, name_for_readers
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from core.answers import Answer, Refused, RunDetails, RunEntry, Runs
-from core.commands import GetRun, ListRuns
+from core.commands import GetRun, ListRuns, StopRun
 from core.events import (
     CheckpointCame,
     CheckpointFound,
@@ -66,6 +66,7 @@ class RunsView(View):
         self.past.go_on_asked.connect(
             lambda entry: go_on(bridge, self.past.outcome, entry, self.went_on.emit)
         )
+        self.past.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
         self.pages = QStackedWidget()
         self.list = self._list()
         self.pages.addWidget(self.list)

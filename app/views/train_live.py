@@ -79,6 +79,7 @@ class TrainLive(QWidget):
         self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
         self.outcome.go_on_asked.connect(self._go_on)
+        self.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
         self.charts = ChartPanel()
         self.plots = plots = Card()
         plots.body.addWidget(self.charts, 1)

@@ -33,13 +33,15 @@ _LOOKING = "Looking for the newest checkpoint…"
 
 
 class OutcomeCard(Card):
-    """``again_asked``: train it once more. ``go_on_asked``: from its checkpoint, where it has one.
+    """``again_asked``: train it once more. ``go_on_asked``: from its checkpoint, where it has one;
+    ``stop_asked``: not after all.
 
     Says failures with the script's line; the traceback is folded.
     """
 
     again_asked = Signal()
     go_on_asked = Signal()
+    stop_asked = Signal()
     new_asked = Signal()
 
     def __init__(self) -> None:
@@ -60,6 +62,7 @@ class OutcomeCard(Card):
         self.again = button("Train again", self.again_asked.emit, "primary", name="again")
         self.new = button("Another run", self.new_asked.emit, name="new-run")
         self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
+        self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
         self.where = Label("", "faint", wraps=True)
         self.not_opened = ProblemBox(level="warning")
         self.not_started = ProblemBox()
@@ -68,7 +71,7 @@ class OutcomeCard(Card):
         self.body.addLayout(self._lines)
         self.body.addWidget(self.not_started)
         self.body.addWidget(self.where)
-        self.body.addLayout(row(self.go_on, self.again, self.new, self.open, 1))
+        self.body.addLayout(row(self.go_on, self.stop, self.again, self.new, self.open, 1))
         self._show_go_on()
 
     def show_outcome(
@@ -127,6 +130,9 @@ class OutcomeCard(Card):
         name_for_readers(self.go_on, GO_ON, self._goes_on)
         for piece in (self.go_on, self.where):
             piece.setVisible(there)
+        if self.stop.hasFocus() and not self._starting:
+            self.go_on.setFocus()  # Qt would go on to the next one.
+        self.stop.setVisible(self._starting)
         set_kind(self.again, "" if there else "primary")  # one main deed
 
     def _show_lines(self, words: list[str]) -> None:

@@ -19,9 +19,10 @@ from core import events as ev
 from core.answers import Answer, Refused, RunAccepted, RunEntry, Runs
 from core.cluster.plan import Moment, RunSpec
 from core.cluster.roles import Role
-from core.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun
+from core.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
 from core.errors import Problem
 from core.ids import RunId
+from core.run import verdicts
 from core.run.phases import Failed, Stopped
 from tests.app import world
 from tests.app.fake_core import FakeCore
@@ -275,6 +276,30 @@ def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeC
     assert outcome.where.text() == "Goes on at epoch 5, step 1, with the checkpoint on Bob's laptop."
     core.happen(world.lost())
     assert not outcome.go_on.isVisible(), "nobody can send it now"
+
+
+def test_going_on_can_be_stopped_while_the_checkpoint_is_fetched(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    core.happen(*world.linked())
+    open_run(core, view, PAUSED)
+    outcome = view.past.outcome
+    assert not outcome.stop.isVisible()
+    core.answers[StartRun] = Refused(problem=verdicts.stopped_by("here"))
+    core.held = True
+    outcome.go_on.click()
+    core.happen(world.came(12_000_000, PAUSED.run))
+    view.activateWindow()
+    outcome.stop.setFocus()
+    qtbot.waitUntil(outcome.stop.hasFocus, timeout=LIMIT_MS)
+    qtbot.keyClick(outcome.stop, Qt.Key.Key_Return)
+    assert core.asked(StopRun) == [StopRun()]
+    core.happen(ev.FetchEnded(run=PAUSED.run))
+    core.release()
+    core.flush()
+    assert not outcome.stop.isVisible() and outcome.go_on.hasFocus()
+    assert outcome.where.text() == "Goes on at epoch 4, step 120."
+    assert outcome.not_started.problem is None, "it is what the user wanted"
 
 
 def test_a_newer_checkpoint_elsewhere_takes_the_place_of_ours(core: FakeCore, view: RunsView) -> None:

@@ -197,6 +197,8 @@ def test_a_run_whose_checkpoint_lies_on_the_other_laptop_goes_on_from_its_result
     assert live.outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 0.0 of 70.5 MB."
     core.happen(world.came(12_000_000))
     assert live.outcome.where.text() == "Fetching the checkpoint from Bob's laptop: 12.0 of 70.5 MB."
+    live.outcome.stop.click()
+    assert core.asked(StopRun) == [StopRun()]
     core.happen(ev.FetchEnded(run=world.RUN))
     assert live.outcome.where.text() == "Looking for the newest checkpoint…"
     core.happen(ev.RunPlanned(plan=replace(world.plan(), run=RunId("second"))))
