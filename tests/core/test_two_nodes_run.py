@@ -27,7 +27,7 @@ from core.commands import (
 )
 from core.ids import RunId
 from core.node import Node
-from core.run import checkpoints
+from core.run import checkpoints, exchange
 from core.run.phases import Failed, Finished, Outcome, Stopped, Training
 from core.trainer import protocol
 from tests.core.nodes import LIMIT_S, Heard, id_of, node, pair, refusal, wait_for
@@ -122,8 +122,9 @@ async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: R
 
 
 async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_here_is_told(
-    tmp_path: Path, spec: RunSpec
+    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(exchange, "LOOK_S", LIMIT_S)
     async with two(tmp_path) as (anna, ben):
         run = await train(anna, ben, spec)
         assert refusal(await anna.node.submit(FindCheckpoints(run=run))) == "busy"

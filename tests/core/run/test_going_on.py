@@ -22,9 +22,15 @@ from core.run.phases import Finished, Stopped, Training
 from core.run.record import PROJECT
 from core.run.request import is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
-from tests.core.run.lan import Lan, LanNode, keep
+from tests.core.run.lan import PATIENCE_S, Lan, LanNode, keep
 
 pytestmark = pytest.mark.real
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks for checkpoints waits until all have answered, however slow the machine is."""
+    monkeypatch.setattr(exchange, "LOOK_S", PATIENCE_S)
 
 
 def kept(node: LanNode, run: RunId) -> Path:
