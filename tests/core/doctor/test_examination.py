@@ -39,12 +39,19 @@ async def test_findings_come_in_the_order_of_the_checks(tmp_path: Path) -> None:
     assert [finding.code for finding in found] == ["one", "two", "fine"]
 
 
-async def test_a_check_that_fails_or_never_ends_is_a_finding(tmp_path: Path) -> None:
-    found = await examine(view(tmp_path), checks=(check_broken, check_endless, check_fine), limit_s=0.01)
+async def test_a_check_that_fails_is_a_finding(tmp_path: Path) -> None:
+    found = await examine(view(tmp_path), checks=(check_broken, check_fine), limit_s=60.0)
 
-    assert [finding.level for finding in found] == ["error", "error", "ok"]
+    assert [finding.level for finding in found] == ["error", "ok"]
     assert "broken failed (RuntimeError)" in found[0].what
-    assert "endless did not end" in found[1].what
+
+
+async def test_a_check_that_never_ends_is_a_finding(tmp_path: Path) -> None:
+    # The other one takes no time at all: none of a thread's, which may come late.
+    found = await examine(view(tmp_path), checks=(check_endless, check_also_fine), limit_s=0.01)
+
+    assert [finding.level for finding in found] == ["error", "ok", "ok"]
+    assert "endless did not end" in found[0].what
 
 
 async def test_what_blocks_does_not_block_the_loop(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ class BrokenSampler(Sampler):
         raise RuntimeError("the sensor broke")
 
 
-async def test_readings_come_until_it_is_stopped() -> None:
+async def test_readings_come_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "STOP_LIMIT_S", 60.0)
     gpus = CountedGpus()
     telemetry = Watch(find_gpus=lambda: gpus, period_s=0.001)
     readings: asyncio.Queue[Reading] = asyncio.Queue()
