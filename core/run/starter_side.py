@@ -158,7 +158,13 @@ class StarterSide:
             why = error.what if isinstance(error, TandemError) else f"{error.strerror or error}."
             self.remark(f"The history keeps no copy of what the script wrote beside itself: {why}")
             paths = ()
-        models = await self.place.files.do(kept.bring, self.folder / kept.KEPT, place)
+        models: tuple[str, ...] = ()
+        saved = self.folder / kept.KEPT
+        try:
+            models = await self.place.files.do(kept.bring, saved, place)
+        except OSError as error:
+            where = shown(str(saved), 200)
+            self.remark(f"The trained model is not among the outputs but in {where}: {error.strerror}.")
         self.tell(co.OutputsStored(paths + models))
 
     def _receive_outputs(self, manifest: Manifest) -> None:

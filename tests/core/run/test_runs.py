@@ -545,6 +545,27 @@ async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
     assert "The history keeps no copy of what the script wrote beside itself: The disk is full." in words
 
 
+async def test_a_model_that_cannot_be_moved_fails_no_run(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, _ = both(lan)
+    await anna.runs.start(replace(spec, solo=True))
+    await lan.wait_until(lambda: anna.trainers)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("core.run.kept.bring", full)
+    keep(anna.trainers[0], "model.keras")
+    anna.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+    model = Path(anna.trainers[0].train.keep) / "model.keras"
+    assert model.read_bytes() == b"trained"
+    words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
+    assert any(f"in {model.parent}: No space left on device." in each for each in words)
+
+
 async def test_a_script_that_changes_while_it_is_sent(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     question = await ask(lan, spec)
