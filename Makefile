@@ -27,8 +27,9 @@ check: $(READY)  ## Format, lint, strict types, fast tests.
 bench: $(READY)  ## Side-by-side measurements; prints ratios.
 	$(BIN)/python -m bench
 
-gui-tour: $(READY)  ## Two windows on two virtual laptops, driven by mouse and keyboard; leaves screenshots.
+gui-tour: $(READY)  ## Two windows on two virtual laptops, driven by mouse and keyboard; leaves screenshots. The tray.
 	$(BIN)/python -m tests.tour
+	$(BIN)/python -m pytest -q tests/tour/test_tray.py
 
 dist: $(READY)  ## A folder with the frozen program, smoke-tested.
 	$(BIN)/python packaging/build.py

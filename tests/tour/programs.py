@@ -5,9 +5,17 @@ from __future__ import annotations
 import ctypes.util
 import shutil
 
-PROGRAMS = {"Xvfb": "xvfb", "xdotool": "xdotool", "import": "imagemagick", "convert": "imagemagick"}
+PROGRAMS = {
+    "Xvfb": "xvfb",
+    "xdotool": "xdotool",
+    "import": "imagemagick",
+    "convert": "imagemagick",
+    "dbus-daemon": "dbus",
+    "dbus-send": "dbus",
+}
 LIBRARIES = {
     "X11": "libx11-6",
+    "dbus-1": "libdbus-1-3",
     "EGL": "libegl1",
     "xkbcommon-x11": "libxkbcommon-x11-0",
     "xcb-cursor": "libxcb-cursor0",

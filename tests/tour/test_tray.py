@@ -1,0 +1,203 @@
+"""The icon in a tray, for real: the window's program on a screen, a bus of its own, and a host for icons.
+
+Needs what the tour needs of the system; elsewhere it says which packages are missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from core import home as homes
+from core import settings_file
+from core.home import Home
+from core.settings import Settings
+from tests.tour.person import ENDED_S, ROOT, SEEN_S, Person
+from tests.tour.programs import missing_packages
+from tests.tour.screen import Screen
+from tests.tour.thing import Thing
+
+TRAINED_S = 280.0
+"""For whatever loads TensorFlow first."""
+ITEM, MENU = "/StatusNotifierItem", "/MenuBar"
+FACE = {ITEM: "org.kde.StatusNotifierItem", MENU: "com.canonical.dbusmenu"}
+BUS = """
+<busconfig>
+  <type>session</type>
+  <listen>unix:tmpdir=/tmp</listen>
+  <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy>
+</busconfig>
+"""
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.cluster,
+    pytest.mark.skipif(bool(missing_packages()), reason=f"not installed: {' '.join(missing_packages())}"),
+    pytest.mark.timeout(900),
+]
+
+
+class Desktop(Person):
+    """A screen, a bus and a tray. ``item``: the bus name of the program whose icon came into the tray."""
+
+    screen: Screen
+
+    def __init__(self, folder: Path, screen: Screen, bus: str) -> None:
+        super().__init__("anna", folder / "window.txt")
+        self.screen = screen
+        self.home = Home(folder / "anna")
+        runtime = folder / "runtime"
+        runtime.mkdir(mode=0o700)
+        self.environment = {
+            **os.environ,
+            "DISPLAY": screen.display,
+            "QT_QPA_PLATFORM": "xcb",
+            "DBUS_SESSION_BUS_ADDRESS": bus,
+            "XDG_RUNTIME_DIR": str(runtime),
+            "CUDA_VISIBLE_DEVICES": "-1",
+        }
+        self.item = ""
+
+    def open_tandem(self) -> None:
+        homes.prepare(self.home)
+        settings = Settings(name="anna", port=0, interfaces=("lo",), discovery=False, first_run_done=True)
+        settings_file.write(self.home.settings, settings)
+        command = (sys.executable, "-m", "tests.tour.eyes", "--home", str(self.home.folder))
+        self.start(command, self.environment)
+        self.until(
+            lambda _: screen.windows() if (screen := self.screen) else None, "the window on the screen"
+        )
+
+    # --- what a panel asks of an icon ----------------------------------------------------------------------
+
+    def told(self, name: str) -> str:
+        """A property of the icon, as words."""
+        asked = ("org.freedesktop.DBus.Properties.Get", f"string:{FACE[ITEM]}", f"string:{name}")
+        return self._send(ITEM, *asked)
+
+    def says(self, words: str, limit_s: float = SEEN_S) -> None:
+        """Until the icon's tooltip is so."""
+        self.until(
+            lambda _: f'"Tandem: {words}"' in self.told("ToolTip"), f"the icon to say {words!r}", limit_s
+        )
+
+    def activate(self) -> None:
+        """A click on the icon."""
+        self._send(ITEM, f"{FACE[ITEM]}.Activate", "int32:0", "int32:0")
+
+    def choose_in_menu(self, label: str) -> None:
+        layout = self._send(MENU, f"{FACE[MENU]}.GetLayout", "int32:0", "int32:-1", "array:string:label")
+        entries = re.findall(r'int32 (\d+)\s+array \[[^\]]*?"label"\s+variant\s+string "([^"]*)"', layout)
+        number = {words: number for number, words in entries}[label]
+        event = (f"int32:{number}", "string:clicked", "variant:string:", "uint32:0")
+        self._send(MENU, f"{FACE[MENU]}.Event", *event)
+
+    def _send(self, path: str, member: str, *arguments: str) -> str:
+        send = ("dbus-send", "--session", "--print-reply", f"--dest={self.item}", path, member, *arguments)
+        done = subprocess.run(send, env=self.environment, capture_output=True, text=True, timeout=ENDED_S)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.partition("\n")[2]  # without who answered, and when
+
+
+@contextmanager
+def session_bus(folder: Path) -> Iterator[str]:
+    """Its address. Nobody is on it but who comes: it starts no services of the system."""
+    (folder / "bus.conf").write_text(BUS)
+    daemon = subprocess.Popen(
+        ("dbus-daemon", f"--config-file={folder / 'bus.conf'}", "--nofork", "--print-address"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert daemon.stdout is not None
+        yield daemon.stdout.readline().strip()
+    finally:
+        daemon.terminate()
+        daemon.communicate(timeout=ENDED_S)
+
+
+@contextmanager
+def tray_host(desktop: Desktop) -> Iterator[subprocess.Popen[str]]:
+    """Ready to take icons; tells who came."""
+    host = subprocess.Popen(
+        (sys.executable, "-m", "tests.tour.tray_host"),
+        cwd=ROOT,
+        env={**desktop.environment, "QT_QPA_PLATFORM": "offscreen"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert host.stdout is not None
+        assert host.stdout.readline() == "ready\n"
+        yield host
+    finally:
+        host.terminate()
+        host.communicate(timeout=ENDED_S)
+
+
+@pytest.fixture
+def desktop(tmp_path: Path) -> Iterator[Desktop]:
+    """With Tandem's window open and its icon in the tray."""
+    with Screen((), tmp_path / "xvfb.txt") as screen, session_bus(tmp_path) as bus:
+        desktop = Desktop(tmp_path, screen, bus)
+        with tray_host(desktop) as host:
+            try:
+                desktop.open_tandem()
+                assert host.stdout is not None
+                desktop.item = host.stdout.readline().strip()
+                yield desktop
+            finally:
+                desktop.end()
+
+
+def test_the_icon_says_what_tandem_does_and_brings_it_back(desktop: Desktop) -> None:
+    assert '"tandem"' in desktop.told("Title")
+    desktop.says("ready")
+    plain_icon = desktop.told("IconPixmap")
+    assert plain_icon.count("ff") > 1000, "something is painted"
+
+    desktop.screen.focus()
+    desktop.screen.press("ctrl+2")
+    desktop.click("example-digits")
+    desktop.until(_enabled("train"), "Train")
+    desktop.fill("arguments", "--epochs 4000")
+    desktop.until(_enabled("train"), "Train")
+    desktop.click("train")
+    desktop.says("training", TRAINED_S)
+    assert desktop.told("IconPixmap") != plain_icon, "a dot tells it to whoever looks at the tray"
+
+    desktop.screen.ask_to_close()
+    desktop.click("keep-training")
+    desktop.until(lambda things: not things, "the window to go")
+    desktop.says("training")
+    desktop.activate()
+    desktop.until(lambda things: things and desktop.screen.windows(), "the window to come back")
+
+    desktop.screen.ask_to_close()
+    desktop.click("keep-training")
+    desktop.until(lambda things: not things, "the window to go again")
+    desktop.choose_in_menu("Open Tandem")
+    desktop.until(lambda things: things and desktop.screen.windows(), "the window to come back again")
+
+    desktop.click("stop")
+    desktop.sees("new-run", limit_s=TRAINED_S)
+    desktop.says("ready")
+    assert desktop.told("IconPixmap") == plain_icon
+    program = desktop.program
+    assert program is not None
+    desktop.choose_in_menu("Quit")
+    assert program.wait(SEEN_S) == 0, desktop.log.read_text()
+
+
+def _enabled(name: str) -> Callable[[list[Thing]], bool]:
+    return lambda things: any(thing.name == name and thing.enabled for thing in things)
