@@ -254,9 +254,8 @@ class Withheld:
         self.answers.clear()
 
 
-async def test_nobody_waits_for_a_silent_laptop_and_its_late_answer_counts(
-    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def look_in_vain(lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> tuple[RunId, Withheld]:
+    """Anna looks for what Ben has, and his answer does not come while she waits."""
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(ben, run), 40)
@@ -264,6 +263,14 @@ async def test_nobody_waits_for_a_silent_laptop_and_its_late_answer_counts(
     withheld = Withheld(ben, monkeypatch)
     assert await look(anna, run) == []
     await lan.wait_until(lambda: withheld.answers)
+    return run, withheld
+
+
+async def test_nobody_waits_for_a_silent_laptop_and_its_late_answer_counts(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = lan.nodes.values()
+    run, withheld = await look_in_vain(lan, spec, monkeypatch)
     withheld.tell()
     found = ev.CheckpointFound(run=run, device=ben.device, moment=moment_of(40))
     await lan.wait_until(lambda: found in anna.events)
@@ -273,12 +280,7 @@ async def test_a_late_answer_does_not_disturb_the_fetching(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anna, ben = lan.nodes.values()
-    run = await stopped(lan, spec, "Anna", "Ben")
-    keep(kept(ben, run), 40)
-    monkeypatch.setattr(exchange, "LOOK_S", 0.05)
-    withheld = Withheld(ben, monkeypatch)
-    await look(anna, run)
-    await lan.wait_until(lambda: withheld.answers)
+    run, withheld = await look_in_vain(lan, spec, monkeypatch)
     late = withheld.answers[-1]
     monkeypatch.undo()
     flowing = ben.send_flowing
