@@ -217,11 +217,17 @@ class MemberSide:
         """On the files' thread."""
         if self._snapshot is not None:
             return self._snapshot.written()
-        work, left = self._folders[self.known.plan.chief.name], None
-        if kept.bytes_kept(self.folder / kept.KEPT) > LIMIT_BYTES:
-            kept.bring(self.folder / kept.KEPT, self.folder / "outputs")
-            left = verdicts.model_too_large(self.known.plan.member(self.place.me).name)
-        models = kept.bring(self.folder / kept.KEPT, work)
+        work, saved = self._folders[self.known.plan.chief.name], self.folder / kept.KEPT
+        name = self.known.plan.member(self.place.me).name
+        left: Problem | None = None
+        models: tuple[str, ...] = ()
+        try:
+            if kept.bytes_kept(saved) > LIMIT_BYTES:
+                kept.bring(saved, self.folder / "outputs")
+                left = verdicts.model_too_large(name)
+            models = kept.bring(saved, work)
+        except OSError as error:
+            left = verdicts.model_unmoved(name, error)
         found = find_outputs(work, self.known.manifest, first=models)
         if left is not None or not found.skipped:
             return found.manifest, left

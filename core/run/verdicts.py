@@ -186,6 +186,14 @@ def model_too_large(name: str) -> Problem:
     )
 
 
+def model_unmoved(name: str, why: OSError) -> Problem:
+    return Problem(
+        code="outputs-left",
+        what=f"The trained model cannot be brought back ({why.strerror or why}): it stays on {name}.",
+        fix=f"On {name}, look into the run's folder: it is in kept or in outputs.",
+    )
+
+
 def bad_message(name: str) -> Problem:
     return Problem(
         code="broken-talk",

@@ -56,6 +56,10 @@ def keep(trainer: FakeTrainer, name: str) -> None:
     (kept / name).write_bytes(b"trained")
 
 
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def problem_of(node: LanNode) -> str:
     assert isinstance(node.phase, Failed), node.phase
     return node.phase.problem.code
@@ -503,12 +507,8 @@ async def test_a_full_disk_does_not_end_a_training(
 ) -> None:
     anna, ben = both(lan)
     await train(lan, spec)
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("core.run.record.write_atomically", full)
-    monkeypatch.setattr("core.run.metrics_file.MetricsFile._write", full)
+    monkeypatch.setattr("core.run.record.write_atomically", full_disk)
+    monkeypatch.setattr("core.run.metrics_file.MetricsFile._write", full_disk)
     for number in range(1, 4):
         lan.clock.advance(1.0)
         anna.trainers[0].make_step(number)
@@ -551,11 +551,7 @@ async def test_a_model_that_cannot_be_moved_fails_no_run(
     anna, _ = both(lan)
     await anna.runs.start(replace(spec, solo=True))
     await lan.wait_until(lambda: anna.trainers)
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("core.run.kept.bring", full)
+    monkeypatch.setattr("core.run.kept.bring", full_disk)
     keep(anna.trainers[0], "model.keras")
     anna.trainers[0].end()
     await wait_over(lan)
@@ -564,6 +560,25 @@ async def test_a_model_that_cannot_be_moved_fails_no_run(
     assert model.read_bytes() == b"trained"
     words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
     assert any(f"in {model.parent}: No space left on device." in each for each in words)
+
+
+async def test_a_model_that_cannot_be_moved_holds_nothing_else_back(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
+    monkeypatch.setattr("core.run.kept.bring", full_disk)
+    (ben.trainers[0].work / "log.csv").write_text("1,2\n")
+    keep(ben.trainers[0], "model.keras")
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+    assert anna.state.run is not None and anna.state.run.summary is not None
+    assert anna.state.run.summary.outputs == ("log.csv",)
+    words = [each.lines.text for each in anna.events if isinstance(each, ev.MemberLogged)]
+    assert any("(No space left on device): it stays on Ben." in each for each in words)
+    assert (Path(ben.trainers[0].train.keep) / "model.keras").read_bytes() == b"trained"
 
 
 async def test_a_script_that_changes_while_it_is_sent(lan: Lan, spec: RunSpec) -> None:
