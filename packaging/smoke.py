@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from pathlib import Path
 import psutil
 
 LIMIT_S = 300.0
+INTERRUPTED = 130
+"""Exit code of a run that Ctrl-C stopped."""
 MARK = "TANDEM_SMOKE"
 """In the environment of all that is started, to find what outlives it."""
 
@@ -127,7 +130,49 @@ def check_run(trial: Trial) -> str:
     trial.tandem("run", script, "--solo", "--json", "--", "--epochs", "1")
     if not (example / "digits.keras").is_file():
         raise Failed(f"no model was saved; there are {sorted(path.name for path in example.iterdir())}")
-    return f"one epoch, {(example / 'digits.keras').stat().st_size} bytes of model"
+    (folder,) = (trial.place / "home" / "runs").glob("*/")
+    kept = ("report.html", "plot.png", "history.csv", "outputs/trained/model.keras")
+    if missing := [name for name in kept if not (folder / name).is_file()]:
+        raise Failed(f"{folder.name} lacks {missing}")
+    return f"one epoch, {(example / 'digits.keras').stat().st_size} bytes of model; report and plot"
+
+
+def check_resume(trial: Trial) -> str:
+    """Stopped by Ctrl-C after an epoch; goes on from its checkpoint to the end."""
+    script = str(trial.place / "digits" / "digits.py")
+    process = subprocess.Popen(
+        [trial.program, "run", script, "--solo", "--", "--epochs", "30"],
+        cwd=trial.place,
+        env=trial.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    limit = threading.Timer(LIMIT_S, process.kill)
+    limit.start()
+    try:
+        assert process.stdout is not None
+        said = next((line for line in process.stdout if "epoch 1/30" in line), "")
+        if said:
+            process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate()
+    finally:
+        limit.cancel()
+    if process.returncode != INTERRUPTED:
+        raise Failed(f"a run that was stopped ended with {process.returncode}:\n{rest[-3000:]}")
+    run = str(trial.objects("runs", "--json")[0]["runs"][0]["run"])  # type: ignore[index]
+    ended = trial.objects("resume", run, "--json")[-1]
+    steps = ended["summary"]["steps"]  # type: ignore[index]
+    if trial.objects("runs", "--json")[0]["runs"][0].get("resumed") != run:  # type: ignore[index]
+        raise Failed(f"the run that goes on does not say with which: {ended}")
+    return f"stopped after an epoch; {steps} steps after going on"
+
+
+def check_together(trial: Trial) -> str:
+    """Two nodes, each with a trainer: TensorFlow's cluster."""
+    told = trial.objects("demo", "--json", "--epochs", "8", "--out", str(trial.place / "demo"))[-1]
+    return f"two nodes, validation accuracy {told['val_accuracy']}"
 
 
 def check_tensorboard(trial: Trial) -> str:
@@ -226,6 +271,8 @@ CHECKS: tuple[tuple[str, Callable[[Trial], str]], ...] = (
     ("version", check_version),
     ("doctor", check_doctor),
     ("run", check_run),
+    ("resume", check_resume),
+    ("together", check_together),
     ("tensorboard", check_tensorboard),
     ("hard script", check_hard_script),
     ("window", check_window),
