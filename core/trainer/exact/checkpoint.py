@@ -71,7 +71,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._finished: dict[int, Any] = {}
         """Fits that ended and are in no checkpoint yet."""
-        self._unchanged = {} if resumed is None else _finished_files(resumed)
+        self._unchanged = {} if resumed is None else _finished_files(resumed, resumed.head.moment.fit)
         self._written: Checkpoint | None = None
         self._trouble = ""
         self._given_up = False
@@ -79,6 +79,14 @@ class Writer:
     @property
     def busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
+
+    def left(self, fit: int) -> Any | None:
+        """What a fit that had ended left in the run that is resumed. Raises TandemError.
+
+        Read where it lies now: the checkpoint that is resumed goes once there are newer ones.
+        """
+        file, _ = self._unchanged.get(f"fit-{fit}.json", (None, None))
+        return None if file is None else _load(file.parent, file.stem)
 
     def add_finished(self, fit: int, tree: Any) -> None:
         """A fit ended: what it left goes into every checkpoint from now on."""
@@ -173,20 +181,22 @@ class Writer:
 
 def read(checkpoint: Checkpoint, name: str) -> Any:
     """One tree of a checkpoint, or None where it has none of that name. Raises TandemError."""
-    if not any(file.name == f"{name}.json" for file in checkpoint.head.files):
-        return None
-    folder = Path(checkpoint.folder)
+    here = any(file.name == f"{name}.json" for file in checkpoint.head.files)
+    return _load(Path(checkpoint.folder), name) if here else None
+
+
+def _load(folder: Path, name: str) -> Any:
     try:
         return plain.load((folder / f"{name}.json").read_bytes(), (folder / f"{name}.bin").read_bytes())
     except OSError as error:
         raise plain.broken(error.strerror or str(error)) from error
 
 
-def _finished_files(checkpoint: Checkpoint) -> dict[str, tuple[Path, KeptFile]]:
+def _finished_files(checkpoint: Checkpoint, before: int = _MOST_FITS) -> dict[str, tuple[Path, KeptFile]]:
+    """Of fits that ended, as far as their numbers are less than `before`."""
     folder = Path(checkpoint.folder)
-    return {
-        file.name: (folder / file.name, file) for file in checkpoint.head.files if _number(file.name) >= 0
-    }
+    files = checkpoint.head.files
+    return {file.name: (folder / file.name, file) for file in files if 0 <= _number(file.name) < before}
 
 
 def _number(name: str) -> int:

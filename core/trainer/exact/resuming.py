@@ -76,7 +76,8 @@ class Keeper:
             last = self._resumed.head.moment.fit
             if kept.number < last:
                 # None where it ended by an error that the script caught: it is run, and fails, again.
-                kept.left = checkpoint.read(self._resumed, f"fit-{kept.number}")
+                assert self._writer is not None
+                kept.left = self._writer.left(kept.number)
             elif kept.number == last:
                 kept.goes_on, self._under_way = self._under_way, None
         return kept

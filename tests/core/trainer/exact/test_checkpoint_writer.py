@@ -128,11 +128,21 @@ writer = checkpoint.Writer(base / "failed", said.append, None)
 writer.add_finished(1, {"model": [np.arange(3.0)]})
 writer.write(Moment(step=9, fit=2), (1,), None, wait=True)
 failed = pathlib.Path(checkpoints.newest(base / "failed").folder)
-resumed = Keeper(Keeping(base / "again", resume=failed), host)
+resumed = Keeper(Keeping(base / "failed", resume=failed), host)
 told["left"] = []
-for _ in range(3):
+for number in range(3):
     kept = resumed.begin(model, [])
     told["left"].append(kept.left is not None)
+    for step in (10, 11) if number == 0 else ():
+        resumed.write(Moment(step=step), {"epoch": 1}, wait=True)
+told["gone"] = not failed.exists()
+again = pathlib.Path(checkpoints.newest(base / "failed").folder)
+anew = Keeper(Keeping(base / "failed", resume=again), host)
+host.step, told["anew"] = 77, []
+for number in range(2):
+    fit(anew)
+    found = checkpoints.newest(base / "failed")
+    told["anew"].append([found.head.moment.fit, checkpoint.read(found, f"fit-{number}").get("step")])
 
 checkpoints.LIMIT_BYTES = 1_000
 large = checkpoint.Writer(base / "large", said.append, None)
@@ -170,8 +180,10 @@ def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     # A fit's end is a moment of no portion: members that decided by their own clocks would part there.
     assert (told["own clock"], told["not the chief's"]) == ("due", None)
     assert (told["not the own clock"], told["the chief's"]) == ("", 1)
-    # The first fit ended by an error that the script caught: it runs again.
-    assert told["left"] == [False, True, False]
+    # The first fit ended by an error that the script caught: it runs again, for so long that others are kept.
+    assert told["left"] == [False, True, False] and told["gone"]
+    # From one of those the fits behind it are trained anew, and kept as they are then.
+    assert told["anew"] == [[1, 77], [2, 77]]
     assert told["large"] is None and told["held"] == told["many"] == 0
     assert len(told["said"]) == 2
     assert told["said"][0].startswith("No checkpoints are kept: one would take 0.0 GB")
