@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -57,6 +58,7 @@ class History:
         self._index: sqlite3.Connection | None = None
         self._closed = False
         self._our_own: set[RunId] = set()
+        self._owed: dict[RunId, RunEntry] = {}
         self.problem: Problem | None = None
         """What a person should know of it: that it was broken, has gaps, or cannot be used."""
 
@@ -81,12 +83,17 @@ class History:
     def put(self, entry: RunEntry) -> None:
         """Keep the newest of a run. Raises ``OSError`` where the disk refuses."""
         self._our_own.add(entry.run)
-        if self._index is None:
-            return  # its folder has it: the index takes it from there once it can be opened
+        self._owed[entry.run] = entry
         try:
-            self._insert(entry)
+            self._pay()
         except sqlite3.Error as error:
             raise OSError(f"the history's index: {error}") from error
+
+    def _pay(self) -> None:
+        """Take in what the disk refused so far. Without an index, that waits until there is one."""
+        for entry in tuple(self._owed.values()) if self._index is not None else ():
+            self._insert(entry)
+            del self._owed[entry.run]
 
     def newest(self, limit: int) -> tuple[RunEntry, ...]:
         return self._read(lambda: self._rows("ORDER BY started_s DESC LIMIT ?", (max(0, limit),)))
@@ -121,6 +128,8 @@ class History:
             self.open()  # the folder may be writable again by now
         if self._index is None:
             raise TandemError.of(self.problem or _closed())
+        with suppress(sqlite3.Error):
+            self._pay()
         try:
             return read()
         except (sqlite3.DatabaseError, msgspec.DecodeError) as error:

@@ -109,9 +109,11 @@ class RunRecord:
         self._summary()
 
     def _summary(self) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self.folder / SUMMARY, wire.to_json(self.entry))
-        self._history.put(self.entry)
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self.folder / SUMMARY, wire.to_json(self.entry))
+        finally:
+            self._history.put(self.entry)  # which waits where the disk refuses: the folder cannot
 
     def _event(self, event: RunEvent) -> None:
         if self._events is None:

@@ -146,7 +146,7 @@ def test_a_home_whose_disk_refuses_while_the_window_is_open(
         anna.screen.press("ctrl+4")
         anna.until(lambda things: rows(things)[:1] == ["digits.py --epochs 1"], "the new run")
         anna.until(lambda things: any("1 | finished" in thing.text for thing in things), "its end")
-        assert rows(anna.look())[-3:] == past[-3:]
+        assert rows(anna.look()) == ["digits.py --epochs 1"] * 2 + past[-3:], "the one that failed, too"
 
 
 def _enabled(name: str) -> Callable[[list[Thing]], bool]:

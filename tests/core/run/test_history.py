@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core import wire
 from core.answers import RunEntry
@@ -170,6 +171,20 @@ def test_a_run_that_has_ended_says_its_folder_is_not_cut_off(tmp_path: Path) -> 
     keep_folder(tmp_path, entry(1))
     history = opened(tmp_path)
     assert history.newest(5) == (entry(1),)
+    history.close()
+
+
+def test_what_the_disk_refused_is_kept_once_there_is_room(tmp_path: Path) -> None:
+    history = opened(tmp_path)
+    history.put(entry(1))
+    assert history._index is not None
+    history._index.execute("PRAGMA max_page_count = 1")
+    large = replace(entry(2), arguments=("x" * 100_000,))
+    with pytest.raises(OSError, match="full"):
+        history.put(large)
+    assert history.newest(5) == (entry(1),)
+    history._index.execute("PRAGMA max_page_count = 1000")
+    assert history.newest(5) == (large, entry(1))
     history.close()
 
 
