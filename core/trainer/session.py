@@ -123,6 +123,7 @@ class Session:
 
     def _clear(self, folder: Path, kept: bool) -> None:
         """There is nothing left to go on with; but what was trained must not be lost with the model."""
+        # By their names: after the script no manifest can be decoded for the first time (script.hide_house).
         if kept or not any(folder.glob("[0-9]*")):
             checkpoints.clear(folder)
         else:
