@@ -1,6 +1,6 @@
 """The icon in a tray, for real: the window's program on a screen, a bus of its own, and a host for icons.
 
-Needs what the tour needs of the system; elsewhere it says which packages are missing.
+Run by `make gui-tour` after the tour, and needs the same packages of the system.
 """
 
 from __future__ import annotations
