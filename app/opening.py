@@ -16,6 +16,7 @@ from app.beside import beside
 from app.turns import Turns
 
 _WITHOUT_QT = (
+    "app.connection",
     "app.core_thread",
     "app.device_words",
     "app.run_words",
