@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout
@@ -46,6 +47,7 @@ class DevicesView(View):
         self._cards: dict[DeviceId, DeviceCard] = {}
         self._order: list[DeviceId] = []
         self._devices: dict[DeviceId, Device] | None = None
+        self._shown: tuple[object, ...] | None = None
         self._waited = False
         self._offered = False
         page = Page(self.title)
@@ -78,6 +80,10 @@ class DevicesView(View):
         self.setFocusProxy(self.add)
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
+        shown = (state.me, state.busy, state.devices, state.pairing)
+        if self._shown is not None and all(map(is_, shown, self._shown)):
+            return  # a run's steps, ten times a second, are nothing to this screen
+        self._shown = shown
         self.mine.show_me(state.me, state.busy)
         if state.me is not None:
             if not self._waited and not self._patience.isActive():

@@ -38,7 +38,7 @@ from core.ids import DeviceId, RunId
 from core.run.phases import Planning, Preparing, Stopping
 from core.state import Run, State
 
-SOON_MS = 250
+SOON_MS = 500
 _OFTEN = (MemberProgressed, MemberLogged, TelemetryReported)
 STOP = "Stop"
 END = "End now"
