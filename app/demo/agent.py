@@ -165,6 +165,7 @@ class Agent:
         problem = self._problem or self.failure("has ended").problem
         if not self._greeted.done():
             self._greeted.set_exception(TandemError.of(problem))
+            self._greeted.exception()  # whoever waited may have given up: then nobody asks for it
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_result(Refused(problem=problem))

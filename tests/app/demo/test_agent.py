@@ -54,6 +54,9 @@ async def test_a_package_in_the_working_directory_is_not_run_in_our_place(
 async def test_a_killed_agent_is_noticed_by_name(tmp_path: Path) -> None:
     agent = await Agent.start("ben", tmp_path / "ben")
     try:
+        async with asyncio.timeout(60):
+            while "ready on port" not in agent.log_end():  # noqa: ASYNC110 (a thread of its own writes the log)
+                await asyncio.sleep(0.01)
         os.kill(agent.pid, signal.SIGKILL)
         problem = await asyncio.wait_for(asyncio.shield(agent.connection.lost), 60)
         assert problem.what == "ben has ended."
