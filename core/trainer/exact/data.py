@@ -96,7 +96,8 @@ class SharedEpochIterator(Positioned):
             if self._num_batches and self._steps_seen >= self._num_batches:
                 # Keras opens the data anew here, and once more as the next epoch begins. A tf.data.Dataset
                 # may draw seeds each time, so it is done; of arrays nothing is drawn, and it takes 15 ms.
-                self._current_iterator = None if self._of_arrays else iter(self._get_iterator())
+                if self.steps_per_epoch or not self._of_arrays:
+                    self._current_iterator = iter(self._get_iterator())
                 self._steps_seen = 0
         self.data_adapter.on_epoch_end()
 
