@@ -27,13 +27,7 @@ from app.widgets.run_progress import RunProgress
 from core.answers import Answer, RunDetails, RunEntry
 from core.cluster.plan import Moment
 from core.commands import GetRun, StopRun
-from core.events import (
-    Event,
-    MemberLogged,
-    MemberProgressed,
-    RunPlanned,
-    TelemetryReported,
-)
+from core.events import Event, MemberLogged, MemberProgressed, RunPlanned, TelemetryReported
 from core.ids import DeviceId, RunId
 from core.run.phases import Planning, Preparing, Stopping
 from core.state import Run, State

@@ -207,6 +207,13 @@ async def test_closing_ends_the_fetching(lan: Lan, spec: RunSpec, monkeypatch: p
         await starting
 
 
+def assert_fetched_at_once(lan: Lan, run: RunId) -> None:
+    """Anna goes on with the checkpoint on Ben's laptop, whole and at the first attempt."""
+    anna, ben = lan.nodes.values()
+    assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
+    assert "cannot be used" not in remarks(anna)
+
+
 async def look(node: LanNode, run: RunId) -> list[ev.CheckpointFound]:
     """What was found until the command was answered."""
     before = len(node.events)
@@ -291,8 +298,7 @@ async def test_a_late_answer_does_not_disturb_the_fetching(
 
     monkeypatch.setattr(ben, "send_flowing", after_the_answer)
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
-    assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
-    assert "cannot be used" not in remarks(anna)
+    assert_fetched_at_once(lan, run)
 
 
 async def test_looking_does_not_disturb_the_fetching(lan: Lan, spec: RunSpec) -> None:
@@ -309,8 +315,7 @@ async def test_looking_does_not_disturb_the_fetching(lan: Lan, spec: RunSpec) ->
     ben.send_flowing = while_it_comes  # type: ignore[method-assign]
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
     assert looked and not any(looked)
-    assert content(anna.trainers[-1].train.resume) == content(kept(ben, run) / "00000001")
-    assert "cannot be used" not in remarks(anna)
+    assert_fetched_at_once(lan, run)
 
 
 async def test_how_much_of_the_checkpoint_has_come_is_told(lan: Lan, spec: RunSpec) -> None:
