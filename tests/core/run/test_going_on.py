@@ -286,7 +286,7 @@ async def test_nobody_waits_for_a_silent_laptop_and_its_late_answer_counts(
 async def test_a_late_answer_does_not_disturb_the_fetching(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anna, ben = lan.nodes.values()
+    _, ben = lan.nodes.values()
     run, withheld = await look_in_vain(lan, spec, monkeypatch)
     late = withheld.answers[-1]
     monkeypatch.undo()
