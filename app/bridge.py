@@ -1,24 +1,30 @@
 """The only meeting point of Qt and core: events come in as one signal, commands go out with a callback.
 
 ``Bridge`` lives on the GUI thread. The core thread only calls ``deliver`` and ``answer``, which take a lock
-for a moment and wake the GUI thread once, however many events pile up meanwhile.
+for a moment and wake the GUI thread once, however many events pile up meanwhile. A run's numbers and lines
+come so often that nobody could read each: they alone wake it twice a second, which leaves the time to the
+training.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from core.answers import Answer
 from core.commands import Command
 from core.errors import Problem
-from core.events import Event
+from core.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
 from core.state import State
 
+OFTEN = (MemberProgressed, MemberEndedEpoch, MemberLogged, TelemetryReported)
+"""Events that come in streams: up to ten a second of each member."""
+BETWEEN_S = 0.5
 OnAnswer = Callable[[Answer], None]
 
 
@@ -41,6 +47,7 @@ class Bridge(QObject):
     failed = Signal(object)
     ended = Signal()
     _woken = Signal()
+    _stirred = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -56,7 +63,12 @@ class Bridge(QObject):
         self._over = False
         self._problem: Problem | None = None
         self._asleep = True
+        self._stirring = False
+        self._last_s = 0.0
+        self._soon = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
+        self._soon.timeout.connect(self._flush)
         self._woken.connect(self._flush, Qt.ConnectionType.QueuedConnection)
+        self._stirred.connect(self._flush_soon, Qt.ConnectionType.QueuedConnection)
 
     # --- GUI thread ----------------------------------------------------------------------------------------
 
@@ -75,7 +87,14 @@ class Bridge(QObject):
         else:
             self._core.submit(command, lambda answer: self.answer(callback, answer))
 
+    def _flush_soon(self) -> None:
+        """At once after a pause, else when ``BETWEEN_S`` have passed since the last time."""
+        wait_s = self._last_s + BETWEEN_S - time.monotonic()
+        self._soon.start(max(0, round(1000 * wait_s)))
+
     def _flush(self) -> None:
+        self._soon.stop()
+        self._last_s = time.monotonic()
         with self._lock:
             events, self._events = tuple(self._events), []
             answers, self._answers = self._answers, []
@@ -84,7 +103,7 @@ class Bridge(QObject):
             own, self._own = self._own, None
             problem, self._problem = self._problem, None
             over, self._over = self._over, False
-            self._asleep = True
+            self._asleep, self._stirring = True, False
         if own is not None:
             self.opened.emit(own)
         if events or begun:
@@ -123,7 +142,11 @@ class Bridge(QObject):
         with self._lock:
             self._events.append(event)
             self._newest = state
-            self._wake()
+            if not isinstance(event, OFTEN):
+                self._wake()
+            elif self._asleep and not self._stirring:
+                self._stirring = True
+                self._stirred.emit()
 
     def answer(self, callback: OnAnswer, answer: Answer) -> None:
         with self._lock:

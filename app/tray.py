@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
@@ -13,18 +16,22 @@ from core.state import State
 from core.text import plain
 
 SIZE = 64
+ASK_EVERY_S = 5.0
 _NO_MARKUP = str.maketrans({"<": "‹", ">": "›", "&": "+"})
 """Some desktops read markup in notices."""
 
 
 class Tray(QObject):
-    """``open_asked`` and ``quit_asked`` come from the icon and its menu."""
+    """``open_asked`` and ``quit_asked`` come from the icon and its menu. ``clock``: seconds, monotonic."""
 
     open_asked = Signal()
     quit_asked = Signal()
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(parent)
+        self._clock = clock
+        self._asked_s: float | None = None
+        self._available = False
         self._icon: QSystemTrayIcon | None = None
         self._menu: QMenu | None = None
         self._shown: tuple[str, str] | None = None
@@ -36,7 +43,7 @@ class Tray(QObject):
 
     def show_state(self, state: State) -> None:
         """The tray comes and goes with its setting, and with the desktop's tray."""
-        wanted = state.me is not None and state.me.settings.tray and QSystemTrayIcon.isSystemTrayAvailable()
+        wanted = state.me is not None and state.me.settings.tray and self._desktop_has_one()
         if wanted and self._icon is None:
             self._make()
         elif not wanted:
@@ -61,6 +68,14 @@ class Tray(QObject):
             self._icon.deleteLater()
             self._icon = None
             self._shown = None
+
+    def _desktop_has_one(self) -> bool:
+        """It may come and go. Asking is a call over the desktop's bus that the GUI thread waits for."""
+        now_s = self._clock()
+        if self._asked_s is None or now_s - self._asked_s >= ASK_EVERY_S:
+            self._asked_s = now_s
+            self._available = QSystemTrayIcon.isSystemTrayAvailable()
+        return self._available
 
     def _make(self) -> None:
         self._menu = QMenu()

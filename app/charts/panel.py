@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LEAST_BETWEEN_S = 0.2
 MOST_BETWEEN_S = 2.0
-COST_PART = 0.02
+COST_PART = 0.005
 """Of the time, that drawing may take: on two cores it takes from the training what it takes."""
 MOST_PLOTS = 3
 _OVER = object()

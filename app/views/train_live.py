@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from app.beside import beside
@@ -27,13 +27,11 @@ from app.widgets.run_progress import RunProgress
 from core.answers import Answer, RunDetails, RunEntry
 from core.cluster.plan import Moment
 from core.commands import GetRun, StopRun
-from core.events import Event, MemberLogged, MemberProgressed, RunPlanned, TelemetryReported
+from core.events import Event, MemberLogged, RunPlanned
 from core.ids import DeviceId, RunId
 from core.run.phases import Planning, Preparing, Stopping
 from core.state import Run, State
 
-SOON_MS = 500
-_OFTEN = (MemberProgressed, MemberLogged, TelemetryReported)
 STOP = "Stop"
 END = "End now"
 _STOP_HINT = "Ends at the end of a step; what the script saves by then is kept."
@@ -59,8 +57,6 @@ class TrainLive(QWidget):
         self._checkpoint: Moment | None = None
         self._over = False
         self._pressed = 0
-        self._soon = QTimer(self, singleShot=True, interval=SOON_MS)
-        self._soon.timeout.connect(lambda: self.refresh(bridge.state))
         self.page = Page("Run", characters=200)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -102,12 +98,7 @@ class TrainLive(QWidget):
             if getattr(event, "run", None) == self.run:
                 self._hear(event, lines)
         if self.isVisible():
-            if events and not begins and all(isinstance(event, _OFTEN) for event in events):
-                # Nobody reads ten numbers a second, and drawing them takes from the training.
-                if not self._soon.isActive():
-                    self._soon.start()
-            else:
-                self._show(state, run, names)
+            self._show(state, run, names)
         if run.over and not self._over:
             self._over = True
             self._bridge.submit(GetRun(run=run.plan.run), self._on_details)

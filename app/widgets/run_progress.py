@@ -57,7 +57,10 @@ class RunProgress(Card):
         part = run_words.fraction(progress) if moving and progress is not None else _received(run)
         # Without an end known there is no bar: one that moves for its own sake takes time from the training.
         self.bar.setVisible(part is not None)
+        # Qt paints a bar at once, which is a second painting for each change of the words.
+        self.bar.setUpdatesEnabled(False)
         self.bar.setValue(round(PARTS * (part or 0.0)))
+        self.bar.setUpdatesEnabled(True)
         if progress is not None:
             step = run_words.step_words(progress)
             self.step.say(step[:1].upper() + step[1:])

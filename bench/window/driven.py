@@ -28,7 +28,7 @@ from core.run.phases import Finished, ended
 if TYPE_CHECKING:
     from app.conductor import Conductor
 
-LOOK_MS = 100
+LOOK_MS = 250
 LIMIT_S = 300.0
 EACH_SCREEN_MS = 1500
 SHOWN = (DEVICES, MACHINES, RUNS, SETTINGS, TRAIN)

@@ -1,10 +1,13 @@
 import threading
+import time
+from itertools import pairwise
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QCoreApplication, QObject
 from pytestqt.qtbot import QtBot
 
+from app import bridge as bridge_module
 from app.bridge import Bridge
 from core import events as ev
 from core.answers import Answer, Done, Refused
@@ -12,7 +15,7 @@ from core.commands import Command, StopRun
 from core.events import Event
 from core.state import State, apply
 from tests.app.fake_core import FakeCore
-from tests.app.laptops import PROBLEM, found
+from tests.app.laptops import PROBLEM, found, read
 from tests.core.fake_node import started
 
 
@@ -121,3 +124,36 @@ def test_the_answer_for_a_screen_that_is_gone_is_dropped_and_the_next_one_comes(
     core.release()
     core.flush()
     assert told == [Done()]
+
+
+def test_a_runs_numbers_come_apart_and_none_is_lost(
+    qtbot: QtBot,
+    bridge: Bridge,
+    batches: list[tuple[tuple[Event, ...], State]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bridge_module, "BETWEEN_S", 0.2)
+    came_s: list[float] = []
+    bridge.changed.connect(lambda: came_s.append(time.monotonic()))
+    sent: list[Event] = []
+    while len(came_s) < 4:
+        sent.append(read())
+        bridge.deliver(sent[-1], State())
+        qtbot.wait(5)
+    assert min(later - sooner for sooner, later in pairwise(came_s)) > 0.19
+    came = [event for batch, _ in batches for event in batch]
+    assert came == sent[: len(came)]
+    assert len(came) > len(batches)
+
+
+def test_what_matters_brings_the_numbers_before_it_at_once(
+    bridge: Bridge, batches: list[tuple[tuple[Event, ...], State]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge_module, "BETWEEN_S", 3600.0)
+    bridge._flush()
+    bridge.deliver(read(), State())
+    QCoreApplication.processEvents()
+    assert batches == []
+    bridge.deliver(found(), State())
+    QCoreApplication.processEvents()
+    assert [batch for batch, _ in batches] == [(read(), found())]

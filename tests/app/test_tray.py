@@ -109,3 +109,25 @@ def test_where_the_desktop_has_no_tray_there_is_none(bridge: Bridge, core: FakeC
     tray.show_state(bridge.state)
     if not QSystemTrayIcon.isSystemTrayAvailable():
         assert not tray.there
+
+
+def test_the_desktop_is_not_asked_for_a_tray_with_every_number(
+    bridge: Bridge, core: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    class NoTray(FakeIcon):
+        @staticmethod
+        def isSystemTrayAvailable() -> bool:
+            asked.append(True)
+            return len(asked) > 1
+
+    monkeypatch.setattr(tray_module, "QSystemTrayIcon", NoTray)
+    now_s = [0.0]
+    tray = Tray(bridge, lambda: now_s[0])
+    for _ in range(5):
+        tray.show_state(bridge.state)
+    assert len(asked) == 1
+    now_s[0] = tray_module.ASK_EVERY_S
+    tray.show_state(bridge.state)
+    assert (len(asked), tray._icon is not None) == (2, True)
