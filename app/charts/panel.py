@@ -218,12 +218,20 @@ class ChartPanel(QWidget):
         self.legend.show_lines([(name, *how) for name, how in lines.items()])
         yield
         self._show_whether_empty()
+        for plot in self.plots:
+            plot.show()
+            yield
         tab_as_seen(self)
 
     def _new_plot(self, metric: str) -> Plot:
         from app.charts.plot import Plot
 
         plot = Plot(metric)
+        # Its place is kept until its own turn: painted for the first time, each takes as long as ten later.
+        policy = plot.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        plot.setSizePolicy(policy)
+        plot.hide()
         plot.moved.connect(lambda: self.bar.show_following(False))
         plot.stale.connect(self._redraw_soon)
         return plot

@@ -8,6 +8,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import IO
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
@@ -23,10 +25,12 @@ _PLACE = re.compile(r'File "([^"]*)", line (\d+) in (\S+)')
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """``seconds`` between two turns of the event loop; ``cpu_s`` of them this thread was computing."""
+    """``seconds`` between two turns of the event loop; ``cpu_s`` of them this thread was computing, and
+    ``queued_s`` it could have, but the machine let others (Linux tells; 0 elsewhere)."""
 
     seconds: float
     cpu_s: float
+    queued_s: float = 0.0
     looks: tuple[tuple[str, ...], ...] = ()
     """Where in the code it was, seen every few milliseconds while it was late; the innermost place first."""
     during: str = ""
@@ -44,6 +48,7 @@ class Watchdog(QObject):
         self._gui = threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._gui)
         self._looks: list[tuple[str, ...]] = []
+        self._schedule = _own_schedule()
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the window)
         self._watching = threading.Event()
         self._timer = QTimer(self, interval=TICK_MS, timerType=Qt.TimerType.PreciseTimer)
@@ -53,7 +58,7 @@ class Watchdog(QObject):
 
     def begin(self) -> None:
         self._longest, self._busiest = [], []
-        self._last_s, self._last_cpu_s = time.monotonic(), time.thread_time()
+        self._last_s, self._last_cpu_s, self._last_queued_s = self._now()
         self._timer.start()
         self._watching.set()
 
@@ -68,12 +73,25 @@ class Watchdog(QObject):
         return gaps
 
     def _tick(self) -> None:
-        now_s, cpu_s = time.monotonic(), time.thread_time()
+        now_s, cpu_s, queued_s = self._now()
         looks, self._looks = self._looks, []
-        gap = Gap(now_s - self._last_s, cpu_s - self._last_cpu_s, tuple(looks), self.during)
-        self._last_s, self._last_cpu_s = now_s, cpu_s
+        gap = Gap(
+            seconds=now_s - self._last_s,
+            cpu_s=cpu_s - self._last_cpu_s,
+            queued_s=queued_s - self._last_queued_s,
+            looks=tuple(looks),
+            during=self.during,
+        )
+        self._last_s, self._last_cpu_s, self._last_queued_s = now_s, cpu_s, queued_s
         _keep(self._longest, gap, lambda gap: gap.seconds)
         _keep(self._busiest, gap, lambda gap: gap.cpu_s)
+
+    def _now(self) -> tuple[float, float, float]:
+        queued_s = 0.0
+        if self._schedule is not None:
+            self._schedule.seek(0)
+            queued_s = int(self._schedule.read().split()[1]) / 1e9
+        return time.monotonic(), time.thread_time(), queued_s
 
     def _look(self) -> None:
         while self._watching.wait():
@@ -94,6 +112,14 @@ class Watchdog(QObject):
         _, _, stack = text.partition(f"0x{self._gui:016x} ")
         found = _PLACE.findall(stack.partition("\n\n")[0])[:DEPTH]
         return tuple(f"{'/'.join(path.split('/')[-2:])}:{line} {name}" for path, line, name in found)
+
+
+def _own_schedule() -> IO[bytes] | None:
+    """The kernel's account of this thread: nanoseconds on a processor, nanoseconds in the queue for one."""
+    try:
+        return Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").open("rb", buffering=0)
+    except OSError:
+        return None
 
 
 def _keep(gaps: list[Gap], gap: Gap, size: Callable[[Gap], float]) -> None:

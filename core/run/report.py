@@ -1,4 +1,4 @@
-"""What a run leaves for people, in its folder: history.csv, history.json, plot.png and report.html.
+"""What a run leaves for people, in its folder: history.csv, history.json, plot.svg and report.html.
 
 Blocks: made on a thread of its own after a run's end. What fails is said or logged; the run has ended well
 without it.
@@ -18,8 +18,9 @@ from core.run.record import RunRecord
 from core.run.report_curves import Panel, panels
 from core.run.report_history import history_csv, history_json
 from core.run.report_page import MOST_FILES, page
+from core.run.report_plot import svg
 
-HISTORY_CSV, HISTORY_JSON, PLOT = "history.csv", "history.json", "plot.png"
+HISTORY_CSV, HISTORY_JSON, PLOT = "history.csv", "history.json", "plot.svg"
 MOST_EPOCHS = 100_000
 """A member, in the history's files; more are thinned."""
 
@@ -38,21 +39,18 @@ def write_report(record: RunRecord) -> None:
         write_atomically(folder / HISTORY_CSV, history_csv(details).encode())
         write_atomically(folder / HISTORY_JSON, history_json(details))
         if plot is not None:
-            write_atomically(folder / PLOT, plot)
+            write_atomically(folder / PLOT, plot.encode())
         text = page(details, plot, exits, _outputs_here(record.entry, folder / "outputs"))
         write_atomically(folder / REPORT, text.encode())
     except OSError as error:
         record.trouble(f"its report in {shown(str(folder))} cannot be written ({error.strerror or error}).")
 
 
-def _plot(shown_panels: list[Panel]) -> bytes | None:
+def _plot(shown_panels: list[Panel]) -> str | None:
     if not shown_panels:
         return None
     try:
-        # Late: nothing of a drawing library is loaded by a node that ends no run.
-        from core.run.report_plot import png
-
-        return png(shown_panels)
+        return svg(shown_panels)
     except Exception:
         _log.exception("the plot of a run could not be drawn")
         return None

@@ -46,16 +46,17 @@ th,td{border-color:#2e323b}th,p.lead{color:#9aa1ad}.bad{background:#3a1d1c}a{col
 
 def page(
     details: RunDetails,
-    plot: bytes | None,
+    plot: str | None,
     exits: Sequence[tuple[DeviceId, str, Exit]],
     here: Collection[str],
 ) -> str:
-    """``plot``: a PNG. ``exits``: device, task and end of a trainer. ``here``: outputs that can be opened."""
+    """``plot``: an SVG. ``exits``: device, task and end of a trainer. ``here``: outputs to be opened."""
     entry = details.entry
     parts = [_head(entry), *_ending(entry.phase)]
     if plot is not None:
-        data = base64.b64encode(plot).decode("ascii")
-        parts.append(f'<img alt="The metrics over the steps" src="data:image/png;base64,{data}">')
+        # As a picture of its own it can hold no link and run nothing, whatever is in it.
+        data = base64.b64encode(plot.encode()).decode("ascii")
+        parts.append(f'<img alt="The metrics over the steps" src="data:image/svg+xml;base64,{data}">')
     else:
         parts.append("<p>The script reported no numbers.</p>")
     parts += _section("Laptops", _members(details, exits))

@@ -275,4 +275,4 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(tmp_path: Path) -
         assert mirrored.run is not None and mirrored.run.phase == Finished()
     reports = [path.parent for path in tmp_path.rglob("report.html")]
     assert len(reports) == 2, "each laptop keeps its own"
-    assert all((folder / name).stat().st_size for folder in reports for name in ("plot.png", "history.csv"))
+    assert all((folder / name).stat().st_size for folder in reports for name in ("plot.svg", "history.csv"))

@@ -22,7 +22,7 @@ from tests.core.run.told import epochs_of, steps_of
 
 PLAN = plan_of()
 RUN = PLAN.run
-FILES = {"history.csv", "history.json", "plot.png", "report.html"}
+FILES = {"history.csv", "history.json", "plot.svg", "report.html"}
 
 
 class Ended:
@@ -61,10 +61,10 @@ def test_an_ended_run_leaves_its_history_its_plot_and_its_page(tmp_path: Path) -
     assert ended.troubles == []
     assert len(list(csv.reader((folder / "history.csv").read_text().splitlines()))) == 5
     assert len(json.loads((folder / "history.json").read_text())["members"][0]["epochs"]) == 4
-    assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "plot.svg").read_text().startswith("<svg ")
     text = (folder / "report.html").read_text()
     assert "Ben&#x27;s" in text
-    assert "data:image/png;base64," in text
+    assert "data:image/svg+xml;base64," in text
     assert all((folder / name).stat().st_mode & 0o077 == 0 for name in FILES)
     assert read_run(ended.record.entry, folder).report == str(folder / "report.html")
 
@@ -73,7 +73,7 @@ def test_a_run_that_reported_nothing_has_no_plot(tmp_path: Path) -> None:
     ended = Ended(tmp_path, ev.RunPlanned(plan=PLAN))
     assert read_run(ended.record.entry, ended.record.folder).report == ""
     write_report(ended.record)
-    assert ended.written() == FILES - {"plot.png"}
+    assert ended.written() == FILES - {"plot.svg"}
 
 
 def test_a_folder_that_is_gone_gets_no_report(tmp_path: Path) -> None:
@@ -100,13 +100,13 @@ def test_a_full_disk_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_plot_that_cannot_be_drawn_leaves_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*_: object) -> bytes:
+    def broken(*_: object) -> str:
         raise RuntimeError("no fonts here")
 
-    monkeypatch.setattr("core.run.report_plot.png", broken)
+    monkeypatch.setattr("core.run.report.svg", broken)
     ended = Ended(tmp_path, *told())
     write_report(ended.record)
-    assert ended.written() == FILES - {"plot.png"}
+    assert ended.written() == FILES - {"plot.svg"}
     assert "no fonts here" in caplog.text
 
 

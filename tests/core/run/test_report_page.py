@@ -17,7 +17,7 @@ from core.run.reports import EpochEnd, Expectation, Progress, Settled, Summary
 from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
 
-PNG = b"\x89PNG..."
+PLOT = "<svg/>"
 FINISHED = Exit(reason="finished")
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;\x1b[31m\u202e"
 
@@ -56,7 +56,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def shown(details: RunDetails, plot: bytes | None = PNG, **more: Any) -> Page:
+def shown(details: RunDetails, plot: str | None = PLOT, **more: Any) -> Page:
     exits = more.pop("exits", [(ANNA, "chief:0", FINISHED), (BEN, "worker:0", FINISHED)])
     return Page(page(details, plot, exits, more.pop("here", ())))
 
@@ -115,12 +115,12 @@ def test_the_page_says_what_was_expected_of_both_and_what_came_out() -> None:
 def test_the_page_needs_nothing_else() -> None:
     found = shown(run_told(summary=SUMMARY), here={"digits.keras"})
     assert [attributes["src"] for attributes in found.all("img")] == [
-        "data:image/png;base64," + base64.b64encode(PNG).decode()
+        "data:image/svg+xml;base64," + base64.b64encode(PLOT.encode()).decode()
     ]
     assert found.all("script") == found.all("link") == []
     policy = next(meta["content"] for meta in found.all("meta") if "http-equiv" in meta)
     assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    assert not re.search("https?://", page(run_told(summary=SUMMARY), PNG, [], ()))
+    assert not re.search("https?://", page(run_told(summary=SUMMARY), PLOT, [], ()))
 
 
 def test_a_failed_run_says_why_and_how_to_mend_it_and_each_trainers_end() -> None:
