@@ -28,7 +28,6 @@ def main(argv: Sequence[str] = ()) -> int:
         return _say_no_screen()
     app = QApplication.instance() or QApplication([Path(sys.argv[0]).name or "tandem"])
     assert isinstance(app, QApplication)
-    sys.setswitchinterval(0.0005)
     app.setApplicationName("tandem")
     app.setApplicationDisplayName("Tandem")
     app.setDesktopFileName("tandem")

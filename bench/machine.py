@@ -18,6 +18,12 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
+def taken_s() -> float:
+    """Seconds so far in which something here wanted a core and the host of this virtual machine gave it to
+    others; 0 where the system does not tell."""
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
+
+
 def _gpu() -> str:
     import pynvml  # type: ignore[import-untyped, unused-ignore]
 

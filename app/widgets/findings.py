@@ -28,16 +28,20 @@ class FindingsList(QWidget):
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(GAP // 2)
-        self._lines: list[QWidget] = []
+        self._lines: dict[Finding, QWidget] = {}
 
     def show_findings(self, findings: Sequence[Finding]) -> None:
-        """Replaces what was shown; worst first."""
-        for line in self._lines:
-            take_out(self._layout, line)
+        """Replaces what was shown; worst first. A line that stays keeps its widgets, and the keyboard."""
         order = ["error", "warning", "note", "ok"]
-        self._lines = [self._line(each) for each in sorted(findings, key=lambda f: order.index(f.level))]
-        for line in self._lines:
-            self._layout.addWidget(line)
+        before, self._lines = self._lines, {}
+        for finding in dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level))):
+            line = before.pop(finding, None)
+            if line is not None:
+                self._layout.removeWidget(line)
+            self._lines[finding] = line or self._line(finding)
+            self._layout.addWidget(self._lines[finding])
+        for line in before.values():
+            take_out(self._layout, line)
         if any(finding.mend for finding in findings):
             tab_as_seen(self)
 

@@ -222,7 +222,10 @@ def test_the_doctors_findings_come_worst_first_with_their_mends(view: SettingsVi
     assert not view.help.look.isEnabled()
     core.flush()
     assert view.help.look.isEnabled()
-    assert [line.objectName() for line in view.help.findings._lines] == ["finding-key-mode", "finding-python"]
+    assert [line.objectName() for line in view.help.findings._lines.values()] == [
+        "finding-key-mode",
+        "finding-python",
+    ]
     mend = view.help.findings.findChild(QPushButton, "mend-key-mode")
     assert isinstance(mend, QPushButton)
     mend.click()

@@ -38,7 +38,7 @@ def test_the_first_step_has_the_name_and_what_the_network_is_like(view: WelcomeV
     assert view.name.text() == "here"
     assert view.where.text() == "192.168.1.2:27600"
     assert core.commands == [RunDoctor()]
-    assert [line.accessibleName() for line in view.findings._lines] == ["Warning: A wall."]
+    assert [line.accessibleName() for line in view.findings._lines.values()] == ["Warning: A wall."]
     assert not view.checking.isVisible()
     assert view.step.text() == "Step 1 of 3"
 

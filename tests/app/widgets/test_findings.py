@@ -1,0 +1,41 @@
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.widgets.findings import FindingsList
+from core.answers import Finding
+
+WALL = Finding(code="wall", topic="network", level="warning", what="A wall.", fix="Open it.", mend=True)
+CLOCK = Finding(code="clock", topic="machine", level="ok", what="The clock is right.")
+KEY = Finding(code="key", topic="files", level="error", what="Others can read the key.", mend=True)
+
+
+def said(findings: FindingsList) -> list[str]:
+    """From top to bottom."""
+    layout = findings.layout()
+    assert layout is not None
+    lines = (layout.itemAt(place) for place in range(layout.count()))
+    return [line.widget().accessibleName() for line in lines if line is not None]
+
+
+def test_the_worst_stands_first_and_what_is_gone_goes(qtbot: QtBot) -> None:
+    findings = FindingsList()
+    qtbot.addWidget(findings)
+    findings.show_findings([CLOCK, WALL, CLOCK])
+    assert said(findings) == ["Warning: A wall.", "All right: The clock is right."]
+    findings.show_findings([CLOCK, KEY])
+    assert said(findings) == ["Error: Others can read the key.", "All right: The clock is right."]
+
+
+def test_a_line_that_stays_keeps_the_keyboard(qtbot: QtBot) -> None:
+    findings = FindingsList()
+    qtbot.addWidget(findings)
+    findings.show_findings([WALL, CLOCK])
+    findings.show()
+    qtbot.waitExposed(findings)
+    findings.activateWindow()
+    (mend,) = findings.findChildren(QPushButton)
+    mend.setFocus()
+    qtbot.waitUntil(mend.hasFocus, timeout=60_000)
+    findings.show_findings([KEY, WALL])
+    assert mend.hasFocus()
+    assert said(findings) == ["Error: Others can read the key.", "Warning: A wall."]
