@@ -27,7 +27,7 @@ from core.run.phases import Failed, Finished, ended
 ROUNDS = 6
 MOST_ROUNDS = 12
 CALM = 0.005
-"""Of its cores, that the machine may lose in a round that counts: what it loses falls on one side by chance."""
+"""Of its cores, that the machine may lose to others in a round that counts: which side it hits is chance."""
 EPOCHS = 90
 IDLE_S = 30.0
 RUN_LIMIT_S = 400.0
