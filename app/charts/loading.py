@@ -6,6 +6,7 @@ modules are imported the waiting events are handled in between. GUI thread, neve
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import sys
@@ -78,6 +79,7 @@ class Loader(QObject):
         finally:
             sys.meta_path.remove(breath)
             self._loading = False
+        gc.freeze()  # as in app.desktop: 20,000 classes and functions that stay
         waiting, self._waiting = self._waiting, []
         for owner, then in waiting:
             if shiboken6.isValid(owner):
