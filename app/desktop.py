@@ -41,8 +41,6 @@ def main(argv: Sequence[str] = ()) -> int:
     theme.use(theme.remembered(folder / "settings.json"))
     window = Window(tuple(screen.entry for screen in SCREENS))
     window.painted.connect(lambda: QTimer.singleShot(0, window, lambda: _begin(window, folder, first)))
-    # All this stays to the end: were the collector to walk through it, every thread would wait for 30 ms.
-    window.filled.connect(gc.freeze)
     window.show()
     try:
         return app.exec()
@@ -76,10 +74,13 @@ def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
 
 
 def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
+    from app.charts import loading
     from app.conductor import Conductor
     from app.signals import EndingSignals
 
-    gc.freeze()
+    _spare_the_collector()
+    window.filled.connect(_spare_the_collector)
+    loading.loader().loaded.connect(_spare_the_collector)
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
     conductor = Conductor(window, lambda: _opens(folder))
@@ -87,6 +88,12 @@ def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)
     conductor.begin()
+
+
+def _spare_the_collector() -> None:
+    """What is loaded and made by now stays to the end: each time that the collector walked through it, every
+    thread would wait for 30 ms."""
+    gc.freeze()
 
 
 @asynccontextmanager

@@ -39,7 +39,8 @@ class Tray(QObject):
 
     @property
     def there(self) -> bool:
-        return self._icon is not None and self._icon.isVisible()
+        """Asked anew: a window that goes must be found again."""
+        return self._icon is not None and QSystemTrayIcon.isSystemTrayAvailable()
 
     def show_state(self, state: State) -> None:
         """The tray comes and goes with its setting, and with the desktop's tray."""

@@ -36,7 +36,7 @@ def plain_lines(text: str, limit: int = 500) -> list[str]:
 
 
 def _visible(text: str) -> str:
-    # Nearly all words are of this kind, and screens ask for them ten times a second.
+    # Nearly all words are of this kind, and screens ask for them again and again.
     if text.isascii() and text.isprintable():
         return text
     text = _ESCAPE.sub("", text)

@@ -6,7 +6,6 @@ modules are imported the waiting events are handled in between. GUI thread, neve
 
 from __future__ import annotations
 
-import gc
 import importlib
 import importlib.util
 import sys
@@ -34,6 +33,7 @@ _WRAPPED = ("PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets")
 class Loader(QObject):
     """``load`` may be called by everybody who needs charts; all are told when they are there."""
 
+    loaded = Signal()
     _beside_done = Signal()
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Loader(QObject):
         finally:
             sys.meta_path.remove(breath)
             self._loading = False
-        gc.freeze()  # as in app.desktop: 20,000 classes and functions that stay
+        self.loaded.emit()
         waiting, self._waiting = self._waiting, []
         for owner, then in waiting:
             if shiboken6.isValid(owner):
@@ -118,9 +118,14 @@ def _touch_classes() -> Iterator[None]:
 _loader: Loader | None = None
 
 
-def load(owner: QObject, then: Callable[[], None]) -> None:
-    """See ``Loader.load``; one loader for the whole process."""
+def loader() -> Loader:
+    """One for the whole process. GUI thread."""
     global _loader
     if _loader is None:
         _loader = Loader()
-    _loader.load(owner, then)
+    return _loader
+
+
+def load(owner: QObject, then: Callable[[], None]) -> None:
+    """See ``Loader.load``."""
+    loader().load(owner, then)

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 LEAST_BETWEEN_S = 0.2
 MOST_BETWEEN_S = 2.0
 COST_PART = 0.005
-"""Of the time, that drawing may take: on two cores it takes from the training what it takes."""
+"""Of the time, that drawing may take: on two cores it takes from the training what it takes. But no pause is
+longer than ``MOST_BETWEEN_S``."""
 MOST_PLOTS = 3
 _OVER = object()
 _COMING = "Drawing…"

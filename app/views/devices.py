@@ -82,7 +82,7 @@ class DevicesView(View):
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         shown = (state.me, state.busy, state.devices, state.pairing)
         if self._shown is not None and all(map(is_, shown, self._shown)):
-            return  # a run's steps, ten times a second, are nothing to this screen
+            return  # a run's steps are nothing to this screen
         self._shown = shown
         self.mine.show_me(state.me, state.busy)
         if state.me is not None:

@@ -80,7 +80,7 @@ class MachinesView(View):
                 self._heard_s[event.device] = now_s
                 # Also while another screen is in front: the history shall have no hole.
                 self._take(event.device, event.reading)
-        # Steps come ten times a second; who waits for whom is shown with the next reading.
+        # Steps come often; who waits for whom is shown with the next reading.
         if self.isVisible() and not (events and all(isinstance(event, _STEPS) for event in events)):
             self._show()
 

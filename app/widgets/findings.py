@@ -33,8 +33,11 @@ class FindingsList(QWidget):
     def show_findings(self, findings: Sequence[Finding]) -> None:
         """Replaces what was shown; worst first. A line that stays keeps its widgets, and the keyboard."""
         order = ["error", "warning", "note", "ok"]
+        shown = list(dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level))))
+        if shown == list(self._lines):
+            return
         before, self._lines = self._lines, {}
-        for finding in dict.fromkeys(sorted(findings, key=lambda each: order.index(each.level))):
+        for finding in shown:
             line = before.pop(finding, None)
             if line is not None:
                 self._layout.removeWidget(line)

@@ -57,10 +57,7 @@ class RunProgress(Card):
         part = run_words.fraction(progress) if moving and progress is not None else _received(run)
         # Without an end known there is no bar: one that moves for its own sake takes time from the training.
         self.bar.setVisible(part is not None)
-        # Qt paints a bar at once, which is a second painting for each change of the words.
-        self.bar.setUpdatesEnabled(False)
-        self.bar.setValue(round(PARTS * (part or 0.0)))
-        self.bar.setUpdatesEnabled(True)
+        self._show_part(round(PARTS * (part or 0.0)))
         if progress is not None:
             step = run_words.step_words(progress)
             self.step.say(step[:1].upper() + step[1:])
@@ -74,6 +71,13 @@ class RunProgress(Card):
         for label, words in ((self.expected, said.what), (self.advice, run_words.in_the_window(said.fix))):
             label.say(words)
             label.setVisible(bool(words))
+
+    def _show_part(self, value: int) -> None:
+        if value != self.bar.value():
+            # By itself a bar is painted at once, apart from the words that change with it.
+            self.bar.setUpdatesEnabled(False)
+            self.bar.setValue(value)
+            self.bar.setUpdatesEnabled(True)
 
     def _show_members(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
         if list(self.members) != list(run.members):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +11,8 @@ from core.run.reports import EpochEnd, Progress
 
 MOST_PANELS = 4
 MOST_CURVES = 8
+MOST = 1e300
+"""Of a value; beyond it nobody reads a plot, and differences are no numbers any more."""
 NOT_CURVES = ("lr", "learning_rate")
 
 Points = list[tuple[float, float]]
@@ -19,7 +20,7 @@ Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """``faint``: steps behind the epochs' line. Points are (step, value), both finite."""
+    """``faint``: steps behind the epochs' line. Points are (step, value); values up to ``MOST``."""
 
     name: str
     points: Points
@@ -112,5 +113,5 @@ def _of_epochs(epochs: Sequence[EpochEnd], starts: Mapping[int, int]) -> dict[st
 
 def _add(found: dict[str, Points], step: int, logs: Mapping[str, float]) -> None:
     for name, value in logs.items():
-        if math.isfinite(value) and name not in NOT_CURVES:
+        if abs(value) <= MOST and name not in NOT_CURVES:
             found.setdefault(name, []).append((float(step), value))

@@ -42,7 +42,7 @@ def svg(panels: Sequence[Panel]) -> str:
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Round numbers from ``low`` to ``high``, at most ``most`` and one."""
     span = high - low
-    if not (math.isfinite(span) and span > 0):
+    if not 1e-300 < span < math.inf:
         return [low]
     rough = span / most
     power = 10.0 ** math.floor(math.log10(rough))

@@ -136,11 +136,14 @@ def test_a_runs_numbers_come_apart_and_none_is_lost(
     came_s: list[float] = []
     bridge.changed.connect(lambda: came_s.append(time.monotonic()))
     sent: list[Event] = []
-    while len(came_s) < 4:
+
+    def four_came() -> bool:
         sent.append(read())
         bridge.deliver(sent[-1], State())
-        qtbot.wait(5)
-    assert min(later - sooner for sooner, later in pairwise(came_s)) > 0.19
+        return len(came_s) >= 4
+
+    qtbot.waitUntil(four_came, timeout=60_000)
+    assert min(later - sooner for sooner, later in pairwise(came_s)) > 0.1
     came = [event for batch, _ in batches for event in batch]
     assert came == sent[: len(came)]
     assert len(came) > len(batches)

@@ -4,6 +4,7 @@ import csv
 import math
 import threading
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,29 @@ def test_loss_and_the_next_metric_have_a_plot(qtbot: QtBot, panel: ChartPanel) -
     )
     shown(qtbot, panel, Source("now", points))
     assert [plot.shown for plot in panel.plots] == ["loss", "accuracy"]
+    assert all(plot.isVisible() for plot in panel.plots)
     assert panel.legend.names == ["training", "validation"]
     assert not panel.empty.isVisible()
+
+
+def test_plots_come_one_a_turn_and_after_a_look_elsewhere(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = run_of(*(step(n, accuracy=n / 9, loss=9.0 - n) for n in range(9)))
+    panel.show_sources([Source("now", points)])
+    seen: list[int] = []
+    turn = ChartPanel._redraw
+
+    def counted(self: ChartPanel) -> None:
+        turn(self)
+        seen.append(sum(plot.isVisible() for plot in self.plots))
+        if seen[-1] == 1 and panel.isVisible() and 2 not in seen:
+            panel.hide()
+            panel.show()
+
+    panel._timer.timeout.disconnect()
+    panel._timer.timeout.connect(lambda: counted(panel))
+    panel.show()
+    qtbot.waitUntil(lambda: panel.redraws > 0, timeout=LIMIT_MS)
+    assert [count for count, _ in groupby(seen)] == [0, 1, 2]
 
 
 def test_new_points_are_drawn_and_a_new_metric_gets_its_curve(qtbot: QtBot, panel: ChartPanel) -> None:

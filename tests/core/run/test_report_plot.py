@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.run.report_curves import Curve, Panel, Points
+from core.run.report_curves import MOST, Curve, Panel, Points
 from core.run.report_plot import HEIGHT, WIDTH, label, log_ticks, svg, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -72,6 +72,8 @@ def test_steps_lie_faint_behind_the_epochs() -> None:
         [(1.0, 1e-300), (2.0, 2e-300)],
         [(1.0, 1e-300), (2.0, 1e300)],
         [(0.0, 5.0), (1e12, 5.0 + 1e-15)],
+        [(0.0, 0.0), (1.0, 5e-324)],
+        [(0.0, -MOST), (1.0, -MOST)],
     ],
 )
 def test_any_finite_numbers_are_drawn_inside_the_panel(points: Points) -> None:
