@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -74,13 +73,9 @@ def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
 
 
 def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
-    from app.charts import loading
     from app.conductor import Conductor
     from app.signals import EndingSignals
 
-    _spare_the_collector()
-    window.filled.connect(_spare_the_collector)
-    loading.loader().loaded.connect(_spare_the_collector)
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
     conductor = Conductor(window, lambda: _opens(folder))
@@ -88,12 +83,6 @@ def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)
     conductor.begin()
-
-
-def _spare_the_collector() -> None:
-    """What is loaded and made by now stays to the end: each time that the collector walked through it, every
-    thread would wait for 30 ms."""
-    gc.freeze()
 
 
 @asynccontextmanager

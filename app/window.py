@@ -32,13 +32,10 @@ if TYPE_CHECKING:
 
 
 class Window(QMainWindow):
-    """``close_asked`` leaves the decision to its owner. ``painted`` comes once, after the first paint;
-    ``filled`` once, when every screen is in its place.
-    """
+    """``close_asked`` leaves the decision to its owner. ``painted`` comes once, after the first paint."""
 
     close_asked = Signal()
     painted = Signal()
-    filled = Signal()
     screen_changed = Signal(int)
 
     def __init__(self, entries: tuple[Entry, ...]) -> None:
@@ -99,8 +96,6 @@ class Window(QMainWindow):
         self._views[index] = view
         view.show_state(state, ())
         tab_as_seen(view)
-        if len(self._views) == len(self._places):
-            self.filled.emit()
 
     def view(self, index: int) -> View | None:
         """None until it was filled in."""

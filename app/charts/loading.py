@@ -33,7 +33,6 @@ _WRAPPED = ("PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets")
 class Loader(QObject):
     """``load`` may be called by everybody who needs charts; all are told when they are there."""
 
-    loaded = Signal()
     _beside_done = Signal()
 
     def __init__(self) -> None:
@@ -79,7 +78,6 @@ class Loader(QObject):
         finally:
             sys.meta_path.remove(breath)
             self._loading = False
-        self.loaded.emit()
         waiting, self._waiting = self._waiting, []
         for owner, then in waiting:
             if shiboken6.isValid(owner):
@@ -118,14 +116,9 @@ def _touch_classes() -> Iterator[None]:
 _loader: Loader | None = None
 
 
-def loader() -> Loader:
-    """One for the whole process. GUI thread."""
+def load(owner: QObject, then: Callable[[], None]) -> None:
+    """See ``Loader.load``; one loader for the whole process."""
     global _loader
     if _loader is None:
         _loader = Loader()
-    return _loader
-
-
-def load(owner: QObject, then: Callable[[], None]) -> None:
-    """See ``Loader.load``."""
-    loader().load(owner, then)
+    _loader.load(owner, then)
