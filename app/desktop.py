@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from app import theme
+from app import collector, theme
 from app.screens import SCREENS
 from app.single_instance import SingleInstance
 from app.widgets.icons import application_icon
@@ -28,6 +28,7 @@ def main(argv: Sequence[str] = ()) -> int:
         return _say_no_screen()
     app = QApplication.instance() or QApplication([Path(sys.argv[0]).name or "tandem"])
     assert isinstance(app, QApplication)
+    collector.take_over()
     app.setApplicationName("tandem")
     app.setApplicationDisplayName("Tandem")
     app.setDesktopFileName("tandem")
@@ -79,6 +80,7 @@ def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
     conductor = Conductor(window, lambda: _opens(folder))
+    conductor.bridge.changed.connect(collector.look)
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)
