@@ -93,6 +93,9 @@ class PastRun(QWidget):
         same = len({run.entry.script for run in runs}) == 1
         self.charts.show_coming()
         labels = [when(run.entry.started_s) if same else _title(run) for run in runs]
+        if len(set(labels)) < len(labels):
+            # Begun in the same minute: counted as their columns stand.
+            labels = [f"{label} ({count})" for count, label in enumerate(labels, start=1)]
         # Of a long run there are thousands of points.
         beside(
             self, lambda: [RunPoints.of(run) for run in runs], lambda points: self._plot(runs, labels, points)

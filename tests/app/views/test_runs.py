@@ -16,7 +16,7 @@ from app.models.runs_model import Column, when, words
 from app.views.runs import RunsView
 from app.widgets.comparison import lines_of
 from core import events as ev
-from core.answers import Answer, Refused, RunAccepted, RunEntry, Runs
+from core.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, Runs
 from core.cluster.plan import Moment, RunSpec
 from core.cluster.roles import Role
 from core.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
@@ -130,6 +130,25 @@ def test_two_runs_are_compared(qtbot: QtBot, core: FakeCore, view: RunsView) -> 
     qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
     assert len(view.past.charts.plots[0].curves) == 4
     assert len({curve.colour for curve in view.past.charts.plots[0].curves}) == 2
+
+
+def test_runs_of_the_same_minute_are_told_apart(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    def at_once(command: Command) -> Answer:
+        found = details(command)
+        assert isinstance(found, RunDetails)
+        return replace(found, entry=replace(found.entry, script="train.py", started_s=60.0))
+
+    core.answers[GetRun] = at_once
+    choose(view, 0, 2)
+    view.compare.click()
+    core.flush()
+    qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
+    assert [name.partition(" (")[2] for name in view.past.charts.legend.names] == [
+        "1), training",
+        "1), validation",
+        "2), training",
+        "2), validation",
+    ]
 
 
 def test_measured_runs_are_compared_by_what_they_gained() -> None:
