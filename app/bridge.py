@@ -47,7 +47,7 @@ class Bridge(QObject):
     failed = Signal(object)
     ended = Signal()
     _woken = Signal()
-    _stirred = Signal()
+    _woken_soon = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -63,12 +63,12 @@ class Bridge(QObject):
         self._over = False
         self._problem: Problem | None = None
         self._asleep = True
-        self._stirring = False
+        self._soon_asked = False
         self._last_s = 0.0
         self._soon = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
         self._soon.timeout.connect(self._flush)
         self._woken.connect(self._flush, Qt.ConnectionType.QueuedConnection)
-        self._stirred.connect(self._flush_soon, Qt.ConnectionType.QueuedConnection)
+        self._woken_soon.connect(self._flush_soon, Qt.ConnectionType.QueuedConnection)
 
     # --- GUI thread ----------------------------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ class Bridge(QObject):
             own, self._own = self._own, None
             problem, self._problem = self._problem, None
             over, self._over = self._over, False
-            self._asleep, self._stirring = True, False
+            self._asleep, self._soon_asked = True, False
         if own is not None:
             self.opened.emit(own)
         if events or begun:
@@ -142,11 +142,10 @@ class Bridge(QObject):
         with self._lock:
             self._events.append(event)
             self._newest = state
-            if not isinstance(event, OFTEN):
+            if isinstance(event, OFTEN):
+                self._wake_soon()
+            else:
                 self._wake()
-            elif self._asleep and not self._stirring:
-                self._stirring = True
-                self._stirred.emit()
 
     def answer(self, callback: OnAnswer, answer: Answer) -> None:
         with self._lock:
@@ -157,6 +156,11 @@ class Bridge(QObject):
         if self._asleep:
             self._asleep = False
             self._woken.emit()
+
+    def _wake_soon(self) -> None:
+        if self._asleep and not self._soon_asked:
+            self._soon_asked = True
+            self._woken_soon.emit()
 
 
 def _asker_lives(callback: OnAnswer) -> bool:

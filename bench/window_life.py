@@ -61,12 +61,11 @@ async def _measure() -> list[Row]:
                 cores_s = (os.cpu_count() or 1) * (time.monotonic() - began_s)
                 rounds.append(_Round(shown, *hidden, (machine.taken_s() - taken_s) / cores_s))
     kept = _calm(rounds)
+    if not kept:
+        raise RuntimeError("the host took its cores from this machine in every round")
     open_ = [float(each.shown["steps_s"]) for each in kept]
     headless = [each.headless_steps_s for each in kept]
     over = ratios(open_, headless)
-    if not kept:
-        raise RuntimeError("the host took its cores from this machine in every round")
-    left_out = len(rounds) - len(kept)
     return [
         *found,
         *_gaps("opening", window.begun),
@@ -94,7 +93,7 @@ async def _measure() -> list[Row]:
             value=median(over),
             limit=SPEED_LIMIT,
             at="least",
-            note=f"{spread(over)}; {left_out} of {len(rounds)} left out",
+            note=f"{spread(over)}; {len(rounds) - len(kept)} of {len(rounds)} left out",
         ),
     ]
 

@@ -21,14 +21,18 @@ def drawn(panels: Sequence[Panel]) -> ElementTree.Element:
     return picture
 
 
-def panel(*points: tuple[float, float], faint: bool = False) -> Panel:
-    return Panel("loss", [Curve("loss", list(points), faint)])
+def panel(*points: tuple[float, float]) -> Panel:
+    return Panel("loss", [Curve("loss", list(points))])
+
+
+def lines(picture: ElementTree.Element) -> list[ElementTree.Element]:
+    """Those of curves: axes and grid are thinner."""
+    return [line for line in picture.iter(f"{SVG}polyline") if line.get("stroke-width") != "1"]
 
 
 def curves(picture: ElementTree.Element) -> list[Points]:
-    """Corners of the lines that are no axis."""
-    lines = [line for line in picture.iter(f"{SVG}polyline") if line.get("stroke-width") != "1"]
-    corners = [[pair.split(",") for pair in str(line.get("points")).split()] for line in lines]
+    """The corners of each."""
+    corners = [[pair.split(",") for pair in str(line.get("points")).split()] for line in lines(picture)]
     return [[(float(x), float(y)) for x, y in line] for line in corners]
 
 
@@ -56,9 +60,8 @@ def test_steps_lie_faint_behind_the_epochs() -> None:
         "loss", [Curve("loss", [(1, 1.0), (2, 0.5)]), Curve("loss", [(1, 2.0), (2, 0.4)], faint=True)]
     )
     picture = drawn([both])
-    lines = [line for line in picture.iter(f"{SVG}polyline") if line.get("stroke-width") != "1"]
-    assert [line.get("opacity") for line in lines] == ["0.25", "1"]
-    assert len({line.get("stroke") for line in lines}) == 1
+    assert [line.get("opacity") for line in lines(picture)] == ["0.25", "1"]
+    assert len({line.get("stroke") for line in lines(picture)}) == 1
     assert sum("loss" in text for text in words(picture)) == 2, "the title, and the curve once in the legend"
 
 
