@@ -14,9 +14,18 @@ from core.link.messages import Message
 from core.run.phases import Phase
 from core.tagged import Tagged, type_of
 from core.trainer.protocol import Order, Report
+from tests.core import golden
 from tests.core.samples import sample
 from tests.core.vocabulary_tables import MARK, OBJECTS, PAGE, TAGGED, objects_within, tables
 
+VOCABULARIES: dict[str, Any] = {
+    "commands": Command,
+    "events": Event,
+    "answers": Answer,
+    "messages between nodes": Message,
+    "phases": Phase,
+    "orders and reports of a trainer": Order | Report,
+}
 UNIONS: dict[str, Any] = {
     "core.commands": Command,
     "core.events": Event,
@@ -78,3 +87,8 @@ def test_every_object_that_travels_is_documented() -> None:
     tagged = {kind for union in TAGGED.values() for kind in get_args(union)}
 
     assert objects_within(tagged) - tagged == set(OBJECTS)
+
+
+def test_what_travels_and_what_the_history_holds_stays_as_it_is() -> None:
+    """After a wanted change of a format: python -m tests.core.golden"""
+    assert golden.PAGE.read_text(encoding="utf-8") == golden.golden(VOCABULARIES)
