@@ -16,11 +16,11 @@ from typing import Protocol
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from core.answers import Answer
-from core.commands import Command
-from core.errors import Problem
-from core.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
-from core.state import State
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
+from core.vocabulary.state import State
 
 OFTEN = (MemberProgressed, MemberEndedEpoch, MemberLogged, TelemetryReported)
 """Events that come in streams: up to ten a second of each member."""

@@ -22,13 +22,13 @@ from app.views.start_problem import StartProblemPage
 from app.views.view import View
 from app.views.welcome import WelcomeView
 from app.window import Window
-from core.answers import RunEntry
-from core.commands import StopRun
-from core.errors import Problem
-from core.events import Event, RunPhaseChanged, RunPlanned
-from core.run.phases import Failed
-from core.state import State
-from core.text import plain
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import StopRun
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event, RunPhaseChanged, RunPlanned
+from core.vocabulary.phases import Failed
+from core.vocabulary.state import State
+from core.vocabulary.text import plain
 
 Opens = Callable[[], AbstractAsyncContextManager[Connection]]
 _ENDED = Problem(

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.client import Client
-from core.errors import Problem, TandemError
 from core.home import Home
-from core.node_face import NodeFace
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.node import NodeFace
 
 if TYPE_CHECKING:
     from core.node import Node

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from core.answers import Answer, Refused
-from core.commands import Command
-from core.errors import Problem, TandemError
-from core.events import Event
-from core.state import State
+from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import Event
+from core.vocabulary.state import State
 
 if TYPE_CHECKING:
     from app.connection import Connection
-    from core.node_face import NodeFace
+    from core.vocabulary.node import NodeFace
 
 Opens = Callable[[], AbstractAsyncContextManager["Connection"]]
 STOP_LIMIT_S = 40.0

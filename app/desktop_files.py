@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from app.launch_command import exec_value, window_command
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 RESOURCES = Path(__file__).parents[1] / "resources"
 METAINFO = "app.tandem.Tandem.metainfo.xml"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.answers import Refused
-from core.errors import Problem
-from core.state import Device
-from core.telemetry.reading import Hardware, Reading
+from core.vocabulary.answers import Refused
+from core.vocabulary.errors import Problem
+from core.vocabulary.readings import Hardware, Reading
+from core.vocabulary.state import Device
 
 STALE_AFTER_S = 5.0
 """Readings come once a second; after this long without one they are shown as old."""

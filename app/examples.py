@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import resources
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 EXAMPLES = {
     "digits": ("Digits", "8 × 8 pixels, a small convolutional network"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.errors import TandemError
-from core.ids import DeviceId, short
-from core.state import Device, State
-from core.text import plain
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.state import Device, State
+from core.vocabulary.text import plain
 
 SHORTEST_ID = 4
 LISTED = 8

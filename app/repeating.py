@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from app.naming import names_of
-from core.answers import RunEntry
-from core.cluster.plan import Moment, RunSpec
-from core.errors import TandemError
-from core.ids import RunId
-from core.run.phases import Failed, Stopped
-from core.state import State
-from core.text import plain
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Stopped
+from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.state import State
+from core.vocabulary.text import plain
 
 _FIX = "Pair it again (tandem pair), or say who is to take part now: --with NAME,…, or --solo."
 

@@ -6,16 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from core.cluster.plan import Moment, Plan
-from core.events import CheckpointCame
-from core.ids import DeviceId, short
-from core.run import expectation, phases
+from core.run import expectation
 from core.run.kept import is_model
-from core.run.phases import Phase
-from core.run.reports import Progress, Summary
 from core.run.stragglers import straggler
-from core.state import MemberState, Run
-from core.text import plain
+from core.vocabulary import phases
+from core.vocabulary.events import CheckpointCame
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.phases import Phase
+from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.progress import Progress, Summary
+from core.vocabulary.state import MemberState, Run
+from core.vocabulary.text import plain
 
 PHASES: dict[type, str] = {
     phases.Planning: "planning",

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QStyleFactory, QWidget
 from shiboken6 import isValid
 
 if TYPE_CHECKING:
-    from core.settings import Theme
+    from core.vocabulary.settings import Theme
 
 GAP = 12
 """Pixels between things that belong together; twice that between groups."""

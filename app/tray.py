@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from app import theme
 from app.widgets.icons import APPLICATION, image
-from core.run.phases import Failed, Finished, Planning, Preparing, Starting
-from core.state import State
-from core.text import plain
+from core.vocabulary.phases import Failed, Finished, Planning, Preparing, Starting
+from core.vocabulary.state import State
+from core.vocabulary.text import plain
 
 SIZE = 64
 ASK_EVERY_S = 5.0

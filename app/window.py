@@ -26,9 +26,9 @@ from app.widgets.navigation import Entry, Navigation
 if TYPE_CHECKING:
     from app.views.view import View
     from app.widgets.notice_bar import NoticeBar
-    from core.errors import Problem
-    from core.events import Event
-    from core.state import State
+    from core.vocabulary.errors import Problem
+    from core.vocabulary.events import Event
+    from core.vocabulary.state import State
 
 
 class Window(QMainWindow):

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from bench import machine, tables
 from bench.result import Result
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 MEASUREMENTS = {
     "idle-agent": ("An idle agent", "bench.idle_agent"),

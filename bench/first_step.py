@@ -13,14 +13,14 @@ from app.demo.nodes import Node
 from bench import processes
 from bench.laptops import two_paired
 from bench.result import Row, median, ratios, spread
-from core import events as ev
-from core.answers import Done, RunAccepted
-from core.cluster.plan import RunSpec
-from core.commands import ChangeSettings, StartRun
-from core.errors import TandemError
-from core.run.phases import Failed, Training, ended
-from core.settings import SettingsChange
-from core.state import State
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, RunAccepted
+from core.vocabulary.commands import ChangeSettings, StartRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Failed, Training, ended
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.settings import SettingsChange
+from core.vocabulary.state import State
 
 ROUNDS = 3
 WARM_OF_COLD = 0.5

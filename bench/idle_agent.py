@@ -15,7 +15,7 @@ from bench.laptops import two_paired
 from bench.result import Row, median, spread
 from core import settings_file
 from core.home import Home, prepare
-from core.settings import Settings
+from core.vocabulary.settings import Settings
 
 STARTS = 7
 IDLE_S = 30.0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from app.demo import meeting
 from app.demo.nodes import Node, running
-from core.answers import Done
-from core.commands import SetCodePolicy
+from core.vocabulary.answers import Done
+from core.vocabulary.commands import SetCodePolicy
 
 
 @asynccontextmanager

@@ -17,12 +17,12 @@ from app.demo.nodes import Node
 from bench import machine, processes
 from bench.result import Row, median, ratios, spread
 from bench.window.opened import Opened, window_and_agents
-from core import events as ev
-from core.answers import RunAccepted, RunDetails
-from core.cluster.plan import RunSpec
-from core.commands import GetRun, StartRun
-from core.errors import TandemError
-from core.run.phases import Failed, Finished, ended
+from core.vocabulary import events as ev
+from core.vocabulary.answers import RunAccepted, RunDetails
+from core.vocabulary.commands import GetRun, StartRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Failed, Finished, ended
+from core.vocabulary.plan import RunSpec
 
 ROUNDS = 6
 MOST_ROUNDS = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.engine.pair import Pair
 from bench.result import Row, median, ratios, spread
 from bench.wire.link import Link
-from core.cluster.plan import Wire
+from core.vocabulary.plan import Wire
 
 ROUNDS = 7
 MBIT = 240

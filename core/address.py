@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.errors import TandemError
-from core.settings import DEFAULT_PORT
+from core.vocabulary.errors import TandemError
+from core.vocabulary.settings import DEFAULT_PORT
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from core.answers import Finding
 from core.doctor.view import View
+from core.vocabulary.answers import Finding
 
 
 async def examine(view: View, *, deep: bool = False) -> tuple[Finding, ...]:

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, SignatureAlgorithmOID
 
-from core.errors import TandemError
-from core.ids import DeviceId
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
 
 MAX_DER_BYTES = 2048
 

@@ -6,10 +6,10 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from core.errors import IllegalTransition
-from core.events import Event, NodeStarted
-from core.node_face import Listener
-from core.state import State, apply
+from core.vocabulary.errors import IllegalTransition
+from core.vocabulary.events import Event, NodeStarted
+from core.vocabulary.node import Listener
+from core.vocabulary.state import State, apply
 
 _log = logging.getLogger(__name__)
 

@@ -11,14 +11,14 @@ from typing import Self
 import msgspec
 
 from core import json_lines, socket_path
-from core.answers import Answer, Refused
-from core.commands import Command
-from core.errors import Problem, TandemError
-from core.events import Event
 from core.home import Home
-from core.node_face import Listener
-from core.state import State, apply
-from core.versions import TANDEM, VOCABULARY
+from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import Event
+from core.vocabulary.node import Listener
+from core.vocabulary.state import State, apply
+from core.vocabulary.versions import TANDEM, VOCABULARY
 
 CONNECT_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 180.0

@@ -13,13 +13,13 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.answers import Finding
 from core.atomic import write_atomically
-from core.errors import TandemError
 from core.home import Home
-from core.run.phases import Exit, Failed
-from core.state import State
-from core.versions import installed
+from core.vocabulary.answers import Finding
+from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Exit, Failed
+from core.vocabulary.state import State
+from core.vocabulary.versions import installed
 
 Ended = TypeVar("Ended", Exit, Failed)
 

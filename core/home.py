@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 ENVIRONMENT = "TANDEM_HOME"
 _OWN = ("identity", "trust.json", "settings.json", "logs", "runs", "projects", "node.lock")

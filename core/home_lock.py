@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 if sys.platform == "win32":
     import msvcrt

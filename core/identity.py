@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from core.atomic import sync_folder, write_atomically, write_new
 from core.certificate import build, device_id, fingerprint
-from core.errors import TandemError
-from core.ids import DeviceId
 from core.private_file import make_private_folder, read_private
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
 
 
 @dataclass(frozen=True, slots=True)

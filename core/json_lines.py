@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import msgspec
 
-from core.answers import Answer, Refused
-from core.commands import Command
-from core.errors import Problem
-from core.events import Event
-from core.state import State
-from core.versions import TANDEM, VOCABULARY
+from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event
+from core.vocabulary.state import State
+from core.vocabulary.versions import TANDEM, VOCABULARY
 
 MAX_LINE_BYTES = 1 << 20
 Id = int | str | None

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from core import json_lines
-from core.answers import Refused
-from core.commands import Command
-from core.errors import Problem
-from core.events import Event
-from core.node_face import NodeFace
-from core.state import State
+from core.vocabulary.answers import Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event
+from core.vocabulary.node import NodeFace
+from core.vocabulary.state import State
 
 AT_ONCE = 64
 """Commands of one speaker under way at the same time."""

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
 from core import tls
 from core.address import plain_host
-from core.errors import Problem, TandemError
 from core.identity import Identity
 from core.link.connection import Clock
 from core.link.frames import BadFrame, decode, read_body
-from core.link.messages import Hello
 from core.pairing.strangers import Guest, Strangers
 from core.port import EVERYWHERE, open_port
 from core.refusals import Refusals
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.peer_messages import Hello
 
 PEEK_S = 5.0
 """For the first byte."""

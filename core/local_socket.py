@@ -10,11 +10,11 @@ import socket
 from collections.abc import AsyncIterator
 
 from core import socket_path
-from core.errors import TandemError
 from core.home import Home
 from core.jsonl import Conversation
-from core.node_face import NodeFace
 from core.peer_uid import same_user
+from core.vocabulary.errors import TandemError
+from core.vocabulary.node import NodeFace
 
 SPEAKERS = 32
 CHUNK = 64 * 1024

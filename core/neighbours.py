@@ -12,29 +12,29 @@ import time
 from collections.abc import Callable, Sequence
 
 from core import address, trust
-from core import events as ev
 from core.background import Background
-from core.commands import CodePolicy, Pair
 from core.discovery.presence import Presence
 from core.discovery.record import Announcement
-from core.errors import Problem, TandemError
-from core.ids import DeviceId, short
 from core.link.hub import Links
-from core.link.messages import BusyTold, Hello, Message, TelemetrySent
 from core.listener import Listener
 from core.opened_home import OpenedHome
 from core.pairing import events as pairing_events
-from core.pairing.messages import fit_name
 from core.pairing.service import Pairing
 from core.pairing.strangers import Guest, Strangers
 from core.pairing.telling import told
 from core.port import EVERYWHERE, LOOPBACK
-from core.settings import Settings
-from core.state import State
 from core.tls import Streams
 from core.trust import TrustedPeer, TrustStore
 from core.trust_keeper import TrustKeeper
-from core.versions import LINK_PROTOCOL, difference
+from core.vocabulary import events as ev
+from core.vocabulary.commands import CodePolicy, Pair
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State
+from core.vocabulary.text import fit_name
+from core.vocabulary.versions import LINK_PROTOCOL, difference
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """A node: owns the state, and joins neighbours, runs and telemetry. Everything here is on the core loop.
 
-The state changes only in its chronicle, by ``core.state.apply``.
+The state changes only in its chronicle, by ``core.vocabulary.state.apply``.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Self
 
-from core import care, settings, settings_file
-from core import commands as cm
-from core import events as ev
-from core.answers import Answer, Done, Findings, Refused, RunAccepted, Saved, StateNow
+from core import care, settings_file
 from core.background import Background
 from core.chronicle import Chronicle
 from core.doctor.view import View
-from core.errors import Problem, TandemError
 from core.home import Home
-from core.ids import DeviceId
-from core.link.messages import BusyTold, Hello, Message, TelemetrySent
 from core.local_socket import LocalSocket
 from core.neighbours import Neighbours
-from core.node_face import Listener
 from core.opened_home import OpenedHome, open_home
-from core.pairing.messages import fit_name
 from core.run.runs import Runs
 from core.run.trainers import MakeTrainer
-from core.settings import Settings
-from core.state import State
-from core.telemetry.reading import Hardware, Reading
 from core.telemetry.sampler import Sampler
 from core.telemetry.watch import Watch
-from core.versions import installed
+from core.vocabulary import commands as cm
+from core.vocabulary import events as ev
+from core.vocabulary import settings
+from core.vocabulary.answers import Answer, Done, Findings, Refused, RunAccepted, Saved, StateNow
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.node import Listener
+from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
+from core.vocabulary.readings import Hardware, Reading
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State
+from core.vocabulary.text import fit_name
+from core.vocabulary.versions import installed
 
 RUN_ENDS_S = 22.0
 """Longer than ``Runs.close`` gives itself; then trainers are ended by their leash."""

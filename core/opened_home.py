@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from core import home as homes
 from core import identity, settings_file, trust_file
-from core.errors import Problem
 from core.home import Home
 from core.home_lock import HomeLock
 from core.identity import Identity
 from core.logs import Log
-from core.settings import Settings
 from core.trust import TrustStore
-from core.versions import TANDEM
+from core.vocabulary.errors import Problem
+from core.vocabulary.settings import Settings
+from core.vocabulary.versions import TANDEM
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from core.errors import Problem, TandemError
+from core.vocabulary.errors import Problem, TandemError
 
 NEIGHBOURS = range(27600, 27700)
 """Tried in this order when the wanted port is taken."""

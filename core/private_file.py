@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 MAX_BYTES = 4 * 1024 * 1024
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from core.atomic import write_atomically
-from core.errors import Problem, TandemError
-from core.settings import Settings
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.settings import Settings
 
 MAX_BYTES = 256 * 1024
 

@@ -11,8 +11,8 @@ import socket
 import ssl
 from collections.abc import Collection, Iterable
 
-from core.errors import TandemError
 from core.identity import Identity
+from core.vocabulary.errors import TandemError
 
 HANDSHAKE_S = 5.0
 CONNECT_S = 5.0

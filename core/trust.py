@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from core import wire
 from core.certificate import check_peer_certificate, device_id
-from core.errors import TandemError
-from core.ids import DeviceId, ProjectId
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId
 
 CodePolicy = Literal["ask", "always"]
 

@@ -13,10 +13,10 @@ import msgspec
 
 from core.atomic import sync_folder, write_atomically
 from core.certificate import check_peer_certificate, device_id
-from core.errors import Problem, TandemError
-from core.ids import DeviceId
 from core.private_file import read_private
 from core.trust import TrustedPeer, TrustStore
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
 
 VERSION = 1
 FILE = "trust.json"

@@ -12,7 +12,7 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
 from app.charts.points import RunPoints
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 HEADER = ("run", "member", "metric", "set", "step", "seconds", "value")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

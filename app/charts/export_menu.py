@@ -14,7 +14,7 @@ from app import theme
 from app.charts import export
 from app.widgets.buttons import button
 from app.widgets.labels import Label
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 if TYPE_CHECKING:
     from app.charts.panel import Source

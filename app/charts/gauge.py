@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app import theme
 from app.widgets.labels import set_tooltip
-from core.text import plain
+from core.vocabulary.text import plain
 
 HISTORY = 60
 """Readings kept: one comes a second."""

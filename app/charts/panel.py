@@ -20,7 +20,7 @@ from app.charts.points import CurveKey, RunPoints
 from app.widgets.card import take_out
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
-from core.ids import DeviceId, short
+from core.vocabulary.ids import DeviceId, short
 
 if TYPE_CHECKING:
     from app.charts.curve import Curve

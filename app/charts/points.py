@@ -6,11 +6,11 @@ import math
 from array import array
 from typing import NamedTuple
 
-from core.answers import RunDetails
-from core.cluster.plan import Plan
-from core.events import Event, MemberEndedEpoch, MemberProgressed
-from core.ids import DeviceId
-from core.run.reports import EpochEnd, Progress
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import EpochEnd, Progress
 
 MOST_CURVES = 64
 """A script may log a name for each layer; more lines than this tell nobody anything."""

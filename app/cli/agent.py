@@ -16,8 +16,8 @@ from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin, Stdout
 from app.cli.screen import Screen
 from app.connection import Connection, start
-from core.errors import TandemError
 from core.jsonl import Conversation
+from core.vocabulary.errors import TandemError
 
 MORE = """\
 With --jsonl each line on stdin is a command and each line on stdout an event, an answer or the first

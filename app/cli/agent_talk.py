@@ -14,13 +14,13 @@ from app.cli.asking import Asker
 from app.cli.following import Following
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
-from core import events as ev
-from core.commands import AnswerConsent, Decision
-from core.errors import TandemError
-from core.ids import DeviceId, RunId, short
-from core.node_face import NodeFace
-from core.state import Consent, State
-from core.text import plain
+from core.vocabulary import events as ev
+from core.vocabulary.commands import AnswerConsent, Decision
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, RunId, short
+from core.vocabulary.node import NodeFace
+from core.vocabulary.state import Consent, State
+from core.vocabulary.text import plain
 
 DECISIONS: dict[str, Decision] = {"once": "once", "always": "always", "no": "no"}
 LISTED_FILES = 10

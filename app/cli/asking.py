@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 from app.cli.screen import Screen
 from core.json_lines import Lines
-from core.text import plain
+from core.vocabulary.text import plain
 
 T = TypeVar("T")
 LONGEST_ANSWER = 4096

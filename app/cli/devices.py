@@ -10,9 +10,9 @@ from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from core.ids import short
-from core.state import Device, Me, State
-from core.text import plain
+from core.vocabulary.ids import short
+from core.vocabulary.state import Device, Me, State
+from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,9 +10,9 @@ from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from core.answers import Done, Finding, Findings
-from core.commands import Mend, RunDoctor
-from core.text import plain
+from core.vocabulary.answers import Done, Finding, Findings
+from core.vocabulary.commands import Mend, RunDoctor
+from core.vocabulary.text import plain
 
 MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow"), "error": ("✗", "bold red")}
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from app import naming, run_words
 from app.cli.run_display import PLAIN_EVERY_S
 from app.cli.screen import Screen
-from core.events import CheckpointCame, Event
-from core.ids import DeviceId
-from core.state import State
+from core.vocabulary.events import CheckpointCame, Event
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import State
 
 
 class Fetching:

@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from app.connection import Connection
-from core.answers import Answer, Refused
-from core.commands import Command
-from core.errors import Problem, TandemError
-from core.events import Event, NodeStopped
-from core.node_face import NodeFace
-from core.state import State
+from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import Event, NodeStopped
+from core.vocabulary.node import NodeFace
+from core.vocabulary.state import State
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Answer)

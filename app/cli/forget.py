@@ -11,9 +11,9 @@ from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from core.answers import Done
-from core.commands import Forget
-from core.text import plain
+from core.vocabulary.answers import Done
+from core.vocabulary.commands import Forget
+from core.vocabulary.text import plain
 
 
 def add(parsers: Any) -> None:

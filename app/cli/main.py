@@ -12,7 +12,7 @@ from app.cli import parsing
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import LinesScreen, Screen, silence_broken_pipe
 from app.connection import CannotStart
-from core.errors import Problem, TandemError
+from core.vocabulary.errors import Problem, TandemError
 
 
 def main(argv: Sequence[str]) -> int:

@@ -15,11 +15,11 @@ from app.cli.pipes import Stdin
 from app.cli.screen import Screen
 from app.connection import connect
 from core import address
-from core.answers import Done
-from core.commands import CancelPairing, Pair
-from core.errors import TandemError
-from core.state import Device, State
-from core.text import plain
+from core.vocabulary.answers import Done
+from core.vocabulary.commands import CancelPairing, Pair
+from core.vocabulary.errors import TandemError
+from core.vocabulary.state import Device, State
+from core.vocabulary.text import plain
 
 LOOK_S = 10.0
 MORE = """\

@@ -7,11 +7,11 @@ import asyncio
 from app.cli.asking import Asker
 from app.cli.following import Following
 from app.cli.screen import Screen
-from core.commands import AnswerPairing, CancelPairing
-from core.errors import Problem
-from core.events import PairingCodeShown, PairingEnded
-from core.node_face import NodeFace
-from core.text import plain
+from core.vocabulary.commands import AnswerPairing, CancelPairing
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import PairingCodeShown, PairingEnded
+from core.vocabulary.node import NodeFace
+from core.vocabulary.text import plain
 
 CHOICES = {"same": True, "different": False}
 

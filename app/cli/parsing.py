@@ -12,7 +12,7 @@ from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from core import home
 from core.home import Home
-from core.versions import TANDEM
+from core.vocabulary.versions import TANDEM
 
 Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]
 SUBCOMMANDS = (

@@ -17,13 +17,13 @@ from app.cli.parsing import add_subcommand, home_of
 from app.cli.run_display import Display, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
-from core.answers import RunAccepted, RunDetails
-from core.cluster.plan import RunSpec
-from core.commands import GetRun, StartRun, StopRun
-from core.errors import TandemError
-from core.events import RunPhaseChanged
-from core.ids import RunId
-from core.run.phases import Failed, Finished, Phase, Stopped, ended
+from core.vocabulary.answers import RunAccepted, RunDetails
+from core.vocabulary.commands import GetRun, StartRun, StopRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.events import RunPhaseChanged
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped, ended
+from core.vocabulary.plan import RunSpec
 
 DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired"})
 """Failures that are another laptop's no."""

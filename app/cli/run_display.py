@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from app import naming, run_words
 from app.cli.screen import Screen
-from core import events as ev
-from core.events import Event
-from core.ids import DeviceId
 from core.run.expectation import expected
-from core.state import Run, State
-from core.text import plain, plain_lines
+from core.vocabulary import events as ev
+from core.vocabulary.events import Event
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import Run, State
+from core.vocabulary.text import plain, plain_lines
 
 if TYPE_CHECKING:
     from rich.console import Group

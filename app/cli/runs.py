@@ -13,11 +13,11 @@ from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
 from app.repeating import may_go_on, where_on
-from core import answers
-from core.commands import FindCheckpoints, GetRun, ListRuns
-from core.ids import DeviceId, RunId, short
-from core.run.phases import Failed
-from core.text import plain, plain_lines
+from core.vocabulary import answers
+from core.vocabulary.commands import FindCheckpoints, GetRun, ListRuns
+from core.vocabulary.ids import DeviceId, RunId, short
+from core.vocabulary.phases import Failed
+from core.vocabulary.text import plain, plain_lines
 
 if TYPE_CHECKING:
     from rich.table import Table

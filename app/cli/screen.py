@@ -9,10 +9,11 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-from core import json_lines, wire
-from core.answers import Refused
-from core.errors import Problem
-from core.text import plain, plain_lines
+from core import json_lines
+from core.vocabulary import wire
+from core.vocabulary.answers import Refused
+from core.vocabulary.errors import Problem
+from core.vocabulary.text import plain, plain_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

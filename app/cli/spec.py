@@ -9,14 +9,14 @@ from typing import TypeVar
 
 from app import naming, repeating
 from app.cli.following import Following
-from core.answers import RunDetails
-from core.cluster.plan import RunSpec, StrategyKind, Wire
-from core.cluster.roles import Role
-from core.commands import GetRun
-from core.errors import TandemError
-from core.ids import DeviceId, RunId
-from core.state import Device, State
-from core.text import plain
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.commands import GetRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.plan import RunSpec, StrategyKind, Wire
+from core.vocabulary.roles import Role
+from core.vocabulary.state import Device, State
+from core.vocabulary.text import plain
 
 LINK_S = 10.0
 """How long paired devices get to connect after the node started."""

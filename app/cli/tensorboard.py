@@ -17,14 +17,14 @@ from app.cli.interrupts import Interrupts
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from core import answers, installing
-from core.commands import GetRun
-from core.errors import TandemError
-from core.ids import RunId
 from core.run import launch
-from core.run.phases import ended
 from core.run.tensorboard import check_installed, write_event_files
-from core.text import plain
+from core.vocabulary import answers, installing
+from core.vocabulary.commands import GetRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import ended
+from core.vocabulary.text import plain
 
 START_S = 120.0
 """TensorBoard imports TensorFlow where it is installed: seconds, more on a busy laptop."""

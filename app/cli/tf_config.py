@@ -12,10 +12,10 @@ from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from core.answers import PlanMade
-from core.commands import PlanRun
-from core.ids import DeviceId
-from core.text import plain
+from core.vocabulary.answers import PlanMade
+from core.vocabulary.commands import PlanRun
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.text import plain
 
 
 def add(parsers: Any) -> None:

@@ -13,14 +13,14 @@ from typing import Self
 import app
 from app.connection import Connection
 from core import json_lines, settings_file
-from core.answers import Answer, Refused
-from core.commands import Command, Quit
-from core.errors import Problem, TandemError
 from core.home import Home
-from core.node_face import Listener
-from core.settings import Settings
-from core.state import State, apply
-from core.text import plain, plain_lines
+from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.commands import Command, Quit
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.node import Listener
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State, apply
+from core.vocabulary.text import plain, plain_lines
 
 READY_S = 60.0
 ANSWER_S = 60.0

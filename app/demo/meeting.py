@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from app.cli.pairing import spaced
 from app.demo.nodes import Node
 from app.demo.saying import Say
-from core.answers import Done
-from core.commands import AnswerPairing, Pair
-from core.errors import TandemError
-from core.ids import DeviceId, short
-from core.state import Pairing, State
+from core.vocabulary.answers import Done
+from core.vocabulary.commands import AnswerPairing, Pair
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.state import Pairing, State
 
 FOUND_S = 30.0
 CODE_S = 30.0

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from app.cli.following import Following
 from app.demo.agent import Agent
-from core.ids import DeviceId
-from core.state import State
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import State
 
 NAMES = ("anna", "ben", "cleo")
 T = TypeVar("T")

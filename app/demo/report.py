@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 ACCURACY = 0.95
 STRATEGY = "MultiWorkerMirroredStrategy"

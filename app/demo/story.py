@@ -15,7 +15,7 @@ from app.demo import meeting, training
 from app.demo.nodes import Node, running
 from app.demo.report import Report, judged
 from app.demo.saying import Clock, Say
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 
 async def tell(count: int, epochs: int, say: Say, clock: Clock, *, keep: bool, out: Path | None) -> Report:

@@ -13,16 +13,17 @@ from app.demo.nodes import Node
 from app.demo.report import Report
 from app.demo.saying import Say
 from app.examples import copied
-from core import events as ev
-from core.answers import Done, RunAccepted, RunDetails
-from core.cluster.plan import Plan, RunSpec
 from core.cluster.tf_config import tf_config
-from core.commands import AnswerConsent, GetRun, StartRun
-from core.errors import TandemError
-from core.ids import DeviceId, RunId, short
 from core.run.expectation import expected
-from core.run.phases import Failed, Finished, Phase, Starting, Training, ended
-from core.run.reports import EpochEnd
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, RunAccepted, RunDetails
+from core.vocabulary.commands import AnswerConsent, GetRun, StartRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, RunId, short
+from core.vocabulary.phases import Failed, Finished, Phase, Starting, Training, ended
+from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.progress import EpochEnd
+from core.vocabulary.run_folder import OUTPUTS
 
 SCRIPT = "digits.py"
 MODEL = "digits.keras"
@@ -71,7 +72,7 @@ async def outcome(nodes: Sequence[Node], run: RunId, report: Report) -> tuple[Re
     chief = details.plan.chief.device if details.plan is not None else starter.device
     epochs: Sequence[EpochEnd] = details.epochs.get(chief, ())
     summary = details.entry.summary
-    model = Path(details.entry.folder) / "outputs" / MODEL
+    model = Path(details.entry.folder) / OUTPUTS / MODEL
     measured = msgspec.structs.replace(
         report,
         first_step_s=summary.first_step_s,

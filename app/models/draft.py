@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from core.answers import RunEntry
-from core.cluster.plan import RunSpec, StrategyKind, Wire
-from core.cluster.roles import Role
-from core.errors import Problem
-from core.ids import DeviceId
-from core.state import Device, State
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import RunSpec, StrategyKind, Wire
+from core.vocabulary.roles import Role
+from core.vocabulary.state import Device, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from core.answers import Finding
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
-from core.state import Device
-from core.text import plain
+from core.vocabulary.answers import Finding
+from core.vocabulary.state import Device
+from core.vocabulary.text import plain
 
 Level = Literal["ok", "warning", "error"]
 

@@ -9,11 +9,11 @@ from app.device_words import size_words
 from app.models import free_disk
 from app.models.draft import Draft, candidates, taking_part, why_not
 from app.run_words import in_the_window
-from core.answers import Finding, PlanMade, ScriptRead
-from core.errors import Problem
 from core.run.verdicts import listed
-from core.state import Device, State
-from core.text import plain
+from core.vocabulary.answers import Finding, PlanMade, ScriptRead
+from core.vocabulary.errors import Problem
+from core.vocabulary.state import Device, State
+from core.vocabulary.text import plain
 
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
 _NO_HINDRANCE = ("network", "doctor")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from app.device_words import size_words
-from core.telemetry.reading import GpuReading, Reading
+from core.vocabulary.readings import GpuReading, Reading
 
 HOT_C = 90.0
 FULL = 0.95

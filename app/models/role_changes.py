@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.models.draft import Draft
-from core.cluster.plan import Plan
-from core.cluster.roles import Role
-from core.ids import DeviceId
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Plan
+from core.vocabulary.roles import Role
 
 Roles = tuple[Role, ...]
 

@@ -10,10 +10,10 @@ from enum import IntEnum
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from app.run_words import duration, number, phase_words
-from core.answers import RunEntry
-from core.ids import RunId
-from core.run.phases import Failed
-from core.text import plain
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed
+from core.vocabulary.text import plain
 
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
 _WORDS = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from app.run_words import Share, share_of
-from core.ids import DeviceId, RunId
 from core.run import expectation
 from core.run.stragglers import straggler
-from core.state import Run
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.state import Run
 
 SAY_AFTER_S = 3.0
 KEEP_S = 5.0

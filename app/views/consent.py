@@ -12,12 +12,12 @@ from app.widgets.card import row
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.problem_box import ProblemBox
 from app.widgets.sheet import Sheet
-from core.answers import Answer
-from core.commands import AnswerConsent, Decision
-from core.errors import Problem
-from core.ids import RunId
-from core.state import Consent, State
-from core.text import plain
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import AnswerConsent, Decision
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import RunId
+from core.vocabulary.state import Consent, State
+from core.vocabulary.text import plain
 
 FILES_SHOWN = 500
 CHANGED = Problem(

@@ -24,13 +24,13 @@ from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.tab_order import tab_as_seen
 from core import address
-from core.answers import Answer
-from core.commands import Command, Forget, Pair, Rename, SetCodePolicy
-from core.errors import TandemError
-from core.events import Event
-from core.ids import DeviceId
-from core.settings import DEFAULT_PORT
-from core.state import Device, State
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import Command, Forget, Pair, Rename, SetCodePolicy
+from core.vocabulary.errors import TandemError
+from core.vocabulary.events import Event
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.settings import DEFAULT_PORT
+from core.vocabulary.state import Device, State
 
 NOBODY_AFTER_MS = 5_000
 """Others are seen within two seconds; who is not there after this long may need help."""

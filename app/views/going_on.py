@@ -11,12 +11,12 @@ from app.bridge import Bridge
 from app.naming import names_of
 from app.run_words import fetch_words
 from app.widgets.outcome_card import OutcomeCard
-from core.answers import Answer, Refused, RunEntry
-from core.commands import FindCheckpoints, StartRun
-from core.errors import TandemError
-from core.events import Event, LinkDown, LinkUp
-from core.ids import RunId
-from core.state import State
+from core.vocabulary.answers import Answer, Refused, RunEntry
+from core.vocabulary.commands import FindCheckpoints, StartRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.events import Event, LinkDown, LinkUp
+from core.vocabulary.ids import RunId
+from core.vocabulary.state import State
 
 _FIX = "Pair it again under Devices, or go on without it from a terminal: tandem resume {run} --solo."
 

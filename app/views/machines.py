@@ -19,10 +19,10 @@ from app.widgets.card import take_out
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.machine_card import MachineCard
 from app.widgets.page import Page
-from core.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
-from core.ids import DeviceId
-from core.state import Device, State
-from core.telemetry.reading import Reading
+from core.vocabulary.events import Event, MemberEndedEpoch, MemberLogged, MemberProgressed, TelemetryReported
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.readings import Reading
+from core.vocabulary.state import Device, State
 
 WIDE_CHARACTERS = 150
 """From this width on two cards stand side by side."""

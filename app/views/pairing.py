@@ -14,10 +14,10 @@ from app.widgets.card import row
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.problem_box import ProblemBox
 from app.widgets.sheet import Sheet
-from core.answers import Answer
-from core.commands import AnswerPairing, CancelPairing, Pair
-from core.events import Event, PairingBegan
-from core.state import Pairing, State
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import AnswerPairing, CancelPairing, Pair
+from core.vocabulary.events import Event, PairingBegan
+from core.vocabulary.state import Pairing, State
 
 UNDER_WAY = ("connecting", "comparing", "waiting")
 

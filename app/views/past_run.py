@@ -23,11 +23,11 @@ from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.text_view import TextView
-from core.answers import RunDetails, RunEntry
-from core.errors import Problem
-from core.ids import DeviceId
-from core.state import State
-from core.text import plain, plain_lines
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import State
+from core.vocabulary.text import plain, plain_lines
 
 _NO_POINTS = "There are no numbers to plot."
 

@@ -18,11 +18,11 @@ from app.widgets.labels import Label, set_tooltip
 from app.widgets.role_row import RoleRow
 from app.widgets.tab_order import tab_as_seen
 from app.widgets.tf_config_fold import TfConfigFold
-from core.answers import PlanMade
-from core.cluster.plan import Plan
-from core.cluster.roles import Role
-from core.ids import DeviceId
-from core.state import State
+from core.vocabulary.answers import PlanMade
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Plan
+from core.vocabulary.roles import Role
+from core.vocabulary.state import State
 
 _LEAD = (
     "Proposed by speed. Change a role, or drag one laptop onto another to swap them. Each laptop's share of "

@@ -21,9 +21,9 @@ from app.widgets.card import row
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
-from core.answers import Answer, Refused, RunDetails, RunEntry, Runs
-from core.commands import GetRun, ListRuns, StopRun
-from core.events import (
+from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, Runs
+from core.vocabulary.commands import GetRun, ListRuns, StopRun
+from core.vocabulary.events import (
     CheckpointCame,
     CheckpointFound,
     Event,
@@ -33,8 +33,8 @@ from core.events import (
     RunPlanned,
     RunSummarised,
 )
-from core.ids import RunId
-from core.state import State
+from core.vocabulary.ids import RunId
+from core.vocabulary.state import State
 
 MOST_COMPARED = 2
 _EMPTY = "No run yet. What you train is kept here, with its plots, log and result."

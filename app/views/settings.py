@@ -19,12 +19,12 @@ from app.widgets.page import Page
 from app.widgets.paired_card import PairedCard
 from app.widgets.problem_box import ProblemBox
 from app.widgets.this_laptop_card import ThisLaptopCard
-from core.answers import Answer, Findings, Saved
-from core.commands import ChangeSettings, Forget, Mend, RunDoctor, SaveDiagnostics, SetCodePolicy
-from core.errors import Problem, TandemError
-from core.events import Event
-from core.settings import SettingsChange
-from core.state import State
+from core.vocabulary.answers import Answer, Findings, Saved
+from core.vocabulary.commands import ChangeSettings, Forget, Mend, RunDoctor, SaveDiagnostics, SetCodePolicy
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import Event
+from core.vocabulary.settings import SettingsChange
+from core.vocabulary.state import State
 
 
 class SettingsView(View):

@@ -9,7 +9,7 @@ from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 
 class StartProblemPage(QWidget):

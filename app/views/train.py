@@ -12,10 +12,10 @@ from app.models.draft import as_then, spec_of
 from app.views.train_live import TrainLive
 from app.views.train_setup import TrainSetup
 from app.views.view import View
-from core.answers import RunEntry
-from core.events import Event, RunPlanned
-from core.ids import RunId
-from core.state import State
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.events import Event, RunPlanned
+from core.vocabulary.ids import RunId
+from core.vocabulary.state import State
 
 
 class TrainView(View):

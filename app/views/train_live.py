@@ -24,13 +24,13 @@ from app.widgets.log_drawer import LogDrawer
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
-from core.answers import Answer, RunDetails, RunEntry
-from core.cluster.plan import Moment
-from core.commands import GetRun, StopRun
-from core.events import Event, MemberLogged, RunPlanned
-from core.ids import DeviceId, RunId
-from core.run.phases import Planning, Preparing, Stopping
-from core.state import Run, State
+from core.vocabulary.answers import Answer, RunDetails, RunEntry
+from core.vocabulary.commands import GetRun, StopRun
+from core.vocabulary.events import Event, MemberLogged, RunPlanned
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import Planning, Preparing, Stopping
+from core.vocabulary.plan import Moment
+from core.vocabulary.state import Run, State
 
 STOP = "Stop"
 END = "End now"

@@ -24,10 +24,10 @@ from app.widgets.problem_box import ProblemBox
 from app.widgets.run_options import RunOptions
 from app.widgets.script_choices import ScriptChoices
 from app.widgets.script_drop import ScriptDrop
-from core.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
-from core.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun
-from core.errors import Problem
-from core.state import State
+from core.vocabulary.answers import Answer, Finding, Findings, PlanMade, Refused, ScriptRead, ScriptsFound
+from core.vocabulary.commands import AnalyseScript, Mend, PlanRun, RunDoctor, StartRun
+from core.vocabulary.errors import Problem
+from core.vocabulary.state import State
 
 SETTLE_MS = 250
 """After a change: whoever types or turns a wheel is not done with the first one."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from PySide6.QtWidgets import QWidget
 
 from app.bridge import Bridge
-from core.events import Event
-from core.state import State
+from core.vocabulary.events import Event
+from core.vocabulary.state import State
 
 
 class View(QWidget):

@@ -19,11 +19,11 @@ from app.widgets.labels import Label, faint, heading, name_for_readers, set_kind
 from app.widgets.nearby import Nearby
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
-from core.answers import Answer, Findings
-from core.commands import ChangeSettings, Pair, RunDoctor
-from core.events import Event
-from core.settings import SettingsChange
-from core.state import State
+from core.vocabulary.answers import Answer, Findings
+from core.vocabulary.commands import ChangeSettings, Pair, RunDoctor
+from core.vocabulary.events import Event
+from core.vocabulary.settings import SettingsChange
+from core.vocabulary.state import State
 
 STEPS = 3
 NAME_LIMIT = 63

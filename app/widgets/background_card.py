@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox
 
 from app.widgets.card import Card
 from app.widgets.labels import faint, heading
-from core.settings import Settings, SettingsChange
+from core.vocabulary.settings import Settings, SettingsChange
 
 
 class BackgroundCard(Card):

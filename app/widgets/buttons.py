@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
 from app.turns import take_breath
-from core import text as safe
+from core.vocabulary import text as safe
 
 Kind = Literal["", "primary", "danger", "quiet"]
 

@@ -10,7 +10,7 @@ from app.widgets.card import Card, row
 from app.widgets.labels import Label, faint, heading, name_for_readers
 from app.widgets.problem_box import ProblemBox
 from core import address
-from core.errors import Problem, TandemError
+from core.vocabulary.errors import Problem, TandemError
 
 
 class ByAddress(Card):

@@ -10,8 +10,8 @@ from app.models.runs_model import goes_on_from, when
 from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
-from core.answers import RunEntry
 from core.run.expectation import speed_up, times
+from core.vocabulary.answers import RunEntry
 
 
 class Comparison(QWidget):

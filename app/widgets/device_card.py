@@ -15,9 +15,9 @@ from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
 from app.widgets.problem_box import ProblemBox
-from core.ids import DeviceId
-from core.state import Device
-from core.telemetry.reading import Reading
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.readings import Reading
+from core.vocabulary.state import Device
 
 NAME_LIMIT = 60
 USUAL, RENAMING, FORGETTING = range(3)

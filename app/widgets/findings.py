@@ -12,7 +12,7 @@ from app.widgets.buttons import button
 from app.widgets.card import take_out
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.tab_order import tab_as_seen
-from core.answers import Finding
+from core.vocabulary.answers import Finding
 
 SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}

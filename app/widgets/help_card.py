@@ -15,9 +15,9 @@ from app.widgets.findings import FindingsList
 from app.widgets.labels import ElidedLabel, Label, faint, heading
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
-from core.answers import Finding
-from core.errors import Problem
-from core.state import Me
+from core.vocabulary.answers import Finding
+from core.vocabulary.errors import Problem
+from core.vocabulary.state import Me
 
 
 class HelpCard(Card):

@@ -13,7 +13,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
 
 from app.turns import take_breath
-from core import text as safe
+from core.vocabulary import text as safe
 
 LIMIT = 2_000
 """Characters of one label; nobody reads more, and a peer may send megabytes."""

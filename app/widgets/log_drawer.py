@@ -13,10 +13,10 @@ from app.widgets.card import row
 from app.widgets.fold import Fold
 from app.widgets.labels import name_for_readers
 from app.widgets.text_view import TextView
-from core.events import MemberLogged
-from core.ids import DeviceId
-from core.state import Run
-from core.text import plain_lines
+from core.vocabulary.events import MemberLogged
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import Run
+from core.vocabulary.text import plain_lines
 
 MOST_LINES = 5_000
 FLUSH_MS = 200

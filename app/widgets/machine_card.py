@@ -9,7 +9,7 @@ from app.models.readings import Line
 from app.models.stragglers import Step
 from app.widgets.card import Card, column, row, take_out
 from app.widgets.labels import ElidedLabel, Label
-from core.telemetry.reading import Hardware, Reading
+from core.vocabulary.readings import Hardware, Reading
 
 _WAITING_FOR_FIRST = "Its first reading comes within a second of its connection."
 

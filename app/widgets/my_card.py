@@ -8,7 +8,7 @@ from app import device_words as words
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
-from core.state import Me
+from core.vocabulary.state import Me
 
 
 class MyCard(Card):

@@ -11,8 +11,8 @@ from app.widgets.buttons import button
 from app.widgets.card import take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.tab_order import tab_as_seen
-from core.ids import DeviceId
-from core.state import Device, State
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import Device, State
 
 
 class Nearby(QWidget):

@@ -12,9 +12,9 @@ from app.widgets.buttons import button
 from app.widgets.card import Card, row, take_out
 from app.widgets.labels import faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
-from core.settings import Settings, SettingsChange
-from core.state import Me
-from core.text import plain
+from core.vocabulary.settings import Settings, SettingsChange
+from core.vocabulary.state import Me
+from core.vocabulary.text import plain
 
 Interfaces = Callable[[], dict[str, str]]
 

@@ -10,7 +10,7 @@ from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.problem_box import ProblemBox
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 SHOWN = 2
 

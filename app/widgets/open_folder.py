@@ -7,8 +7,8 @@ from pathlib import Path
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
-from core.errors import Problem
-from core.text import plain
+from core.vocabulary.errors import Problem
+from core.vocabulary.text import plain
 
 
 def open_folder(folder: Path) -> Problem | None:

@@ -22,11 +22,12 @@ from app.widgets.labels import Label, name_for_readers, set_kind
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from app.widgets.text_view import TextView
-from core.cluster.plan import Moment, Plan
-from core.errors import Problem
-from core.ids import DeviceId
-from core.run.phases import Failed, Finished, Phase, Stopped
-from core.run.reports import Summary
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped
+from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.progress import Summary
+from core.vocabulary.run_folder import OUTPUTS
 
 GO_ON = "Go on"
 _LOOKING = "Looking for the newest checkpoint…"
@@ -146,7 +147,7 @@ class OutcomeCard(Card):
             label.setVisible(number < len(words))
 
     def _open(self) -> None:
-        outputs = Path(self.folder) / "outputs"
+        outputs = Path(self.folder) / OUTPUTS
         folder = outputs if outputs.is_dir() else Path(self.folder)
         self.not_opened.show_problem(open_folder(folder), "warning")
 

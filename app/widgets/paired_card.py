@@ -11,8 +11,8 @@ from app.widgets.buttons import button
 from app.widgets.card import Card, row, take_out
 from app.widgets.labels import ElidedLabel, Label, faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
-from core.ids import DeviceId, short
-from core.state import Device
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.state import Device
 
 
 class PairedCard(Card):

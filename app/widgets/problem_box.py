@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.labels import Label, name_for_readers, set_property
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 Level = Literal["bad", "warning", "note"]
 

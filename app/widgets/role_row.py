@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QApplication, QComboBox, QHBoxLayout, QLineEdit
 from app.theme import GAP
 from app.widgets.card import Card, column
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
-from core.cluster.roles import Role
-from core.ids import DeviceId
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.roles import Role
 
 MIME = "application/x-tandem-device"
 MOST_SHARE = 1_000_000

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QFormLayout, QLineEdit
 from app.theme import GAP
 from app.widgets.fold import Fold
 from app.widgets.labels import Label, name_for_readers
-from core.cluster.plan import StrategyKind, Wire
+from core.vocabulary.plan import StrategyKind, Wire
 
 STRATEGIES: dict[StrategyKind | None, str] = {
     None: "As found by reading the script",

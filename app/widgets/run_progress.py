@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QProgressBar, QVBoxLayout
 from app import run_words
 from app.widgets.card import Card, row, take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
-from core.ids import DeviceId
 from core.run.expectation import expected
-from core.run.phases import Stopping, Training
-from core.state import Run
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Stopping, Training
+from core.vocabulary.state import Run
 
 PARTS = 1000
 

@@ -12,8 +12,8 @@ from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.card import Card, take_out
 from app.widgets.labels import Label
-from core.answers import ScriptsFound
-from core.text import plain
+from core.vocabulary.answers import ScriptsFound
+from core.vocabulary.text import plain
 
 MOST = 12
 NAME_LENGTH = 60

@@ -16,7 +16,7 @@ from app.examples import EXAMPLES, copied
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import ElidedLabel, Label, set_kind
-from core.errors import Problem, TandemError
+from core.vocabulary.errors import Problem, TandemError
 
 _ONE = Problem(
     code="several-dropped",

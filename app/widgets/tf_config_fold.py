@@ -11,9 +11,9 @@ from app.widgets.card import row
 from app.widgets.fold import Fold
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.text_view import TextView
-from core.answers import PlanMade
-from core.ids import DeviceId
-from core.state import State
+from core.vocabulary.answers import PlanMade
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import State
 
 _ALONE = "One laptop alone needs no TF_CONFIG."
 _PORTS = "Each laptop may still choose another port when the run starts."

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QComboBox, QLineEdit
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import faint, heading, name_for_readers
-from core.settings import SettingsChange, Theme
-from core.state import Me
+from core.vocabulary.settings import SettingsChange, Theme
+from core.vocabulary.state import Me
 
 THEMES: tuple[tuple[str, Theme], ...] = (
     ("Follow the system", "system"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.result import median
-from core.run.reports import Expectation
+from core.vocabulary.progress import Expectation
 
 
 class Heard:

@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from bench.engine.place import Answer, Place
 from bench.wire.link import Link
-from core.cluster.plan import Task, Wire
-from core.cluster.roles import Role
-from core.ids import DeviceId
 from core.run.ports import hold_ports
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Task, Wire
+from core.vocabulary.roles import Role
 
 LIMIT_S = 300.0
 LAST_WORDS = 1500

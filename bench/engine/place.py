@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from core.cluster.plan import Wire
-from core.run.reports import Expectation
+from core.vocabulary.plan import Wire
+from core.vocabulary.progress import Expectation
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,9 +21,9 @@ from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
 from app.single_instance import SingleInstance
 from app.window import Window
 from bench.window.watchdog import Watchdog
-from core.answers import RunDetails
-from core.commands import GetRun
-from core.run.phases import Finished, ended
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.commands import GetRun
+from core.vocabulary.phases import Finished, ended
 
 if TYPE_CHECKING:
     from app.conductor import Conductor

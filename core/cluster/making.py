@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from math import gcd, lcm
 
 from msgspec.structs import replace
 
-from core.cluster.plan import Member, Plan, RunSpec, StrategyKind, Task
 from core.cluster.proposal import Roles
-from core.cluster.roles import Role
-from core.errors import TandemError
-from core.ids import DeviceId, ProjectId, RunId, short
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId, RunId, short
+from core.vocabulary.plan import (
+    _COMPUTING,
+    Member,
+    Plan,
+    RunSpec,
+    StrategyKind,
+    Task,
+)
+from core.vocabulary.roles import Role
 
 FIRST_PORT = 20_000
 """TensorFlow's ports are asked for above this, by rank; a member whose port is taken names another."""
@@ -22,7 +27,6 @@ LAST_PORT = 32_000
 """Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
 
 _RANKS = (Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR)
-_COMPUTING = (Role.CHIEF, Role.WORKER)
 _SEEDS = 1 << 31
 _ROOM = 1000
 """More tasks than any run has."""
@@ -82,25 +86,6 @@ def make_plan(
         seed=_seed(spec.seed),
         wire=spec.wire,
     )
-
-
-def with_ports(plan: Plan, ports: Mapping[DeviceId, Mapping[str, int]]) -> Plan:
-    """The complete plan: each task with the port that its own device chose."""
-    tasks = [replace(task, port=ports[task.device][task.name]) for task in plan.tasks]
-    return replace(plan, tasks=tuple(tasks))
-
-
-def ranks(plan: Plan) -> tuple[DeviceId, ...]:
-    """The devices that compute a batch's rows, by rank: chief and workers."""
-    return tuple(task.device for task in plan.tasks if task.role in _COMPUTING)
-
-
-def shares_by_rank(plan: Plan) -> tuple[int, ...]:
-    """A device with several such tasks, one a GPU, shares its part equally between them."""
-    tasks = Counter(ranks(plan))
-    shares = {member.device: member.share for member in plan.members}
-    unit = lcm(*(count // gcd(shares[device], count) for device, count in tasks.items()))
-    return tuple(shares[device] * unit // tasks[device] for device in ranks(plan))
 
 
 def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:

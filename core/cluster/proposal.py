@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from core.cluster.plan import StrategyKind
-from core.cluster.roles import Role
-from core.errors import TandemError
-from core.ids import DeviceId, short
-from core.telemetry.reading import Hardware
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.plan import StrategyKind
+from core.vocabulary.readings import Hardware
+from core.vocabulary.roles import Role
 
 Roles = dict[DeviceId, tuple[Role, ...]]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ipaddress
 import json
 
-from core.cluster.plan import Plan, Task
-from core.cluster.roles import Role
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Plan, Task
+from core.vocabulary.roles import Role
 
 _IN_CLUSTER = (Role.CHIEF, Role.WORKER, Role.PS)
 

@@ -22,8 +22,8 @@ from core.discovery.record import (
     service_info,
     sighting,
 )
-from core.errors import Problem
-from core.ids import DeviceId
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
 
 MOST_RECORDS = 256
 """Of others in the network: a flood of made-up ones does not grow memory."""

@@ -16,8 +16,8 @@ from core.discovery.browser import Browser, not_announced
 from core.discovery.changes import Changes
 from core.discovery.interfaces import Interface
 from core.discovery.record import Announcement
-from core.errors import Problem
-from core.ids import DeviceId
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from zeroconf.asyncio import AsyncServiceInfo
 
 from core.address import Address, plain_host
-from core.ids import DeviceId, short
-from core.pairing.messages import fit_name
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.text import fit_name
 
 SERVICE = "_tandem._tcp.local."
 MOST_ADDRESSES = 8

@@ -7,9 +7,9 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from core.answers import Finding
 from core.doctor import files, machine, network, software
 from core.doctor.view import View, error
+from core.vocabulary.answers import Finding
 
 LIMIT_S = 20.0
 _log = logging.getLogger(__name__)

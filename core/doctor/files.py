@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core import socket_path
-from core.answers import Finding
 from core.doctor.view import View, error, note, ok, warning
-from core.errors import TandemError
 from core.home import prepare
+from core.vocabulary.answers import Finding
+from core.vocabulary.errors import TandemError
 
 TOPIC = "files"
 LITTLE_BYTES = 2 << 30

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from core.answers import Finding
 from core.doctor.view import View, note, ok, warning
 from core.telemetry.gpus import Gpus
+from core.vocabulary.answers import Finding
 
 TOPIC = "machine"
 CLOCK_S = 5.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.errors import TandemError
 from core.home import Home
+from core.vocabulary.errors import TandemError
 
 
 def close_key(home: Home) -> None:

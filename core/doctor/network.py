@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core import address
-from core.answers import Finding
 from core.doctor.view import View, error, note, ok, warning
-from core.errors import TandemError
+from core.vocabulary.answers import Finding
+from core.vocabulary.errors import TandemError
 
 TOPIC = "network"
 ROUND_S = 6.0

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import core
-from core import installing
-from core.answers import Finding
 from core.doctor.view import View, error, note, ok, warning
 from core.run import launch
-from core.state import Device
-from core.versions import Versions, installed
+from core.vocabulary import installing
+from core.vocabulary.answers import Finding
+from core.vocabulary.state import Device
+from core.vocabulary.versions import Versions, installed
 
 TOPIC = "software"
 LOAD_LIMIT_S = 120.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from core.answers import Finding
 from core.home import Home
-from core.settings import Settings
-from core.state import State
+from core.vocabulary.answers import Finding
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State
 
 
 @dataclass(frozen=True, slots=True)

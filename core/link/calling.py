@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from core.address import Address
-from core.errors import TandemError
 from core.tls import Streams
+from core.vocabulary.errors import TandemError
 
 HEAD_START_S = 0.4
 """How long an address has for itself before the next one is tried beside it."""

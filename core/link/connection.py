@@ -8,12 +8,12 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from core.errors import Problem, TandemError
 from core.link import machine, reasons
 from core.link.frames import BadFrame, Decoder, encode
-from core.link.messages import Bye, Hello, Message
 from core.link.outbox import Outbox
 from core.tls import Streams
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.peer_messages import Bye, Hello, Message
 
 FLUSH_S = 2.0
 """How long the last words of an ending link may take."""

@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.ids import DeviceId
+from core.vocabulary.ids import DeviceId
 
 RUN_BYTES = 8
 _NONCE = struct.Struct(">8s8sQ")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from core.errors import TandemError
-from core.link.messages import MAX_FRAME_BYTES, Message, Mirrored, Reported, TelemetrySent
+from core.vocabulary.errors import TandemError
+from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Message, Mirrored, Reported, TelemetrySent
 
 _LENGTH = struct.Struct(">I")
 _ENCODER = msgspec.msgpack.Encoder()

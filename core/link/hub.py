@@ -7,23 +7,23 @@ import random
 from collections.abc import Callable, Coroutine, Iterable
 
 from core.certificate import device_id
-from core.errors import Problem
 from core.identity import Identity
-from core.ids import DeviceId
 from core.link import reasons
 from core.link.calling import Pace
 from core.link.connection import Clock, turn_away
 from core.link.endpoint import host_of
-from core.link.messages import Hello, Message
 from core.link.peer import Peer
 from core.tls import Streams, peer_der
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.peer_messages import Hello, Message
 
 
 class Links:
     """``hello`` is asked for anew for each connection. Devices are linked from ``pair`` until ``forget``.
 
     ``on_up(device, hello, address)``: linked and proven; ``address`` is where it listens, ``host:port``.
-    Versions of Tandem's protocol agree then, other versions may not (``core.versions.difference``).
+    Versions of Tandem's protocol agree then, other versions may not (``versions.difference``).
     ``on_down(device, problem)``: the link ended, or calls fail for a reason that a person has to mend.
     Calling goes on. A newer connection in place of the link gives ``on_down``, then ``on_up``.
     """

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core import versions
-from core.errors import Problem
 from core.link import reasons
-from core.link.messages import Bye, Hello, Message, Ping
+from core.vocabulary import versions
+from core.vocabulary.errors import Problem
+from core.vocabulary.peer_messages import Bye, Hello, Message, Ping
 
 HEARTBEAT_S = 2.0
 SILENT_S = 10.0

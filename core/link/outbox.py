@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from core.link import frames
-from core.link.messages import Message, TelemetrySent
+from core.vocabulary.peer_messages import Message, TelemetrySent
 
 LIMIT_BYTES = 8 << 20
 """More than this waiting means that the peer does not keep up: memory here is not its buffer."""

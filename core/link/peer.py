@@ -12,17 +12,17 @@ from msgspec.structs import replace
 
 from core import tls
 from core.address import Address, parse
-from core.errors import Problem, TandemError
 from core.identity import Identity
-from core.ids import DeviceId, short
 from core.link import reasons
 from core.link.calling import Pace, reach
 from core.link.connection import Clock, Connection, turn_away
 from core.link.contest import RUN_BYTES, BadNonce, contest
 from core.link.endpoint import host_of
-from core.link.messages import Hello, Message
-from core.pairing.messages import fit_name
-from core.settings import DEFAULT_PORT
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.peer_messages import Hello, Message
+from core.vocabulary.settings import DEFAULT_PORT
+from core.vocabulary.text import fit_name
 
 STEADY_S = 10.0
 """A link that stood this long was a success: the next pauses are short again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 _TRIES = "Tandem goes on trying."
 

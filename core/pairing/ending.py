@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.errors import IllegalTransition, Problem
 from core.pairing.effects import Close, Effect, Send, Tell
 from core.pairing.events import Failed
 from core.pairing.messages import Note, NoteWord, encode
@@ -22,6 +21,7 @@ from core.pairing.phases import (
     Proving,
     Yielded,
 )
+from core.vocabulary.errors import IllegalTransition, Problem
 
 Step = tuple[PairingState, tuple[Effect, ...]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.address import Address
-from core.errors import Problem
-from core.ids import DeviceId
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from core.address import plain_host
 from core.certificate import check_peer_certificate
-from core.errors import IllegalTransition, TandemError
 from core.pairing import reasons
 from core.pairing.code import Transcript, commitment, equal, shown
 from core.pairing.effects import Close, Dial, Effect, Refuse, Send, Tell
@@ -38,6 +37,7 @@ from core.pairing.phases import (
     Target,
     Yielded,
 )
+from core.vocabulary.errors import IllegalTransition, TandemError
 
 CODE_LIMIT_S = 10.0
 ANSWER_LIMIT_S = 60.0

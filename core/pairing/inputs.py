@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.errors import Problem
 from core.pairing.phases import Connection, Target
+from core.vocabulary.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)

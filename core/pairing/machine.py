@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.address import Address
-from core.errors import TandemError
 from core.pairing import reasons
 from core.pairing.effects import Close, Prove, Send, Tell
 from core.pairing.ending import Step, connection_of, ended, name_of
@@ -53,6 +52,7 @@ from core.pairing.phases import (
     Proving,
     Yielded,
 )
+from core.vocabulary.errors import TandemError
 
 HOLD_S = 120.0
 PROOF_LIMIT_S = 20.0

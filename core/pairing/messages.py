@@ -6,21 +6,20 @@ bytes.
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from core.certificate import MAX_DER_BYTES
-from core.errors import TandemError
 from core.pairing import reasons
 from core.pairing.code import NONCE_BYTES
+from core.vocabulary.errors import TandemError
+from core.vocabulary.text import MAX_NAME, fit_name
 
 VERSION = 1
 MAX_FRAME_BYTES = 4096
 LENGTH_BYTES = 4
 SID_BYTES = 16
-MAX_NAME = 64
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 Certificate = Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_DER_BYTES)]
@@ -108,20 +107,6 @@ def decode_nonce_or_note(body: bytes) -> bytes | Note:
     if not body.startswith(b"{"):
         raise TandemError.of(reasons.malformed(f"{len(body)} bytes where {NONCE_BYTES} belong"))
     return decode(body, Note)
-
-
-def fit_name(name: str) -> str:
-    """``name`` as it may stand on another's screen: no line breaks, no characters that hide or turn text."""
-    visible = "".join(" " if _is_space(sign) else sign for sign in name if not _hides(sign))
-    return " ".join(visible.split())[:MAX_NAME].strip() or "laptop"
-
-
-def _is_space(sign: str) -> bool:
-    return sign.isspace() or unicodedata.category(sign) in ("Zs", "Zl", "Zp")
-
-
-def _hides(sign: str) -> bool:
-    return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co") and not sign.isspace()
 
 
 def _head(body: bytes) -> _Head:

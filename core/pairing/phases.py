@@ -7,9 +7,9 @@ from typing import Literal
 
 from core.address import Address
 from core.certificate import fingerprint
-from core.ids import DeviceId
 from core.pairing.code import Transcript
 from core.pairing.pause import Pause
+from core.vocabulary.ids import DeviceId
 
 Role = Literal["initiator", "responder"]
 Connection = int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.errors import Problem, TandemError
+from core.vocabulary.errors import Problem, TandemError
 
 _AGAIN = "Press Pair again."
 

@@ -14,9 +14,7 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 
 from core.address import Address
-from core.errors import Problem, TandemError
 from core.identity import Identity
-from core.ids import DeviceId
 from core.link.endpoint import host_of
 from core.pairing import reasons
 from core.pairing.code import NONCE_BYTES
@@ -38,13 +36,16 @@ from core.pairing.inputs import (
     TimePassed,
 )
 from core.pairing.machine import PROOF_LIMIT_S, step
-from core.pairing.messages import MAX_FRAME_BYTES, SID_BYTES, Note, encode, fit_name
+from core.pairing.messages import MAX_FRAME_BYTES, SID_BYTES, Note, encode
 from core.pairing.phases import Comparing, Dialling, Idle, Me, PairingState, Proving, Target
 from core.pairing.proof import answer_proof, prove
 from core.pairing.session import Session
 from core.pairing.strangers import HANDSHAKE_S, Guest, Strangers
 from core.refusals import Refusals
 from core.tls import Streams, client_context, connect, peer_der
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.text import fit_name
 
 log = logging.getLogger(__name__)
 

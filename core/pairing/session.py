@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from core.errors import TandemError
 from core.link.endpoint import host_of
 from core.pairing import reasons
 from core.pairing.messages import LENGTH_BYTES, MAX_FRAME_BYTES
+from core.vocabulary.errors import TandemError
 
 CLOSE_S = 5.0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core import events as ev
 from core.pairing.events import Began, CodeShown, Event, Failed, Paired, SaidSame
+from core.vocabulary import events as ev
 
 
 def told(event: Event) -> ev.Event | None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from core.errors import TandemError
 from core.project.files import READ_BYTES, NotRegular, open_regular
-from core.project.manifest import Manifest, ProjectFile
-from core.project.paths import shown
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import Manifest, ProjectFile
+from core.vocabulary.paths import shown
 
 SPARE_BYTES = 20_000_000
 """Left free on the disk: a laptop with a full disk is in worse trouble than a run that did not start."""

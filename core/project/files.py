@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from core.errors import TandemError
-from core.project.paths import shown, why_unsafe
+from core.vocabulary.errors import TandemError
+from core.vocabulary.paths import shown, why_unsafe
 
 READ_BYTES = 1 << 20
 ENTRIES_SEEN = 200_000

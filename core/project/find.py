@@ -7,9 +7,9 @@ import re
 import stat
 from pathlib import Path
 
-from core.errors import TandemError
-from core.project.paths import shown
 from core.project.script import ScriptReport, analyse
+from core.vocabulary.errors import TandemError
+from core.vocabulary.paths import shown
 
 SCRIPTS_READ = 200
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from core.errors import Problem
-from core.project.paths import shown
+from core.vocabulary.errors import Problem
+from core.vocabulary.paths import shown
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from core.errors import TandemError
 from core.project.files import NotRegular, open_regular
-from core.project.paths import shown, why_unsafe
+from core.vocabulary.errors import TandemError
+from core.vocabulary.paths import shown, why_unsafe
 
 SOURCE_BYTES = 2_000_000
 MODULES_FOLLOWED = 500

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from core import wire
-from core.errors import TandemError
 from core.project.copying import Changed, copy_project
 from core.project.files import NotRegular, Skipped, hash_file, list_files
 from core.project.ignore import is_junk
-from core.project.manifest import (
+from core.project.receipt import Receipt
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import (
     LIMIT_FILES,
     LIMIT_MANIFEST_BYTES,
     Manifest,
@@ -21,8 +22,7 @@ from core.project.manifest import (
     check_files,
     manifest_of,
 )
-from core.project.paths import Names, shown
-from core.project.receipt import Receipt
+from core.vocabulary.paths import Names, shown
 
 LIMIT_BYTES = 500_000_000
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from core.errors import TandemError
 from core.project.copying import Changed, check_room, copy_file, storing
 from core.project.files import NotRegular, hash_file
-from core.project.manifest import Manifest
-from core.project.paths import shown
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.paths import shown
 
 PIECE_BYTES = 256 * 1024
 

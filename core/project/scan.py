@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from core import wire
-from core.errors import TandemError
 from core.project.files import Found, Listing, NotRegular, Skipped, hash_file, list_files
 from core.project.ignore import TANDEM_RULES, IgnoreRules
 from core.project.imports import read_sources, resolved
-from core.project.manifest import (
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import (
     LIMIT_BYTES,
     LIMIT_FILES,
     LIMIT_MANIFEST_BYTES,
@@ -25,7 +25,7 @@ from core.project.manifest import (
     find_collision,
     manifest_of,
 )
-from core.project.paths import shown
+from core.vocabulary.paths import shown
 
 _SECRET = "it usually holds secrets (a line !NAME in .tandemignore sends it)"
 

@@ -10,13 +10,13 @@ from typing import Literal
 
 import msgspec
 
-from core.errors import Problem, TandemError
 from core.project.findings import Found, Mistake
 from core.project.imports import Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
-from core.project.paths import shown
 from core.project.strategies import STRATEGIES, find_strategies, last_part
 from core.project.syntax import Source, called
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.paths import shown
 
 Kind = Literal["managed", "own", "neither"]
 

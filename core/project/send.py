@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from core.errors import TandemError
 from core.project.files import NotRegular, open_regular
-from core.project.manifest import Manifest, ProjectFile
-from core.project.paths import shown
 from core.project.receipt import PIECE_BYTES, Piece, Wanted
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import Manifest, ProjectFile
+from core.vocabulary.paths import shown
 
 
 def check_wanted(manifest: Manifest, wanted: Iterable[Wanted]) -> tuple[Wanted, ...]:

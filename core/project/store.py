@@ -8,14 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from core import wire
 from core.atomic import write_atomically
-from core.errors import TandemError
-from core.ids import ProjectId, short
 from core.project.copying import Changed, copy_project, storing
-from core.project.manifest import Manifest, check_project
-from core.project.paths import shown
 from core.project.receipt import Receipt
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId, short
+from core.vocabulary.manifest import Manifest, check_project
+from core.vocabulary.paths import shown
 
 LIMIT_BYTES = 2_000_000_000
 """The least recently used projects beyond this are thrown away."""

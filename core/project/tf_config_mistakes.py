@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from core.project.findings import Mistake
-from core.project.paths import shown
 from core.project.syntax import Source
+from core.vocabulary.paths import shown
 
 _ADDRESS = re.compile(r"localhost|127\.0\.0\.1|(\d{1,3}(\.\d{1,3}){3}|[A-Za-z][\w.-]*):\d{2,5}\b")
 _LEAVE_IT = "Take the line out: Tandem gives each laptop the TF_CONFIG that is right for it."

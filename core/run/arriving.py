@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.cluster.plan import Plan
-from core.link.messages import Chunk
 from core.project.copying import storing
-from core.project.manifest import Manifest
 from core.project.receipt import Receipt
 from core.run import checkpoints
 from core.run.workplace import Incoming, Workplace
+from core.vocabulary import run_folder
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Chunk
+from core.vocabulary.plan import Plan
+from core.vocabulary.run_folder import INCOMING
 
 
 class Arriving:
@@ -94,14 +96,14 @@ class Arriving:
         """The checkpoint becomes the first of the new run: from the old run's folder, or from the starter."""
         assert self._plan.resume is not None
         checkpoints.check_listing(files)
-        kept = self._place.folder(self._plan.run) / checkpoints.FOLDER
-        old = self._place.folder(self._plan.resume.run) / checkpoints.FOLDER
+        kept = self._place.folder(self._plan.run) / run_folder.CHECKPOINTS
+        old = self._place.folder(self._plan.resume.run) / run_folder.CHECKPOINTS
         found = checkpoints.find(old, files.digest)
         if found is not None:
             with storing(kept):
                 checkpoints.adopt(found, kept)
             return ()
-        receipt = Receipt(files, self._place.folder(self._plan.run) / "incoming", checkpoints.first(kept))
+        receipt = Receipt(files, self._place.folder(self._plan.run) / INCOMING, checkpoints.first(kept))
         self._parts[1].receipt = receipt
         return tuple(wanted.file for wanted in receipt.wanted)
 

@@ -15,16 +15,15 @@ from pathlib import Path
 
 import msgspec
 
-from core import wire
 from core.atomic import sync_folder, write_new
-from core.cluster.plan import Moment, Plan
-from core.errors import TandemError
-from core.ids import ProjectId
 from core.project.files import NotRegular, hash_file
-from core.project.manifest import Manifest, ProjectFile, check_files, manifest_of
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId
+from core.vocabulary.manifest import Manifest, ProjectFile, check_files, manifest_of
+from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.run_folder import CHECKPOINTS
 
-FOLDER = "checkpoints"
-"""In a run's folder."""
 MANIFEST = "manifest.json"
 FORMAT = "tandem-checkpoint-1"
 KEPT = 2
@@ -209,7 +208,7 @@ def first(folder: Path) -> Path:
 
 def resumed(run: Path, plan: Plan) -> Path | None:
     """Where the checkpoint lies that a run in this folder goes on with, if it does."""
-    return None if plan.resume is None else first(run / FOLDER)
+    return None if plan.resume is None else first(run / CHECKPOINTS)
 
 
 def next_place(folder: Path) -> Path:
@@ -220,9 +219,9 @@ def next_place(folder: Path) -> Path:
 def trim(runs: Path, limit_bytes: int = RUNS_LIMIT_BYTES) -> None:
     """Throw away those of the oldest runs until the rest fits; the newest run's stay. Ids sort by time."""
     room = limit_bytes
-    having = {folder.parent for folder in runs.glob(f"*/{FOLDER}*")}
+    having = {folder.parent for folder in runs.glob(f"*/{CHECKPOINTS}*")}
     for number, run in enumerate(sorted(having, reverse=True)):
-        folders = list(run.glob(f"{FOLDER}*"))  # one for each trainer
+        folders = list(run.glob(f"{CHECKPOINTS}*"))  # one for each trainer
         room -= sum(path.stat().st_size for each in folders for path in each.rglob("*") if path.is_file())
         if room < 0 and number:
             for folder in folders:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from core.cluster.plan import RunSpec
 from core.cluster.tf_config import is_loopback
-from core.errors import TandemError
-from core.ids import DeviceId, short
-from core.state import Device, State
-from core.telemetry.reading import Hardware
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.readings import Hardware
+from core.vocabulary.state import Device, State
 
 
 def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:

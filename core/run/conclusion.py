@@ -6,17 +6,18 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from core import events as ev
-from core.cluster.plan import Task
-from core.cluster.roles import Role
-from core.errors import Problem
-from core.link import messages as ms
-from core.run import limits, verdicts
+from core.run import verdicts
 from core.run.coordination import Over
-from core.run.measures import sound_summary
-from core.run.phases import Exit, Failed, Finished, Phase, Starting, Stopped, Stopping, Training, ended
 from core.run.tally import summary
 from core.run.turn import Turn
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit, Failed, Finished, Phase, Starting, Stopped, Stopping, Training, ended
+from core.vocabulary.plan import Task
+from core.vocabulary.plausible import sound_summary
+from core.vocabulary.roles import Role
 
 
 class Conclusion(Turn):

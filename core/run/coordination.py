@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from core.cluster.plan import Plan
-from core.errors import Problem
-from core.events import RunEvent
-from core.ids import DeviceId
-from core.link.messages import Message
-from core.project.manifest import Manifest
-from core.run.phases import Exit, MemberPhase, Phase, Planning
 from core.run.tally import Tally
 from core.run.waits import Await, NoLonger, Wait, WaitOver
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
+from core.vocabulary.plan import Plan
 
 # --- told --------------------------------------------------------------------------------------------------
 

@@ -9,15 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from core import events as ev
-from core.cluster.making import with_ports
 from core.cluster.tf_config import check
-from core.errors import Problem, TandemError
-from core.events import RunEvent
-from core.ids import DeviceId
-from core.link import messages as ms
-from core.link.messages import Message
-from core.run import limits, verdicts
+from core.run import verdicts
 from core.run.conclusion import Conclusion
 from core.run.coordination import (
     Begun,
@@ -35,14 +28,17 @@ from core.run.coordination import (
     TakeOutputs,
     Told,
 )
-from core.run.measures import sound
-from core.run.phases import (
-    Exit,
-    Preparing,
-    Starting,
-    ended,
-)
 from core.run.waits import Wait, WaitOver
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Exit, Preparing, Starting, ended
+from core.vocabulary.plan import with_ports
+from core.vocabulary.plausible import sound
 
 Stepped = tuple[Coordination, tuple[Effect, ...]]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from core.answers import PlanMade
-from core.cluster.plan import Plan
-from core.errors import TandemError
 from core.run.expectation import last_time
 from core.run.history import History
 from core.run.reading import read_plan
-from core.run.reports import Summary
+from core.vocabulary.answers import PlanMade
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import Summary
 
 LOOKED_AT = 200
 """Runs, the newest first."""

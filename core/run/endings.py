@@ -10,8 +10,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import Problem
-from core.run.phases import Exit
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit
 
 _LOST = re.compile(
     r"UNAVAILABLE|Connection reset|Socket closed|heartbeat|Coordination|coordination service|"

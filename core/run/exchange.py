@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.cluster.plan import Plan
-from core.errors import TandemError
-from core.events import CheckpointCame, CheckpointFound, FetchEnded
-from core.ids import DeviceId
-from core.link import messages as ms
-from core.link.messages import Message
-from core.project.manifest import Manifest
 from core.run import resuming
 from core.run.gathering import Found, Gathering
 from core.run.lending import Lending
 from core.run.reading import read_project
 from core.run.workplace import Workplace
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import TandemError
+from core.vocabulary.events import CheckpointCame, CheckpointFound, FetchEnded
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.plan import Plan
 
 LOOK_S = 2.0
 """Who shows a run does not wait for longer; who answers later is told of later."""

@@ -12,12 +12,11 @@ from math import isfinite
 
 from msgspec.structs import replace
 
-from core.cluster.making import ranks
-from core.cluster.plan import Plan
-from core.ids import DeviceId, short
-from core.run.measures import a_step, sound, sound_summary
-from core.run.reports import Expectation, Summary
-from core.text import plain
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.plan import Plan, ranks
+from core.vocabulary.plausible import a_step, sound, sound_summary
+from core.vocabulary.progress import Expectation, Summary
+from core.vocabulary.text import plain
 
 WORTH = 1.1
 """Times as fast as alone: below this, a second laptop is hardly worth its trouble."""

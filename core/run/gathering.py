@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.cluster.plan import Moment, Resumption
-from core.errors import TandemError
-from core.ids import DeviceId, RunId
-from core.link.messages import CheckpointAsked, CheckpointTold, CheckpointWanted, Chunk
 from core.project.files import NotRegular
-from core.project.manifest import Manifest
 from core.project.receipt import Receipt
 from core.run import checkpoints
-from core.run.measures import sound_moment
 from core.run.workplace import Incoming, Workplace
+from core.vocabulary import run_folder
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted, Chunk
+from core.vocabulary.plan import Moment, Resumption
+from core.vocabulary.plausible import sound_moment
+from core.vocabulary.run_folder import INCOMING
 
 ASK_S = 15.0
 """Who is asked answers at a glance."""
@@ -66,7 +68,7 @@ class Gathering:
         self._place = place
         self._on_better = on_better
         self._on_piece = on_piece
-        self._kept = place.folder(run) / checkpoints.FOLDER
+        self._kept = place.folder(run) / run_folder.CHECKPOINTS
         self._asked: set[DeviceId] = set()
         self._unheard: set[DeviceId] = set()
         self._corrected: set[DeviceId] = set()
@@ -206,7 +208,7 @@ class Gathering:
 
     def _begin(self, found: Found) -> Receipt:
         """On the files' thread. All files are sent: what came of an earlier try would be in their way."""
-        parts = self._kept / "incoming"
+        parts = self._kept / INCOMING
         checkpoints.clear(parts)
         return Receipt(found.files, parts, checkpoints.next_place(self._kept))
 

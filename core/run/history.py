@@ -15,18 +15,18 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core import wire
-from core.answers import RunEntry
 from core.atomic import write_atomically
-from core.errors import Problem, TandemError
-from core.ids import RunId
-from core.project.paths import shown
 from core.run import verdicts
-from core.run.phases import Failed, ended
+from core.vocabulary import wire
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import RunId
+from core.vocabulary.paths import shown
+from core.vocabulary.phases import Failed, ended
+from core.vocabulary.run_folder import SUMMARY
 
 SCHEMA = 1
 FILE = "history.db"
-SUMMARY = "summary.json"
 MOST_NAMED = 3
 
 # The disk or another program is in the way: the index is as good as it was.

@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from core.answers import PlanMade, RunDetails, RunEntry
-from core.answers import Runs as RunsKept
-from core.cluster.plan import Plan, RunSpec
-from core.errors import Problem
-from core.events import RunEvent, RunPhaseChanged
-from core.ids import DeviceId
-from core.project.manifest import Manifest
 from core.run.earlier import newest_alike, with_last_time
 from core.run.history import History
 from core.run.lane import Lane
-from core.run.phases import Planning, ended
 from core.run.reading import read_run
 from core.run.record import RunRecord
 from core.run.report import write_report
+from core.vocabulary.answers import PlanMade, RunDetails, RunEntry
+from core.vocabulary.answers import Runs as RunsKept
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import RunEvent, RunPhaseChanged
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.phases import Planning, ended
+from core.vocabulary.plan import Plan, RunSpec
 
 
 class Keeping:

@@ -12,8 +12,7 @@ import shutil
 from itertools import count
 from pathlib import Path
 
-KEPT = "kept"
-TRAINED = "trained"
+from core.vocabulary.run_folder import TRAINED
 
 _NAME = re.compile(r"model(-\d+)?\.(keras|weights\.h5)")
 _PATH = re.compile(rf"{TRAINED}(-\d+)?/{_NAME.pattern}")

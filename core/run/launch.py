@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import core
-from core.errors import TandemError
 from core.run import priority
+from core.vocabulary.errors import TandemError
 
 HIDDEN_ARGUMENT = "--trainer-process"
 """First argument with which a frozen program becomes a trainer: ``core.trainer.__main__.run(rest)``."""

@@ -9,16 +9,17 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from core.errors import TandemError
-from core.ids import DeviceId
-from core.link.messages import CheckpointAsked, CheckpointTold, CheckpointWanted
 from core.project.files import NotRegular
-from core.project.manifest import Manifest
 from core.run import checkpoints
 from core.run.checkpoints import Checkpoint
 from core.run.reading import read_plan
-from core.run.request import is_run_id
 from core.run.workplace import Workplace, send_pieces
+from core.vocabulary import run_folder
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import CheckpointAsked, CheckpointTold, CheckpointWanted
+from core.vocabulary.run_folder import is_run_id
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class Lending:
         plan = read_plan(folder)
         if plan is None or device not in {plan.starter, *(member.device for member in plan.members)}:
             return None
-        kept = folder / checkpoints.FOLDER
+        kept = folder / run_folder.CHECKPOINTS
         if isinstance(message, CheckpointAsked) or message.checkpoint is None:
             found = checkpoints.look(kept)
         else:

@@ -9,7 +9,7 @@ import time
 from typing import Literal
 
 from core.address import parse
-from core.errors import Problem, TandemError
+from core.vocabulary.errors import Problem, TandemError
 
 Answer = Literal["answers", "refused", "silent", "unreachable"]
 """``refused``: the laptop is there but nothing listens on that port. ``silent``: no answer at all."""

@@ -6,29 +6,30 @@ import shutil
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from core.errors import Problem, TandemError
-from core.events import ConsentAsked, ConsentSettled, RunEvent
-from core.ids import DeviceId
-from core.link import messages as ms
-from core.link.messages import Message
 from core.project.copying import Changed, copy_project
-from core.project.manifest import Manifest
 from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
-from core.project.paths import shown
 from core.project.scan import is_broad
 from core.run import checkpoints, kept, participant, verdicts
 from core.run import participation as pa
 from core.run.arriving import Arriving
-from core.run.phases import Exit
 from core.run.ports import HeldPorts, hold_ports
-from core.run.record import task_name
-from core.run.reports import LogLines
 from core.run.timers import Waits
 from core.run.trainers import Trainers
 from core.run.waits import Await, NoLonger, WaitOver
 from core.run.workplace import Workplace, send_pieces, trouble_of
 from core.run.written import Snapshot
-from core.trainer.protocol import Report
+from core.vocabulary import peer_messages as ms
+from core.vocabulary import run_folder
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import ConsentAsked, ConsentSettled, RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.paths import shown
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Exit
+from core.vocabulary.progress import LogLines
+from core.vocabulary.run_folder import OUTPUTS, TASKS, task_name
+from core.vocabulary.trainer_messages import Report
 
 
 class MemberSide:
@@ -168,7 +169,7 @@ class MemberSide:
         """On the files' thread. The starter's own chief runs where the script lies; all others on a copy."""
         manifest, plan = self.known.manifest, self.known.plan
         for task in plan.tasks_of(self.place.me):
-            home = self.folder / "tasks" / task_name(task.name)
+            home = self.folder / TASKS / task_name(task.name)
             if self._source is None:
                 self._folders[task.name] = self.place.store.checkout(manifest, home)
             elif task is plan.chief:
@@ -217,13 +218,13 @@ class MemberSide:
         """On the files' thread."""
         if self._snapshot is not None:
             return self._snapshot.written()
-        work, saved = self._folders[self.known.plan.chief.name], self.folder / kept.KEPT
+        work, saved = self._folders[self.known.plan.chief.name], self.folder / run_folder.SAVED
         name = self.known.plan.member(self.place.me).name
         left: Problem | None = None
         models: tuple[str, ...] = ()
         try:
             if kept.bytes_kept(saved) > LIMIT_BYTES:
-                kept.bring(saved, self.folder / "outputs")
+                kept.bring(saved, self.folder / OUTPUTS)
                 left = verdicts.model_too_large(name)
             models = kept.bring(saved, work)
         except OSError as error:
@@ -273,7 +274,7 @@ class MemberSide:
     def _tidy(self, outputs_taken: bool) -> None:
         """On the files' thread. What the chief wrote and nobody fetched stays in ``outputs``."""
         try:
-            kept.bring(self.folder / kept.KEPT, self.folder / "outputs")
+            kept.bring(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
         except OSError:
             pass  # then it stays where it was saved
         chief = self._folders.get(self.known.plan.chief.name)
@@ -284,7 +285,7 @@ class MemberSide:
                     collect_outputs(found.manifest, chief, self.folder)
             except (TandemError, OSError):
                 return  # then the working copy stays as it is
-        shutil.rmtree(self.folder / "tasks", ignore_errors=True)
+        shutil.rmtree(self.folder / TASKS, ignore_errors=True)
         self.place.store.trim(keep=frozenset([self.known.plan.project]))
         checkpoints.trim(self.place.runs)
 

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from core import events as ev
-from core import wire
-from core.ids import DeviceId
+from core.vocabulary import events as ev
+from core.vocabulary import wire
+from core.vocabulary.ids import DeviceId
 
 MOST_BYTES = 32 << 20
 """About 50,000 steps of two members: an hour and more of every step, a day of every sixteenth."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from core.run.reports import LogLines
+from core.vocabulary.progress import LogLines
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core import events as ev
-from core.errors import IllegalTransition, Problem
-from core.events import RunEvent
-from core.link import messages as ms
-from core.run import limits, verdicts
+from core.run import verdicts
 from core.run.participation import Effect, Gone, Participation, Show, Stage, StopTrainers, Tell
-from core.run.phases import Failed, MemberPhase
-from core.run.reports import LogLines
 from core.run.waits import Await, NoLonger, Wait
-from core.state import apply
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import IllegalTransition, Problem
+from core.vocabulary.events import RunEvent
+from core.vocabulary.phases import Failed, MemberPhase
+from core.vocabulary.progress import LogLines
+from core.vocabulary.state import apply
 
 _ORDER: tuple[MemberPhase, ...] = ("starting", "meeting", "training", "stopping")
 

@@ -12,15 +12,8 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-from core import events as ev
-from core.cluster.plan import Plan
 from core.cluster.tf_config import check
-from core.errors import IllegalTransition, Problem, TandemError
-from core.events import RunEvent
-from core.ids import DeviceId
-from core.link import messages as ms
-from core.link.messages import Message
-from core.run import limits, verdicts
+from core.run import verdicts
 from core.run.part_turn import PartTurn
 from core.run.participation import (
     Asked,
@@ -48,10 +41,17 @@ from core.run.participation import (
     TrainerSaid,
     TrainerWrote,
 )
-from core.run.phases import Exit, MemberPhase, ended
 from core.run.waits import Wait, WaitOver
-from core.state import apply
-from core.trainer import protocol
+from core.vocabulary import events as ev
+from core.vocabulary import limits, trainer_messages
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import IllegalTransition, Problem, TandemError
+from core.vocabulary.events import RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Exit, MemberPhase, ended
+from core.vocabulary.plan import Plan
+from core.vocabulary.state import apply
 
 Stepped = tuple[Participation, tuple[Effect, ...]]
 
@@ -251,28 +251,28 @@ class _Step(PartTurn):
 
     # --- trainers ------------------------------------------------------------------------------------------
 
-    def on_report(self, task: str, report: protocol.Report) -> None:
+    def on_report(self, task: str, report: trainer_messages.Report) -> None:
         run, me = self.now.plan.run, self.now.me
         match report:
-            case protocol.Booted() if self.now.plan.solo or self.now.plan.strategy == "own":
+            case trainer_messages.Booted() if self.now.plan.solo or self.now.plan.strategy == "own":
                 self.does(task, "training")
-            case protocol.Meeting():
+            case trainer_messages.Meeting():
                 self.does(task, "meeting")
-            case protocol.Met(strategy=strategy):
+            case trainer_messages.Met(strategy=strategy):
                 self.now = replace(self.now, strategy=strategy)
                 self.does(task, "training")
-            case protocol.Progressed(progress=progress) if self.speaks(task):
+            case trainer_messages.Progressed(progress=progress) if self.speaks(task):
                 if self.now_s - self.now.progressed_s >= limits.PROGRESS_GAP_S:
                     self.now = replace(self.now, progressed_s=self.now_s)
                     self.report(ev.MemberProgressed(run=run, device=me, progress=progress))
-            case protocol.Measured(expectation=expectation):
+            case trainer_messages.Measured(expectation=expectation):
                 if task == self.now.plan.chief.name:
                     self.report(ev.MemberMeasured(run=run, device=me, expectation=expectation))
-            case protocol.EpochEnded(epoch=epoch) if self.speaks(task):
+            case trainer_messages.EpochEnded(epoch=epoch) if self.speaks(task):
                 self.report(ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
-            case protocol.Evaluated(logs=logs):
+            case trainer_messages.Evaluated(logs=logs):
                 self.say(task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
-            case protocol.Said(words=words):
+            case trainer_messages.Said(words=words):
                 self.say(task, words)
             case _:
                 pass

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from core.cluster.plan import Plan
-from core.errors import Problem
-from core.events import ConsentAsked, ConsentSettled, RunEvent
-from core.ids import DeviceId
-from core.link.messages import Message
-from core.project.manifest import Manifest
-from core.run.phases import Exit, MemberPhase
-from core.run.reports import LogLines
 from core.run.waits import Await, NoLonger, Wait, WaitOver
-from core.state import State
-from core.trainer.protocol import Report
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import ConsentAsked, ConsentSettled, RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Exit, MemberPhase
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import LogLines
+from core.vocabulary.state import State
+from core.vocabulary.trainer_messages import Report
 
 Stage = Literal["new", "consent", "listing", "receiving", "making", "ready", "running", "leaving", "gone"]
 """``leaving``: nothing is left to do but to end trainers, hand over outputs and hear how the run ended."""

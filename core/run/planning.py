@@ -7,20 +7,20 @@ from pathlib import Path
 
 import msgspec
 
-from core.answers import PlanMade, ScriptRead, ScriptsFound
 from core.cluster.making import make_plan
-from core.cluster.plan import Plan, RunSpec, StrategyKind
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import check, tf_config
-from core.ids import DeviceId, ProjectId
 from core.project.find import SeveralScripts, find_script
-from core.project.manifest import Manifest
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
 from core.run.choosing import choose_devices, choose_hosts, hardware_of, names_of
 from core.run.workplace import RunLinks
-from core.state import State
+from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
+from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.plan import Plan, RunSpec, StrategyKind
+from core.vocabulary.state import State
 
 
 class ReadProject(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from itertools import chain
 
 from core.cluster.making import FIRST_PORT, LAST_PORT
-from core.cluster.plan import Task
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Task
 
 _TRIES = 200
 

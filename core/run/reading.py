@@ -10,19 +10,18 @@ from typing import TypeVar
 
 import msgspec
 
-from core import events as ev
-from core import wire
-from core.answers import RunDetails, RunEntry
-from core.cluster.plan import Plan
-from core.ids import DeviceId
-from core.project.manifest import Manifest
 from core.run import checkpoints
 from core.run.metrics_file import DECODER, Metric
-from core.run.record import EVENTS, LOGS, METRICS, PLAN, PROJECT
-from core.run.reports import EpochEnd, Progress
 from core.run.thinning import Thinned
+from core.vocabulary import events as ev
+from core.vocabulary import run_folder, wire
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import EpochEnd, Progress
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT
 
-REPORT = "report.html"
 MOST_POINTS = 4_000
 LOG_BYTES = 64 * 1024
 
@@ -42,7 +41,7 @@ def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> R
         epochs={device: thinned.items for device, thinned in epochs.items()},
         log=_log(folder / LOGS),
         report=str(report) if report.is_file() else "",
-        checkpoint=kept.head.moment if (kept := checkpoints.look(folder / checkpoints.FOLDER)) else None,
+        checkpoint=kept.head.moment if (kept := checkpoints.look(folder / run_folder.CHECKPOINTS)) else None,
     )
 
 

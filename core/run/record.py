@@ -12,23 +12,21 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from core import events as ev
-from core import wire
-from core.answers import RunEntry
 from core.atomic import write_atomically
-from core.cluster.plan import Plan
-from core.errors import Problem
-from core.events import RunEvent
-from core.ids import DeviceId, RunId
-from core.project.manifest import Manifest
-from core.project.paths import shown
 from core.run.history import History
 from core.run.log_file import LogFile
 from core.run.metrics_file import MetricsFile
-from core.run.phases import ended
-
-PROJECT = "project.json"
-PLAN, SUMMARY, METRICS, EVENTS, LOGS = "plan.json", "summary.json", "metrics.jsonl", "events.jsonl", "logs"
+from core.vocabulary import events as ev
+from core.vocabulary import wire
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import RunEvent
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.paths import shown
+from core.vocabulary.phases import ended
+from core.vocabulary.plan import Plan
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, log_name
 
 
 class RunRecord:
@@ -149,15 +147,6 @@ class RunRecord:
         if not self._told:
             self._told = True
             self._on_trouble(unwritten(self.entry.run, words))
-
-
-def task_name(task: str) -> str:
-    """``worker:0`` as a name on the disk. A task's name from a peer never becomes a path."""
-    return "".join(char if char.isalnum() else "-" for char in task)[:60]
-
-
-def log_name(task: str) -> str:
-    return f"{task_name(task)}.log"
 
 
 def unwritten(run: RunId, words: str) -> Problem:

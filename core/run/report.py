@@ -10,17 +10,17 @@ import logging
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from core.answers import RunEntry
 from core.atomic import write_atomically
-from core.project.paths import shown
-from core.run.reading import REPORT, read_exits, read_run
+from core.run.reading import read_exits, read_run
 from core.run.record import RunRecord
 from core.run.report_curves import Panel, panels
 from core.run.report_history import history_csv, history_json
 from core.run.report_page import MOST_FILES, page
 from core.run.report_plot import svg
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.paths import shown
+from core.vocabulary.run_folder import HISTORY_CSV, HISTORY_JSON, OUTPUTS, PLOT, REPORT
 
-HISTORY_CSV, HISTORY_JSON, PLOT = "history.csv", "history.json", "plot.svg"
 MOST_EPOCHS = 100_000
 """A member, in the history's files; more are thinned."""
 
@@ -40,7 +40,7 @@ def write_report(record: RunRecord) -> None:
         write_atomically(folder / HISTORY_JSON, history_json(details))
         if plot is not None:
             write_atomically(folder / PLOT, plot.encode())
-        text = page(details, plot, exits, _outputs_here(record.entry, folder / "outputs"))
+        text = page(details, plot, exits, _outputs_here(record.entry, folder / OUTPUTS))
         write_atomically(folder / REPORT, text.encode())
     except OSError as error:
         record.trouble(f"its report in {shown(str(folder))} cannot be written ({error.strerror or error}).")

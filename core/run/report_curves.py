@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.answers import RunDetails
-from core.ids import DeviceId, short
-from core.run.reports import EpochEnd, Progress
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.progress import EpochEnd, Progress
 
 MOST_PANELS = 4
 MOST_CURVES = 8

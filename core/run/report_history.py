@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
-from core import wire
-from core.answers import RunDetails
-from core.ids import DeviceId, short
 from core.run.report_curves import loss_first, member_names
-from core.run.reports import EpochEnd
+from core.vocabulary import wire
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.progress import EpochEnd
 
 _COLUMNS = ("member", "fit", "epoch", "steps", "seconds")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from urllib.parse import quote
 
-from core.answers import RunDetails, RunEntry
-from core.cluster.plan import Member
-from core.errors import Problem
-from core.ids import DeviceId, short
-from core.run import phases
 from core.run.expectation import came_out, expected
-from core.run.phases import Exit
 from core.run.report_curves import loss_first, member_names, shown_devices
-from core.run.reports import Progress
-from core.text import plain
+from core.vocabulary import phases
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.phases import Exit
+from core.vocabulary.plan import Member
+from core.vocabulary.progress import Progress
+from core.vocabulary.text import plain
 
 MOST_EPOCHS = 200
 """Rows of the epochs' table; the CSV has all."""

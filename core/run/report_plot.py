@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from core.run.report_curves import Curve, Panel, Points
-from core.text import plain
+from core.vocabulary.text import plain
 
 WIDTH, HEIGHT = 1400, 520
 """Of one panel; as a picture on a page it is scaled."""

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 
-from core.cluster.plan import Plan
-from core.errors import Problem, TandemError
-from core.ids import DeviceId, RunId
-from core.project.manifest import Manifest, check_project
 from core.run import verdicts
 from core.run.checkpoints import check_listing
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import Manifest, check_project
+from core.vocabulary.plan import Plan
+from core.vocabulary.run_folder import is_run_id
 
 RUNS_REMEMBERED = 10_000
-
-_RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,39}")
-"""A run's id names a folder here: nothing in it may lead out of the folder of runs."""
-
-
-def is_run_id(run: str) -> bool:
-    return _RUN_ID.fullmatch(run) is not None
 
 
 def why_unfit(

@@ -6,16 +6,15 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from core.answers import RunDetails
-from core.cluster.making import ranks
-from core.cluster.plan import Plan, RunSpec
-from core.cluster.roles import Role
-from core.errors import TandemError
-from core.ids import DeviceId
-from core.project.manifest import Manifest
-from core.project.paths import shown
 from core.run.gathering import Found
-from core.run.phases import Finished, ended
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.paths import shown
+from core.vocabulary.phases import Finished, ended
+from core.vocabulary.plan import Plan, RunSpec, ranks
+from core.vocabulary.roles import Role
 
 
 def before(details: RunDetails) -> Plan:

@@ -9,18 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from core import answers
-from core import events as ev
 from core.background import Background
-from core.cluster.plan import Plan, RunSpec
-from core.commands import Decision
-from core.errors import Problem, TandemError
-from core.events import Event, RunEvent
 from core.home import Home
-from core.ids import DeviceId, RunId
-from core.link import messages as ms
-from core.link.messages import Message
-from core.project.manifest import Manifest
 from core.project.store import ProjectStore
 from core.run import coordination as co
 from core.run import participation as pa
@@ -35,8 +25,18 @@ from core.run.timers import Clock
 from core.run.trainers import MakeTrainer, real_trainers
 from core.run.warm import WarmTrainer
 from core.run.workplace import RunLinks, Workplace
-from core.state import State
 from core.trust_keeper import TrustKeeper
+from core.vocabulary import answers
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.commands import Decision
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import Event, RunEvent
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.state import State
 
 CLOSE_S = 8.0
 """The most that ending the present run may take when the node ends."""

@@ -8,9 +8,9 @@ from math import isfinite
 from statistics import median
 from typing import Self
 
-from core.ids import DeviceId
-from core.run.measures import a_step
-from core.run.reports import Progress, Settled
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plausible import a_step
+from core.vocabulary.progress import Progress, Settled
 
 SETTLE_S = 3.0
 """After a fit's first report: traces and the first corrections of shares are over."""

@@ -6,21 +6,23 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from core.cluster.plan import Plan
-from core.errors import Problem, TandemError
-from core.events import MemberLogged, RunEvent
-from core.ids import DeviceId
-from core.link import messages as ms
-from core.link.messages import Message
-from core.project.manifest import Manifest
 from core.project.outputs import collect_outputs, receive_outputs
-from core.project.paths import shown
 from core.run import coordination as co
 from core.run import coordinator, kept
-from core.run.reports import LogLines
 from core.run.timers import Waits
 from core.run.waits import Await, NoLonger, WaitOver
 from core.run.workplace import Incoming, Workplace, send_pieces, trouble_of
+from core.vocabulary import peer_messages as ms
+from core.vocabulary import run_folder
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import MemberLogged, RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.paths import shown
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import LogLines
+from core.vocabulary.run_folder import OUTPUTS
 
 _GONE = Problem(code="link-gone", what="its link is gone.")
 
@@ -150,7 +152,7 @@ class StarterSide:
 
     async def _copy_outputs(self, manifest: Manifest) -> None:
         """What the script wrote lies beside it already: a missing copy in the history fails no run."""
-        place, paths = self.folder / "outputs", tuple(file.path for file in manifest.files)
+        place, paths = self.folder / OUTPUTS, tuple(file.path for file in manifest.files)
         try:
             if paths:
                 place = await self.place.files.do(collect_outputs, manifest, self._source, self.folder)
@@ -159,7 +161,7 @@ class StarterSide:
             self.remark(f"The history keeps no copy of what the script wrote beside itself: {why}")
             paths = ()
         models: tuple[str, ...] = ()
-        saved = self.folder / kept.KEPT
+        saved = self.folder / run_folder.SAVED
         try:
             models = await self.place.files.do(kept.bring, saved, place)
         except OSError as error:

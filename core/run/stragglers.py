@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.ids import DeviceId
-from core.run.reports import Progress
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.progress import Progress
 
 LEAST_PART = 0.1
 """Of a step: less waiting than this is ordinary unevenness."""

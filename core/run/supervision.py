@@ -12,9 +12,9 @@ from typing import Literal
 from msgspec import structs
 
 from core.run import endings, meeting
-from core.run.limits import STOP_S
-from core.run.phases import Exit
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
+from core.vocabulary.limits import STOP_S
+from core.vocabulary.phases import Exit
 
 Force = Literal[0, 1, 2]
 """0: the ladder from its first rung. 1: SIGTERM now. 2: SIGKILL now."""
@@ -40,7 +40,7 @@ class Limits:
 class Supervision:
     """One trainer. Every method takes the time as ``now_s``; ``deadline_s`` is when ``on_time`` is due."""
 
-    def __init__(self, train: protocol.Train, limits: Limits, now_s: float) -> None:
+    def __init__(self, train: trainer_messages.Train, limits: Limits, now_s: float) -> None:
         self.train = train
         self.limits = limits
         self.booted = False
@@ -51,23 +51,23 @@ class Supervision:
         self._exit: Exit | None = None
         self._unmet: Exit | None = None
 
-    def on_report(self, report: protocol.Report, now_s: float) -> list[Effect]:
+    def on_report(self, report: trainer_messages.Report, now_s: float) -> list[Effect]:
         match report:
-            case protocol.Booted():
+            case trainer_messages.Booted():
                 self.booted = True
                 if self._rung != "none":
                     return []
                 self._to("running", None)
                 return ["train"]
-            case protocol.Meeting() if self._phase == "running":
+            case trainer_messages.Meeting() if self._phase == "running":
                 self._meet_by_s = now_s + self.train.meet_timeout_s
                 knock_s = min(self.limits.knock_s, self.train.meet_timeout_s / 2)
                 if self._rung == "asked":  # Stop came just before: nothing reads orders while it waits.
                     return self._kill(Exit(reason="stopped"))
                 self._to("meeting", self._meet_by_s - knock_s)
-            case protocol.Met() if self._phase in ("meeting", "knocking", "unmet"):
+            case trainer_messages.Met() if self._phase in ("meeting", "knocking", "unmet"):
                 self._to("running", None)
-            case protocol.Ended():
+            case trainer_messages.Ended():
                 if self._exit is None:
                     self._exit = report.exit
                 if self._rung != "killed":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from core import events as ev
-from core.events import RunEvent
-from core.ids import DeviceId
-from core.run.reports import Expectation, Progress, Summary
 from core.run.settling import Settling
+from core.vocabulary import events as ev
+from core.vocabulary.events import RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.progress import Expectation, Progress, Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from core import events as ev
-from core import installing
-from core.answers import RunDetails
-from core.errors import TandemError
-from core.ids import DeviceId, short
 from core.run.reading import read_metrics
 from core.run.report_curves import member_names
+from core.vocabulary import events as ev
+from core.vocabulary import installing
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.run_folder import TENSORBOARD
 
-FOLDER = "tensorboard"
 """In the run's folder."""
 _NAME = "events.out.tfevents.tandem"
 _SPEED = ("samples_s", "steps_s", "step_s", "wait_s", "wire_s", "wire_bytes", "share")
@@ -42,7 +42,7 @@ def write_event_files(details: RunDetails, folder: Path) -> Path:
     Raises ``TandemError`` where nothing was reported, the extra is missing or the disk refuses.
     """
     check_installed()
-    logdir = folder / FOLDER
+    logdir = folder / TENSORBOARD
     names = member_names(details)
     try:
         members = _write(read_metrics(folder), logdir, names)

@@ -19,21 +19,21 @@ from pathlib import Path
 
 import msgspec
 
-from core.errors import Problem, TandemError
 from core.run import endings, launch, leash, meeting
 from core.run.log_file import LogFile
 from core.run.output import Batches, Lines
-from core.run.phases import Exit
-from core.run.reports import LogLines
 from core.run.supervision import Effect, Force, Limits, Supervision
-from core.trainer import protocol
-from core.wire import to_json
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.phases import Exit
+from core.vocabulary.progress import LogLines
+from core.vocabulary.wire import to_json
 
 _READ = 65536
 _LONGEST_REPORT = 1024 * 1024
 _DRAIN_S = 2.0
 _log = logging.getLogger(__name__)
-_REPORT: msgspec.json.Decoder[protocol.Report] = msgspec.json.Decoder(protocol.Report)
+_REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
 
 class TrainerProcess:
@@ -41,10 +41,10 @@ class TrainerProcess:
 
     def __init__(
         self,
-        train: protocol.Train,
+        train: trainer_messages.Train,
         *,
         log_path: Path,
-        on_report: Callable[[protocol.Report], None],
+        on_report: Callable[[trainer_messages.Report], None],
         on_output: Callable[[LogLines], None],
         on_exit: Callable[[Exit], None],
         child: launch.Child | None = None,
@@ -226,7 +226,7 @@ class _Attendance:
             self._log.write(b"[tandem] not a report: " + line[:500] + b"\n")
             return
         self._do(self._supervision.on_report(report, time.monotonic()))
-        if not isinstance(report, protocol.Ended):
+        if not isinstance(report, trainer_messages.Ended):
             self._owner._post(self._owner._on_report, report)
 
     def _do(self, effects: list[Effect]) -> None:
@@ -235,7 +235,7 @@ class _Attendance:
                 case "train":
                     self._order(self._owner._train)
                 case "stop":
-                    self._order(protocol.Stop())
+                    self._order(trainer_messages.Stop())
                 case "terminate":
                     self._child.signal(signal.SIGTERM)
                 case "kill":
@@ -244,7 +244,7 @@ class _Attendance:
                     answers = meeting.try_peers(self._owner._train.peers, self._supervision.limits.knock_s)
                     self._supervision.on_answers(answers)
 
-    def _order(self, order: protocol.Order) -> None:
+    def _order(self, order: trainer_messages.Order) -> None:
         """The trainer reads orders all the time: one that does not take them within seconds is ended."""
         data = to_json(order) + b"\n"
         until_s = time.monotonic() + self._supervision.limits.terminate_s

@@ -7,20 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
-from core.cluster.making import ranks, shares_by_rank
-from core.cluster.plan import Plan, Task
-from core.cluster.roles import Role
 from core.cluster.tf_config import address, tf_config
-from core.ids import DeviceId
-from core.run import limits
-from core.run.checkpoints import FOLDER, resumed
-from core.run.kept import KEPT
-from core.run.phases import Exit
-from core.run.record import LOGS, log_name, task_name
-from core.run.reports import LogLines
+from core.run.checkpoints import resumed
 from core.run.trainer_process import TrainerProcess
 from core.run.warm import WarmTrainer
-from core.trainer.protocol import Report, Train
+from core.vocabulary import limits
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit
+from core.vocabulary.plan import Plan, Task, ranks, shares_by_rank
+from core.vocabulary.progress import LogLines
+from core.vocabulary.roles import Role
+from core.vocabulary.run_folder import CHECKPOINTS, LOGS, SAVED, log_name, task_name
+from core.vocabulary.trainer_messages import Report, Train
 
 
 class Trainer(Protocol):
@@ -83,7 +81,7 @@ def order(plan: Plan, task: Task, folder: Path, run: Path) -> Train:
         balance=plan.balance,
         seed=plan.seed,
         wire=plan.wire,
-        keep=str(run / KEPT) if task is plan.chief else "",
+        keep=str(run / SAVED) if task is plan.chief else "",
         checkpoints=str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else "",
         resume=str(place) if (place := resumed(run, plan)) is not None else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
@@ -94,8 +92,8 @@ def order(plan: Plan, task: Task, folder: Path, run: Path) -> Train:
 def _checkpoints(plan: Plan, task: Task, run: Path) -> Path:
     """A folder for each trainer. The first one's is that which is lent to others."""
     if task == plan.tasks_of(task.device)[0]:
-        return run / FOLDER
-    return run / f"{FOLDER}-{task_name(task.name)}"
+        return run / CHECKPOINTS
+    return run / f"{CHECKPOINTS}-{task_name(task.name)}"
 
 
 class Trainers:

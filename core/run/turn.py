@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from core import events as ev
-from core.events import RunEvent
-from core.ids import DeviceId
-from core.link import messages as ms
-from core.link.messages import Message
 from core.run.coordination import Coordination, Effect, Emit, Part, Send
-from core.run.phases import Phase, ended
-from core.run.reports import LogLines
 from core.run.tally import counted
 from core.run.waits import Await, NoLonger, Wait
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.events import RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Phase, ended
+from core.vocabulary.progress import LogLines
 
 
 class Turn:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.cluster.plan import Plan
-from core.errors import Problem
-from core.ids import DeviceId
-from core.run.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S, START_S
-from core.run.phases import Exit, ExitReason
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S, START_S
+from core.vocabulary.phases import Exit, ExitReason
+from core.vocabulary.plan import Plan
 
 CONSEQUENCES: frozenset[ExitReason] = frozenset({"lost-peer", "never-met"})
 """Exits that another member's end may have caused: a better cause is waited for."""

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Protocol
 
 from core.background import Background
-from core.errors import Problem
-from core.ids import DeviceId, ProjectId, RunId
-from core.link.messages import Chunk, Message
-from core.project.manifest import Manifest
 from core.project.receipt import Piece, Receipt, Wanted
 from core.project.send import pieces
 from core.project.store import ProjectStore
 from core.run.lane import Lane
 from core.run.timers import Clock
 from core.run.trainers import MakeTrainer
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Chunk, Message
 
 
 class RunLinks(Protocol):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from core.errors import Problem, TandemError
 from core.project.files import NotRegular, hash_file, list_files
 from core.project.ignore import is_junk
-from core.project.manifest import LIMIT_FILES, Manifest, ProjectFile, manifest_of
 from core.project.outputs import LIMIT_BYTES
-from core.project.paths import shown
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.manifest import LIMIT_FILES, Manifest, ProjectFile, manifest_of
+from core.vocabulary.paths import shown
 
 Stamp = tuple[int, int, int]
 """Size, time of change, inode."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.telemetry.reading import GpuReading
 from core.telemetry.source import joined
 from core.telemetry.sysfs import AMD, Card, model_name, number
+from core.vocabulary.readings import GpuReading
 
 
 class Amd:

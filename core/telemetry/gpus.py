@@ -9,8 +9,8 @@ from core.telemetry import sysfs
 from core.telemetry.amd import Amd
 from core.telemetry.intel import Intel
 from core.telemetry.nvidia import Nvidia
-from core.telemetry.reading import GpuReading
 from core.telemetry.source import GpuSource
+from core.vocabulary.readings import GpuReading
 
 
 class Gpus:

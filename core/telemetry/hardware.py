@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from core.telemetry.reading import Hardware
+from core.vocabulary.readings import Hardware
 
 _CPUINFO = Path("/proc/cpuinfo")
 

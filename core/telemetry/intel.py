@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.telemetry.reading import GpuReading
 from core.telemetry.sysfs import INTEL, Card, model_name, number
+from core.vocabulary.readings import GpuReading
 
 WHY = "no use, memory or power: Intel's driver tells them to root only"
 

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 
 from core.telemetry.gpus import Gpus
-from core.telemetry.reading import Reading
+from core.vocabulary.readings import Reading
 
 _CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal", "soc_thermal", "acpitz")
 Counters = dict[str, tuple[int, int]]

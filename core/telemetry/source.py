@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from core.telemetry.reading import GpuReading
+from core.vocabulary.readings import GpuReading
 
 
 class GpuSource(Protocol):

@@ -11,8 +11,8 @@ from functools import partial
 
 from core.telemetry import hardware
 from core.telemetry.gpus import Gpus
-from core.telemetry.reading import Hardware, Reading
 from core.telemetry.sampler import Sampler
+from core.vocabulary.readings import Hardware, Reading
 
 PERIOD_S = 1.0
 FIRST_LIMIT_S = 3.0

@@ -8,13 +8,13 @@ import signal
 import sys
 import time
 
-from core.errors import Problem
 from core.run import leash
-from core.run.phases import Exit
 from core.trainer import script
 from core.trainer.orders import Orders, own
-from core.trainer.protocol import Booted, Ended
 from core.trainer.reporter import Reporter
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit
+from core.vocabulary.trainer_messages import Booted, Ended
 
 _FLUSH_S = 10.0
 

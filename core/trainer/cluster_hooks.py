@@ -11,8 +11,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute.distribute_lib import StrategyBase
 
-from core.trainer.protocol import Meeting, Met
 from core.trainer.reporter import Reporter
+from core.vocabulary.trainer_messages import Meeting, Met
 
 _FLUSH_S = 5.0
 _PUBLIC = {

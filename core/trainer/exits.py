@@ -9,8 +9,8 @@ from types import TracebackType
 
 import tensorflow as tf
 
-from core.errors import Problem, TandemError
-from core.run.phases import Exit
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.phases import Exit
 
 _PEER_GONE = re.compile(
     r"Collective ops is aborted|Connection reset by peer|Socket closed|failed to connect to all addresses"

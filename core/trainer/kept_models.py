@@ -12,9 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.errors import TandemError
 from core.project.copying import check_room
 from core.trainer.exact import model_state
+from core.vocabulary.errors import TandemError
 
 MOST = 20
 """Models of one run; a search over many settings trains hundreds."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from core.cluster.shares import split
-from core.run.reports import EpochEnd, Expectation, Progress
-from core.trainer import protocol
 from core.trainer.reporter import Reporter
+from core.vocabulary import trainer_messages
+from core.vocabulary.progress import EpochEnd, Expectation, Progress
+from core.vocabulary.shares import split
 
 
 class ReportingObserver:
@@ -50,7 +50,9 @@ class ReportingObserver:
         self._first_epoch = self._base = self._last = None
         self._epoch_began_s = self._clock()
         self._reporter.send(
-            protocol.FitBegan(fit=self._fit, epochs=epochs, steps_in_epoch=steps, global_batch=global_batch)
+            trainer_messages.FitBegan(
+                fit=self._fit, epochs=epochs, steps_in_epoch=steps, global_batch=global_batch
+            )
         )
 
     def on_step(
@@ -118,22 +120,22 @@ class ReportingObserver:
             seconds=now_s - self._epoch_began_s,
         )
         self._epoch_began_s = now_s
-        self._reporter.send(protocol.EpochEnded(epoch=end))
+        self._reporter.send(trainer_messages.EpochEnded(epoch=end))
 
     def on_evaluated(self, logs: Mapping[str, float]) -> None:
-        self._reporter.send(protocol.Evaluated(logs=self._finite(logs)))
+        self._reporter.send(trainer_messages.Evaluated(logs=self._finite(logs)))
 
     def on_fit_ended(self) -> None:
         self.fitting = False
 
     def on_measured(self, expectation: Expectation) -> None:
-        self._reporter.send(protocol.Measured(expectation=expectation))
+        self._reporter.send(trainer_messages.Measured(expectation=expectation))
 
     def on_shares(self, shares: tuple[int, ...]) -> None:
         self.shares = shares
 
     def on_said(self, words: str) -> None:
-        self._reporter.send(protocol.Said(words=words))
+        self._reporter.send(trainer_messages.Said(words=words))
 
     def should_stop(self) -> bool:
         return self._stop_asked()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from core.trainer.protocol import Order, Stop, Train
+from core.vocabulary.trainer_messages import Order, Stop, Train
 
 # Made at import: later, the script's own modules may stand where the types' annotations are looked up.
 _ORDER: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)

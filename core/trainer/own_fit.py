@@ -14,7 +14,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.errors import TandemError
 from core.project.script import analyse
 
 # Not later: once the script runs, nothing of ours can be imported any more.
@@ -22,7 +21,8 @@ from core.trainer.exact import solo
 from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster
 from core.trainer.observer import ReportingObserver
-from core.trainer.protocol import Train
+from core.vocabulary.errors import TandemError
+from core.vocabulary.trainer_messages import Train
 
 _WORDS = (
     "The script's fit trains on {members} members, through its own MultiWorkerMirroredStrategy: a batch "

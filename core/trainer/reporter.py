@@ -8,9 +8,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from core.run.reports import Progress
-from core.trainer.protocol import Progressed, Report
-from core.wire import to_json
+from core.vocabulary.progress import Progress
+from core.vocabulary.trainer_messages import Progressed, Report
+from core.vocabulary.wire import to_json
 
 PROGRESS_EVERY_S = 0.1
 

@@ -19,15 +19,15 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.run import checkpoints
-from core.run.phases import Exit
 from core.trainer import cluster_hooks, exits, graphics, kept_models, own_fit, script, tpu
 from core.trainer.exact import meeting, solo
 from core.trainer.exact.installation import Installation
 from core.trainer.exact.seam import Cluster, Keeping, StopRequested, install
 from core.trainer.observer import ReportingObserver
 from core.trainer.orders import Orders
-from core.trainer.protocol import Met, Said, Train
 from core.trainer.reporter import Reporter
+from core.vocabulary.phases import Exit
+from core.vocabulary.trainer_messages import Met, Said, Train
 
 CPU_DEVICES = "TANDEM_CPU_DEVICES"
 """Environment: that many logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""

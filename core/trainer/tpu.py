@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 _ANSWER_S = 5.0
 _NAMES = ("TPU_NAME", "COLAB_TPU_ADDR", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")

@@ -12,9 +12,9 @@ from app.bridge import Bridge
 from app.conductor import Conductor
 from app.screens import SCREENS, SETTINGS
 from app.window import Window
-from core import events as ev
-from core.settings import Settings
-from core.state import State, apply
+from core.vocabulary import events as ev
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State, apply
 from tests.app.fake_core import FakeCore
 from tests.app.fake_opening import FakeOpening
 from tests.core.fake_node import started

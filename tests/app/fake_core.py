@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.bridge import Bridge
-from core import events as ev
-from core.answers import Answer, Done
-from core.commands import Command
-from core.state import State, apply
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Answer, Done
+from core.vocabulary.commands import Command
+from core.vocabulary.state import State, apply
 
 
 class FakeCore:

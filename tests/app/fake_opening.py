@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from app.connection import Connection
-from core import events as ev
-from core.errors import Problem, TandemError
+from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem, TandemError
 from tests.core.fake_node import FakeNode
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core import events as ev
-from core.errors import Problem
-from core.ids import DeviceId, ProjectId, RunId
-from core.project.manifest import ProjectFile
-from core.telemetry.reading import GpuReading, Hardware, Reading
+from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.readings import GpuReading, Hardware, Reading
 from tests.core.fake_node import VERSIONS
 
 BEN = DeviceId("b1" * 32)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core import events as ev
-from core.cluster.plan import Member, Plan, Task
-from core.cluster.roles import Role
-from core.ids import ProjectId
-from core.run.phases import Phase, Preparing, Starting, Training
+from core.vocabulary import events as ev
+from core.vocabulary.ids import ProjectId
+from core.vocabulary.phases import Phase, Preparing, Starting, Training
+from core.vocabulary.plan import Member, Plan, Task
+from core.vocabulary.roles import Role
 from tests.app.laptops import RUN
 from tests.core.fake_node import ME
 

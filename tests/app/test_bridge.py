@@ -9,11 +9,11 @@ from pytestqt.qtbot import QtBot
 
 from app import bridge as bridge_module
 from app.bridge import Bridge
-from core import events as ev
-from core.answers import Answer, Done, Refused
-from core.commands import Command, StopRun
-from core.events import Event
-from core.state import State, apply
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Answer, Done, Refused
+from core.vocabulary.commands import Command, StopRun
+from core.vocabulary.events import Event
+from core.vocabulary.state import State, apply
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM, found, read
 from tests.core.fake_node import started

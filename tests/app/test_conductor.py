@@ -13,12 +13,12 @@ from app.tray import Tray
 from app.views.start_problem import StartProblemPage
 from app.views.view import View
 from app.window import Window
-from core import events as ev
-from core.commands import StopRun
-from core.events import Event
-from core.run.phases import Finished
-from core.settings import Settings
-from core.state import State, apply
+from core.vocabulary import events as ev
+from core.vocabulary.commands import StopRun
+from core.vocabulary.events import Event
+from core.vocabulary.phases import Finished
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State, apply
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import BEN, PROBLEM, code_shown, consent_asked, found, pairing_began
 from tests.app.running import phase, training

@@ -3,11 +3,11 @@ import threading
 import pytest
 
 from app.core_thread import CoreThread
-from core.answers import Answer, Done, Refused
-from core.commands import GetState, StopRun
-from core.errors import Problem
-from core.events import Event
-from core.state import State
+from core.vocabulary.answers import Answer, Done, Refused
+from core.vocabulary.commands import GetState, StopRun
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event
+from core.vocabulary.state import State
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import PROBLEM, found
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QImage
 
 from app import desktop_files
 from app.desktop_files import METAINFO, RESOURCES, SIZES, files, install, remove
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
 import pytest
 
 from app.device_words import addresses_words, hardware_words, size_words, state_words, use_words
-from core.state import Device
-from core.telemetry.reading import Hardware
+from core.vocabulary.readings import Hardware
+from core.vocabulary.state import Device
 from tests.app.laptops import BEN, HARDWARE, read
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.examples import EXAMPLES, copied
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from bench.window.watchdog import Gap
-from core import events as ev
-from core.commands import AnswerConsent, AnswerPairing
+from core.vocabulary import events as ev
+from core.vocabulary.commands import AnswerConsent, AnswerPairing
 from tests.app.watched import laptop
 from tests.core.nodes import address_of, home_of, node
 

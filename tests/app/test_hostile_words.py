@@ -25,10 +25,10 @@ from app.views.welcome import WelcomeView
 from app.widgets.labels import ElidedLabel, Label
 from app.widgets.navigation import Entry
 from app.window import Window
-from core import events as ev
-from core.answers import Finding
-from core.errors import Problem
-from core.project.manifest import ProjectFile
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Finding
+from core.vocabulary.errors import Problem
+from core.vocabulary.manifest import ProjectFile
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, code_shown, consent_asked, linked, pairing_began
 from tests.core.fake_node import started

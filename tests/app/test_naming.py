@@ -1,10 +1,10 @@
 import pytest
 
 from app import naming
-from core import events as ev
-from core.errors import TandemError
-from core.ids import DeviceId
-from core.state import State
+from core.vocabulary import events as ev
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import State
 from tests.app.cli.scripted_node import ME, OTHER, THIRD, ScriptedNode, found, paired
 
 

@@ -15,12 +15,12 @@ from app.views.runs import RunsView
 from app.views.settings import SettingsView
 from app.views.train import TrainView
 from app.widgets.role_row import MIME
-from core import events as ev
-from core.answers import Answer, Runs
-from core.commands import AnalyseScript, AnswerConsent, Command, ListRuns, PlanRun
-from core.errors import Problem
-from core.run.phases import Failed, Finished, Training
-from core.state import apply
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Answer, Runs
+from core.vocabulary.commands import AnalyseScript, AnswerConsent, Command, ListRuns, PlanRun
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Failed, Finished, Training
+from core.vocabulary.state import apply
 from tests.app import laptops, world
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import BEN

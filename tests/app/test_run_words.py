@@ -2,12 +2,12 @@ import pytest
 from msgspec.structs import replace
 
 from app import run_words
-from core.cluster.plan import Member
-from core.ids import DeviceId
-from core.run import phases
 from core.run.expectation import expected
-from core.run.reports import Expectation, Progress, Settled, Summary
-from core.state import MemberState, Run
+from core.vocabulary import phases
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Member
+from core.vocabulary.progress import Expectation, Progress, Settled, Summary
+from core.vocabulary.state import MemberState, Run
 from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, plan
 
 HALF = Progress(

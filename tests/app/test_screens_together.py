@@ -11,9 +11,9 @@ from app.conductor import Conductor
 from app.screens import MACHINES, RUNS, SCREENS, TRAIN
 from app.views.runs import RunsView
 from app.views.train import TrainView
-from core.cluster.plan import Moment, RunSpec
-from core.commands import AnalyseScript, StartRun
-from core.run.phases import Stopped
+from core.vocabulary.commands import AnalyseScript, StartRun
+from core.vocabulary.phases import Stopped
+from core.vocabulary.plan import Moment, RunSpec
 from tests.app import world
 from tests.app.fake_opening import FakeOpening
 from tests.core.fake_node import ME, OTHER

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from app.start_at_login import set_start
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pytestqt.qtbot import QtBot
 from app import tray as tray_module
 from app.bridge import Bridge
 from app.tray import Tray
-from core import events as ev
-from core.run.phases import Failed, Finished
-from core.settings import Settings
+from core.vocabulary import events as ev
+from core.vocabulary.phases import Failed, Finished
+from core.vocabulary.settings import Settings
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM, code_shown, consent_asked, pairing_began
 from tests.app.running import phase, training

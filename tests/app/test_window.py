@@ -11,10 +11,10 @@ from app.views.view import View
 from app.widgets.navigation import Entry
 from app.widgets.sheet import Sheet
 from app.window import Window
-from core import events as ev
-from core.events import Event
-from core.settings import Theme
-from core.state import State
+from core.vocabulary import events as ev
+from core.vocabulary.events import Event
+from core.vocabulary.settings import Theme
+from core.vocabulary.state import State
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from core import events as ev
-from core.answers import RunDetails, RunEntry, ScriptRead
-from core.cluster.plan import Member, Moment, Plan, RunSpec, Task
-from core.cluster.roles import Role
-from core.errors import Problem
-from core.ids import DeviceId, ProjectId, RunId
-from core.project.manifest import ProjectFile
-from core.run.phases import Finished, Phase, Preparing, Starting, Training
-from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
-from core.telemetry.reading import GpuReading, Hardware, Reading
+from core.vocabulary import events as ev
+from core.vocabulary.answers import RunDetails, RunEntry, ScriptRead
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.phases import Finished, Phase, Preparing, Starting, Training
+from core.vocabulary.plan import Member, Moment, Plan, RunSpec, Task
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
+from core.vocabulary.readings import GpuReading, Hardware, Reading
+from core.vocabulary.roles import Role
 from tests.core.fake_node import ME, OTHER, VERSIONS
 
 RUN = RunId("20261121-191204-9f3a01bc")

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from core import events as ev
-from core.answers import Answer, Done, StateNow
-from core.commands import Command, GetState, RunDoctor
-from core.ids import DeviceId
-from core.node_face import Listener
-from core.settings import Settings
-from core.state import State, apply
-from core.telemetry.reading import Hardware
-from core.versions import Versions
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Answer, Done, StateNow
+from core.vocabulary.commands import Command, GetState, RunDoctor
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.node import Listener
+from core.vocabulary.readings import Hardware
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State, apply
+from core.vocabulary.versions import Versions
 
 ME = DeviceId("a" * 64)
 OTHER = DeviceId("b" * 64)

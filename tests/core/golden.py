@@ -1,7 +1,7 @@
-"""What other laptops, programs and old histories rely on, as text: ``python -m tests.core.golden`` writes it anew.
+"""What other laptops, programs and old histories rely on: ``python -m tests.core.golden`` writes it anew.
 
-The tag of a message is its class's name, so a renamed class would be another wire format, another JSONL word and
-another history. A difference here needs a new protocol version, or ``tag="old_name"`` on the class.
+The tag of a message is its class's name, so a renamed class would be another wire format, another JSONL word
+and another history. A difference here needs a new protocol version, or ``tag="old_name"`` on the class.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, get_args
 from msgspec import inspect
 
 from app.cli.exit_codes import ExitCode
-from core import wire
-from core.tagged import Tagged
+from core.vocabulary import wire
+from core.vocabulary.tagged import Tagged
 from tests.core.samples import sample
 
 PAGE = Path(__file__).parent.parent / "golden" / "messages.json"

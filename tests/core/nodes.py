@@ -7,19 +7,19 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from core import events as ev
 from core import settings_file
-from core.answers import Done, Refused
-from core.commands import AnswerPairing, Pair
 from core.home import Home, prepare
-from core.ids import DeviceId
 from core.node import Node
-from core.node_face import NodeFace
 from core.run.trainers import MakeTrainer
-from core.settings import Settings
-from core.state import State
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, Refused
+from core.vocabulary.commands import AnswerPairing, Pair
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.node import NodeFace
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State
 
 LIMIT_S = 60.0
 

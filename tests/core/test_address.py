@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.address import Address, nearest, parse, plain_host
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 
 @pytest.mark.parametrize(

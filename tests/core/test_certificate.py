@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.certificate import build, check_peer_certificate, device_id, fingerprint
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_certificate, device_key, odd_certificate
 
 

@@ -1,12 +1,12 @@
 """Events become the state, and everybody hears them in one order."""
 
-from core import events as ev
 from core.chronicle import Chronicle
-from core.errors import Problem
-from core.run import phases
-from core.state import State
+from core.vocabulary import events as ev
+from core.vocabulary import phases
+from core.vocabulary.errors import Problem
+from core.vocabulary.state import State
 from tests.core.fake_node import OTHER, found, started
-from tests.core.test_state import RUN
+from tests.core.vocabulary.test_state import RUN
 
 Heard = list[tuple[str, bool]]
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from core import diagnostics, identity
-from core import events as ev
 from core.doctor.view import ok
-from core.errors import Problem, TandemError
 from core.home import Home, prepare
-from core.run.phases import Exit, Failed
-from core.run.reports import LogLines
-from core.state import State, apply
+from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.phases import Exit, Failed
+from core.vocabulary.progress import LogLines
+from core.vocabulary.state import State, apply
 from tests.core.fake_node import ME, OTHER, started
 from tests.core.samples import sample
-from tests.core.test_state import PLAN, RUN
+from tests.core.vocabulary.test_state import PLAN, RUN
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from core import home as homes
-from core.errors import TandemError
 from core.home import Home
+from core.vocabulary.errors import TandemError
 
 
 def refusal(folder: Path) -> TandemError:

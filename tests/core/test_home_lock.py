@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.home_lock import HomeLock
+from core.vocabulary.errors import TandemError
 
 
 def test_a_held_home_says_which_process_has_it(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from core.certificate import check_peer_certificate
-from core.errors import TandemError
 from core.identity import load_or_create
+from core.vocabulary.errors import TandemError
 
 
 def refusal(folder: Path) -> TandemError:

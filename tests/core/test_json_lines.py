@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import json_lines
-from core.answers import Done, Refused, StateNow
-from core.commands import AnswerPairing, GetState, StopRun
 from core.json_lines import Asked, Greeting, Lines, Replied
-from core.state import State, apply
+from core.vocabulary.answers import Done, Refused, StateNow
+from core.vocabulary.commands import AnswerPairing, GetState, StopRun
+from core.vocabulary.state import State, apply
 from tests.core.fake_node import found, started
 
 STATE = apply(apply(State(), started()), found())

@@ -5,8 +5,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from core import events as ev
 from core.jsonl import AT_ONCE, Conversation
+from core.vocabulary import events as ev
 from tests.core.fake_node import FakeNode, found
 
 

@@ -14,11 +14,11 @@ from core import listener as listener_module
 from core.address import parse
 from core.identity import load_or_create
 from core.link.frames import encode
-from core.link.messages import MAX_FRAME_BYTES, Ping
 from core.pairing import events as pairing_events
 from core.pairing import strangers
 from core.pairing.service import Pairing
 from core.tls import client_context, connect
+from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Ping
 from tests.core.link.examples import hello
 from tests.core.link.nodes import LIMIT_S, Down, LinkNode, Up
 

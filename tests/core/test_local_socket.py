@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from core import client, json_lines, local_socket, socket_path
-from core import events as ev
-from core.answers import Done, Refused, StateNow
 from core.client import Client
-from core.commands import GetState, RunDoctor, StopRun
-from core.errors import TandemError
 from core.home import Home, prepare
-from core.ids import RunId
 from core.local_socket import LocalSocket
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, Refused, StateNow
+from core.vocabulary.commands import GetState, RunDoctor, StopRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import RunId
 from tests.core.fake_node import OTHER, FakeNode, found
 from tests.core.nodes import wait_for
 

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from core import events as ev
 from core import identity, neighbours, settings_file, socket_path
 from core import node as node_module
-from core.answers import Done, Findings, Saved, StateNow
 from core.client import Client
-from core.commands import (
+from core.home import Home
+from core.node import Node
+from core.telemetry.gpus import Gpus
+from core.telemetry.watch import Watch
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, Findings, Saved, StateNow
+from core.vocabulary.commands import (
     AnswerPairing,
     CancelPairing,
     ChangeSettings,
@@ -26,13 +30,9 @@ from core.commands import (
     SaveDiagnostics,
     StopRun,
 )
-from core.errors import TandemError
-from core.home import Home
-from core.ids import DeviceId
-from core.node import Node
-from core.settings import Settings, SettingsChange
-from core.telemetry.gpus import Gpus
-from core.telemetry.watch import Watch
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.settings import Settings, SettingsChange
 from tests.core.nodes import Heard, home_of, id_of, node, quick_watch, refusal, wait_for
 
 pytestmark = pytest.mark.real

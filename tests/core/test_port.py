@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from core import port as port_module
-from core.errors import TandemError
 from core.port import LOOPBACK, Opened, open_port
+from core.vocabulary.errors import TandemError
 
 pytestmark = pytest.mark.real
 

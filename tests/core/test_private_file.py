@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.private_file import MAX_BYTES, make_private_folder, read_private
+from core.vocabulary.errors import TandemError
 
 
 def private(path: Path, content: bytes = b"x") -> Path:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from core import settings_file
-from core.errors import TandemError
-from core.settings import Settings
+from core.vocabulary.errors import TandemError
+from core.vocabulary.settings import Settings
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:

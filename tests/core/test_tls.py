@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from core.certificate import build
-from core.errors import TandemError
 from core.identity import Identity, load_or_create
 from core.tls import Streams, accept, client_context, connect, peer_der, server_context
+from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 
 pytestmark = pytest.mark.real

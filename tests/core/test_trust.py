@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from core.certificate import device_id
-from core.errors import TandemError
-from core.ids import DeviceId, ProjectId
 from core.trust import (
     MAX_ADDRESS_HINTS,
     MAX_APPROVED,
@@ -22,6 +20,8 @@ from core.trust import (
     rename,
     set_policy,
 )
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId
 from tests.core.certificates import device_certificate, odd_certificate
 
 SELF, ANNA, BERT = (device_certificate(number) for number in (1, 2, 3))

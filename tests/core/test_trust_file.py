@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from core import trust
 from core.certificate import device_id
-from core.errors import TandemError
-from core.ids import DeviceId, ProjectId
 from core.trust import TrustedPeer, TrustStore
 from core.trust_file import FILE, load, save
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId
 from tests.core.certificates import device_certificate, odd_certificate
 
 SELF = device_id(device_certificate(1))

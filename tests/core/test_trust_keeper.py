@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from core import identity, trust, trust_file
-from core.errors import TandemError
 from core.trust import TrustedPeer, TrustStore
 from core.trust_keeper import TrustKeeper
+from core.vocabulary.errors import TandemError
 
 
 class Kept:

@@ -6,13 +6,21 @@ import pytest
 from msgspec.structs import replace
 
 from core import settings_file, trust
-from core.answers import Done
 from core.client import Client
-from core.commands import AnswerPairing, CancelPairing, ChangeSettings, Forget, Pair, Rename, SetCodePolicy
-from core.ids import DeviceId
 from core.node import Node
-from core.settings import Settings, SettingsChange
 from core.trust import TrustedPeer
+from core.vocabulary.answers import Done
+from core.vocabulary.commands import (
+    AnswerPairing,
+    CancelPairing,
+    ChangeSettings,
+    Forget,
+    Pair,
+    Rename,
+    SetCodePolicy,
+)
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.settings import Settings, SettingsChange
 from tests.core.certificates import device_certificate
 from tests.core.nodes import (
     Heard,

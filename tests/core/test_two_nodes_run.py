@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
-from core.answers import Done, PlanMade, RunAccepted, RunDetails, Runs
 from core.client import Client
-from core.cluster.plan import Moment, RunSpec
-from core.commands import (
+from core.node import Node
+from core.run import exchange
+from core.vocabulary import events as ev
+from core.vocabulary import run_folder, trainer_messages
+from core.vocabulary.answers import Done, PlanMade, RunAccepted, RunDetails, Runs
+from core.vocabulary.commands import (
     AnswerConsent,
     FindCheckpoints,
     Forget,
@@ -25,11 +27,9 @@ from core.commands import (
     StartRun,
     StopRun,
 )
-from core.ids import RunId
-from core.node import Node
-from core.run import checkpoints, exchange
-from core.run.phases import Failed, Finished, Outcome, Stopped, Training
-from core.trainer import protocol
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Finished, Outcome, Stopped, Training
+from core.vocabulary.plan import Moment, RunSpec
 from tests.core.nodes import LIMIT_S, Heard, id_of, node, pair, refusal, wait_for
 from tests.core.run.lan import FakeTrainer, keep, project
 
@@ -44,7 +44,7 @@ class Laptop:
     started: asyncio.Event = field(default_factory=asyncio.Event)
     node: Node = field(init=False)
 
-    def make_trainer(self, train: protocol.Train, **callbacks: object) -> FakeTrainer:
+    def make_trainer(self, train: trainer_messages.Train, **callbacks: object) -> FakeTrainer:
         trainer = FakeTrainer(train, **callbacks)  # type: ignore[arg-type]
         self.trainers.append(trainer)
         self.started.set()
@@ -133,7 +133,7 @@ async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_
             await outcome(laptop)
         heard = Heard(anna.node)
         assert await anna.node.submit(FindCheckpoints(run=run)) == Done()
-        keep(ben.node.home.runs / run / checkpoints.FOLDER, 40)
+        keep(ben.node.home.runs / run / run_folder.CHECKPOINTS, 40)
         assert await anna.node.submit(FindCheckpoints(run=run)) == Done()
         found = [event for event in heard.events if isinstance(event, ev.CheckpointFound)]
         moment = Moment(step=40, fit=1, epoch=2, batch=3)

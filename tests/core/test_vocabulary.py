@@ -6,14 +6,14 @@ from typing import Any, get_args
 
 import pytest
 
-from core import wire
-from core.answers import Answer
-from core.commands import Command
-from core.events import Event
-from core.link.messages import Message
-from core.run.phases import Phase
-from core.tagged import Tagged, type_of
-from core.trainer.protocol import Order, Report
+from core.vocabulary import wire
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import Command
+from core.vocabulary.events import Event
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Phase
+from core.vocabulary.tagged import Tagged, type_of
+from core.vocabulary.trainer_messages import Order, Report
 from tests.core import golden
 from tests.core.samples import sample
 from tests.core.vocabulary_tables import MARK, OBJECTS, PAGE, TAGGED, objects_within, tables
@@ -27,12 +27,12 @@ VOCABULARIES: dict[str, Any] = {
     "orders and reports of a trainer": Order | Report,
 }
 UNIONS: dict[str, Any] = {
-    "core.commands": Command,
-    "core.events": Event,
-    "core.answers": Answer,
-    "core.link.messages": Message,
-    "core.run.phases": Phase,
-    "core.trainer.protocol": Order | Report,
+    "core.vocabulary.commands": Command,
+    "core.vocabulary.events": Event,
+    "core.vocabulary.answers": Answer,
+    "core.vocabulary.peer_messages": Message,
+    "core.vocabulary.phases": Phase,
+    "core.vocabulary.trainer_messages": Order | Report,
 }
 KINDS = [
     pytest.param(kind, union, id=f"{module}.{kind.__name__}")

@@ -9,18 +9,18 @@ from typing import Any, get_args
 
 from msgspec import inspect
 
-from core import answers, state
-from core.answers import Answer
-from core.cluster.plan import Member, Moment, Plan, Resumption, RunSpec, Task
-from core.commands import Command
-from core.errors import Problem
-from core.events import Event
-from core.project.manifest import ProjectFile
-from core.run.phases import Exit, Phase
-from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
-from core.settings import Settings, SettingsChange
-from core.telemetry.reading import GpuReading, Hardware, Reading
-from core.versions import Versions
+from core.vocabulary import answers, state
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event
+from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.phases import Exit, Phase
+from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
+from core.vocabulary.readings import GpuReading, Hardware, Reading
+from core.vocabulary.settings import Settings, SettingsChange
+from core.vocabulary.versions import Versions
 
 PAGE = Path(__file__).parent.parent.parent / "docs/jsonl.md"
 MARK = "<!-- The tables below are made from the types: python -m tests.core.vocabulary_tables -->\n"

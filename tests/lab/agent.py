@@ -19,16 +19,16 @@ import psutil
 
 from core import home as homes
 from core import json_lines, settings_file
-from core.answers import Answer, Done, Refused, RunAccepted
-from core.cluster.plan import RunSpec
-from core.commands import Command, Quit, StartRun
-from core.errors import Problem
-from core.events import Event
 from core.home import Home
-from core.ids import DeviceId, RunId
-from core.run.phases import Phase, ended
-from core.settings import Settings
-from core.state import Run, State, apply
+from core.vocabulary.answers import Answer, Done, Refused, RunAccepted
+from core.vocabulary.commands import Command, Quit, StartRun
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import Phase, ended
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import Run, State, apply
 
 LIMIT_S = 120.0
 """For whatever needs no TensorFlow: far beyond what any machine needs."""

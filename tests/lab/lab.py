@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from core.commands import AnswerPairing, Pair
 from core.home import Home
-from core.settings import Settings
-from core.state import State
+from core.vocabulary.commands import AnswerPairing, Pair
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State
 from tests.lab.agent import Agent
 from tests.lab.network import RATE, Network
 

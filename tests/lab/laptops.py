@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import resources
-from core.cluster.plan import RunSpec
-from core.commands import SetCodePolicy
-from core.run.phases import Phase
-from core.state import State
+from core.vocabulary.commands import SetCodePolicy
+from core.vocabulary.phases import Phase
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.state import State
 from tests.lab.agent import Agent
 from tests.lab.lab import linked, pair
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core import events as ev
-from core.ids import RunId
-from core.run.phases import Failed, ended
+from core.vocabulary import events as ev
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, ended
 from tests.lab.agent import TRAINED_S, Agent, Told
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, digits, reason, weights

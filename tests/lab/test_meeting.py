@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from core import events as ev
-from core.commands import Forget, Pair
-from core.state import State
+from core.vocabulary import events as ev
+from core.vocabulary.commands import Forget, Pair
+from core.vocabulary.state import State
 from tests.lab.agent import Agent
 from tests.lab.lab import Lab, find, is_linked, linked, pair
 from tests.lab.network import NETWORK

@@ -20,7 +20,7 @@ import pytest
 from core import home as homes
 from core import settings_file
 from core.home import Home
-from core.settings import Settings
+from core.vocabulary.settings import Settings
 from tests.tour.person import ENDED_S, ROOT, SEEN_S, Person
 from tests.tour.programs import missing_packages
 from tests.tour.screen import Screen

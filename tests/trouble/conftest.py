@@ -8,7 +8,7 @@ import pytest
 
 from core.home import Home
 from core.port import LOOPBACK, open_port
-from core.settings import Settings
+from core.vocabulary.settings import Settings
 from tests.lab.agent import Agent
 from tests.lab.lab import NAMES
 from tests.lab.laptops import Laptops

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from core.commands import AnswerConsent, Quit, SetCodePolicy
-from core.run.phases import Stopped
+from core.vocabulary.commands import AnswerConsent, Quit, SetCodePolicy
+from core.vocabulary.phases import Stopped
 from tests.lab.laptops import Laptops, reason
 from tests.trouble.command_line import begun, read_until
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from app.cli.exit_codes import ExitCode
 from core import home as homes
-from core.answers import Runs
-from core.commands import ChangeSettings, ListRuns
 from core.home import Home
-from core.run.phases import Finished
-from core.settings import Settings, SettingsChange
+from core.vocabulary.answers import Runs
+from core.vocabulary.commands import ChangeSettings, ListRuns
+from core.vocabulary.phases import Finished
+from core.vocabulary.settings import Settings, SettingsChange
 from tests.app.test_desktop import LOOKING, WHOLE
 from tests.lab.agent import Agent
 from tests.lab.laptops import digits

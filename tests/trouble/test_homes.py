@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from core import events as ev
-from core.answers import Runs
-from core.commands import ListRuns
 from core.home import Home
-from core.settings import Settings
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Runs
+from core.vocabulary.commands import ListRuns
+from core.vocabulary.settings import Settings
 from tests.lab.agent import Agent
 from tests.lab.lab import is_linked, linked, pair
 from tests.lab.laptops import Laptops

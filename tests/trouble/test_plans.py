@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from core.answers import ScriptRead
-from core.commands import AnalyseScript, ChangeSettings
 from core.home import Home
-from core.settings import Settings, SettingsChange
+from core.vocabulary.answers import ScriptRead
+from core.vocabulary.commands import AnalyseScript, ChangeSettings
+from core.vocabulary.settings import Settings, SettingsChange
 from tests.lab.agent import Agent
 from tests.lab.lab import find
 from tests.lab.laptops import Laptops

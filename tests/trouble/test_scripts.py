@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from core import events as ev
-from core.answers import RunDetails
-from core.cluster.plan import RunSpec
-from core.commands import GetRun, StartRun
-from core.ids import RunId
-from core.run.phases import Finished
+from core.vocabulary import events as ev
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.commands import GetRun, StartRun
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import RunSpec
 from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, reason, weights
 

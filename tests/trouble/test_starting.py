@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from core import events as ev
-from core.run.phases import Starting, Stopped, ended
+from core.vocabulary import events as ev
+from core.vocabulary.phases import Starting, Stopped, ended
 from tests.lab.agent import TRAINED_S, Agent
 from tests.lab.laptops import Laptops, digits, reason
 from tests.lab.promise import Stopwatch

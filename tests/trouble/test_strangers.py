@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from core import events as ev
 from core import socket_path
 from core.address import parse
-from core.commands import GetState, StopRun
-from core.run.phases import Stopped
+from core.vocabulary import events as ev
+from core.vocabulary.commands import GetState, StopRun
+from core.vocabulary.phases import Stopped
 from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, digits, weights
 from tests.trouble.command_line import tandem

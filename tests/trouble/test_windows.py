@@ -9,12 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from core import home as homes
-from core import settings_file, wire
+from core import settings_file
 from core.home import Home
-from core.ids import RunId
-from core.run.history import FILE, SUMMARY, History
-from core.run.record import METRICS
-from core.settings import Settings
+from core.run.history import FILE, History
+from core.vocabulary import wire
+from core.vocabulary.ids import RunId
+from core.vocabulary.run_folder import METRICS, SUMMARY
+from core.vocabulary.settings import Settings
 from tests.app import world
 from tests.core.fake_node import ME
 from tests.lab.network import Network

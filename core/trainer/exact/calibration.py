@@ -19,13 +19,13 @@ import tensorflow as tf
 
 from core.cluster.balance import Balancer
 from core.cluster.costs import Cost, line
-from core.cluster.shares import split
-from core.run.reports import Expectation
 from core.trainer.exact import memory, several
 from core.trainer.exact import step as steps
 from core.trainer.exact.alone import Alone
 from core.trainer.exact.gauge import Gauge
 from core.trainer.exact.snapshot import Snapshot
+from core.vocabulary.progress import Expectation
+from core.vocabulary.shares import split
 
 if TYPE_CHECKING:
     from core.trainer.exact.engine import Engine

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from core.cluster.plan import Moment
-from core.errors import TandemError
 from core.project.copying import check_room
-from core.run import checkpoints, limits
+from core.run import checkpoints
 from core.run.checkpoints import Checkpoint, KeptFile
 from core.trainer.exact import local_state, model_state, plain
+from core.vocabulary import limits
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Moment
 
 NOW = "now"
 _MOST_FITS = 400

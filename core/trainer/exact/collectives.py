@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 _UNPACKED = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=1)
 """By default TensorFlow copies all tensors of a list into one, and waits for the last of them."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from core.cluster import shares as cluster_shares
 from core.trainer.exact import meeting, model_state
 from core.trainer.exact.callbacks import WRITERS
 from core.trainer.exact.collectives import Collectives
@@ -20,11 +19,12 @@ from core.trainer.exact.kept_fit import KeptFit
 from core.trainer.exact.logs import numbers
 from core.trainer.exact.resuming import Keeper
 from core.trainer.exact.seam import Cluster, Observer, StopRequested
+from core.vocabulary import shares as cluster_shares
 
 if TYPE_CHECKING:
-    from core.run.reports import Expectation
     from core.trainer.exact.data import SharedEpochIterator
     from core.trainer.exact.loops import Loop, Met
+    from core.vocabulary.progress import Expectation
 
 REPORT_EVERY_S = 0.1
 

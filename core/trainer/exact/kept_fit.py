@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from core.cluster.plan import Moment
 from core.trainer.exact import callback_state, checkpoint, randomness
 from core.trainer.exact.logs import numbers
 from core.trainer.exact.position import Positioned
+from core.vocabulary.plan import Moment
 
 if TYPE_CHECKING:
     from core.trainer.exact.resuming import Keeper

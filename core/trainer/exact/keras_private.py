@@ -45,7 +45,7 @@ from keras.src.trainers.trainer import Trainer
 from keras.src.utils.python_utils import is_default, pythonify_logs
 from tensorflow.python.eager import context
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 flatten = tree.flatten
 pack_sequence_as = tree.pack_sequence_as

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from core.errors import TandemError
 from core.trainer.exact import keras_private as private
 from core.trainer.exact.collectives import Collectives
+from core.vocabulary.errors import TandemError
 
 
 def optimizers(model: Any) -> list[Any]:

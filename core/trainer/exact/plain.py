@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 _DEEPEST = 50
 _LONGEST_JSON = 64_000_000

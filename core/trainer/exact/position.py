@@ -8,9 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.errors import TandemError
 from core.trainer.exact import keras_private as private
 from core.trainer.exact import randomness
+from core.vocabulary.errors import TandemError
 
 
 class Positioned(private.TFEpochIterator):

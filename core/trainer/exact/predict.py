@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from core.cluster import shares as cluster_shares
-from core.errors import TandemError
 from core.trainer.exact import keras_private as private
 from core.trainer.exact import step as steps
 from core.trainer.exact.collectives import Collectives
+from core.vocabulary import shares as cluster_shares
+from core.vocabulary.errors import TandemError
 
 if TYPE_CHECKING:
     from core.trainer.exact.callbacks import SharedCallbacks

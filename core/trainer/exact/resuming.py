@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.cluster.plan import Moment
-from core.errors import TandemError
 from core.run import checkpoints
 from core.run.checkpoints import Checkpoint
 from core.trainer.exact import callback_state, checkpoint, plain, randomness
 from core.trainer.exact.checkpoint import NOW, Writer
 from core.trainer.exact.kept_fit import KeptFit
 from core.trainer.exact.seam import Keeping
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Moment
 
 _EPOCH_END_S = 10.0
 """At an epoch's end only a checkpoint older than this, or than half the usual time, is renewed."""

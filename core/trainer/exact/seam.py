@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from core.run.reports import Expectation
     from core.trainer.exact.installation import Installation
+    from core.vocabulary.progress import Expectation
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.charts.panel import ChartPanel, Source
 from app.charts.points import RunPoints
-from core.ids import DeviceId
+from core.vocabulary.ids import DeviceId
 from tests.app.charts.test_points import A, B, epoch, plan, step
 
 LIMIT_MS = 60_000

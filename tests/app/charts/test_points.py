@@ -3,13 +3,13 @@
 import math
 
 from app.charts.points import MOST_CURVES, CurveKey, RunPoints
-from core.answers import RunDetails, RunEntry
-from core.cluster.plan import Member, Plan, Task
-from core.cluster.roles import Role
-from core.events import MemberEndedEpoch, MemberLogged, MemberProgressed
-from core.ids import DeviceId, ProjectId, RunId
-from core.run.phases import Finished
-from core.run.reports import EpochEnd, LogLines, Progress
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgressed
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import Member, Plan, Task
+from core.vocabulary.progress import EpochEnd, LogLines, Progress
+from core.vocabulary.roles import Role
 
 A, B, RUN = DeviceId("a" * 64), DeviceId("b" * 64), RunId("r")
 

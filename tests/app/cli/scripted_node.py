@@ -11,13 +11,13 @@ from typing import Any
 from app.cli.following import Following
 from app.cli.screen import Screen
 from app.connection import Connection
-from core import events as ev
-from core.answers import Answer, Refused
-from core.cluster.plan import Member, Plan, Task
-from core.cluster.roles import Role
-from core.commands import Command
-from core.errors import Problem
-from core.ids import DeviceId, ProjectId, RunId
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.plan import Member, Plan, Task
+from core.vocabulary.roles import Role
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS, FakeNode, found
 
 __all__ = ["HARDWARE", "ME", "OTHER", "VERSIONS", "found"]

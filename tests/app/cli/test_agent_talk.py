@@ -5,11 +5,11 @@ from msgspec import structs
 
 from app.cli.agent_talk import AgentTalk, Allowed, allows
 from app.cli.asking import Asker
-from core import events as ev
-from core.commands import AnswerConsent, AnswerPairing
-from core.errors import TandemError
-from core.ids import ProjectId, RunId
-from core.project.manifest import ProjectFile
+from core.vocabulary import events as ev
+from core.vocabulary.commands import AnswerConsent, AnswerPairing
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.manifest import ProjectFile
 from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, THIRD, ScriptedNode, Words, following, paired
 from tests.app.cli.test_asking import Keyboard
 from tests.app.cli.test_pairing import BEGAN, CODE

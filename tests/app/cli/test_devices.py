@@ -3,8 +3,8 @@ import io
 from rich.console import Console
 
 from app.cli import devices
-from core import events as ev
-from core.state import Device
+from core.vocabulary import events as ev
+from core.vocabulary.state import Device
 from tests.app.cli.scripted_node import OTHER, PROBLEM, THIRD, ScriptedNode, linked, paired
 
 

@@ -1,7 +1,7 @@
 from app.cli.doctor import doctor_on
 from app.cli.exit_codes import ExitCode
-from core.answers import Finding, Findings
-from core.commands import Mend, RunDoctor
+from core.vocabulary.answers import Finding, Findings
+from core.vocabulary.commands import Mend, RunDoctor
 from tests.app.cli.scripted_node import ScriptedNode, Words, following
 
 FINE = Finding(code="python", topic="software", level="ok", what="Python 3.11.")

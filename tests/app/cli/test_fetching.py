@@ -1,7 +1,7 @@
 from app.cli.fetching import Fetching
 from app.cli.run_display import PLAIN_EVERY_S
-from core.ids import DeviceId
-from core.state import State
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import State
 from tests.app import world
 from tests.app.cli.scripted_node import ScriptedNode, Words, linked, paired
 

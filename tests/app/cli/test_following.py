@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-from core import events as ev
-from core.answers import Done, StateNow
-from core.commands import CancelPairing, GetState
-from core.errors import TandemError
-from core.state import State
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, StateNow
+from core.vocabulary.commands import CancelPairing, GetState
+from core.vocabulary.errors import TandemError
+from core.vocabulary.state import State
 from tests.app.cli.scripted_node import OTHER, PROBLEM, ScriptedNode, following, found
 
 

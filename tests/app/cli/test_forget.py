@@ -2,8 +2,8 @@ import pytest
 
 from app.cli.exit_codes import ExitCode
 from app.cli.forget import forget_on
-from core.commands import Forget
-from core.errors import TandemError
+from core.vocabulary.commands import Forget
+from core.vocabulary.errors import TandemError
 from tests.app.cli.scripted_node import OTHER, ScriptedNode, Words, following, found, paired
 
 

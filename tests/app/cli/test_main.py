@@ -7,7 +7,7 @@ from app.cli import main as entry
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.connection import CannotStart
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 from tests.app.cli.scripted_node import PROBLEM
 
 

@@ -5,9 +5,9 @@ import pytest
 from app.cli.asking import Asker
 from app.cli.exit_codes import ExitCode
 from app.cli.pair import pair_on
-from core import events as ev
-from core.commands import AnswerPairing, CancelPairing, Pair
-from core.errors import TandemError
+from core.vocabulary import events as ev
+from core.vocabulary.commands import AnswerPairing, CancelPairing, Pair
+from core.vocabulary.errors import TandemError
 from tests.app.cli.scripted_node import OTHER, PROBLEM, ScriptedNode, Words, following, found, paired, typed
 from tests.app.cli.test_asking import Keyboard
 

@@ -12,11 +12,11 @@ import pytest
 from app.cli.exit_codes import ExitCode
 from app.demo import meeting
 from app.demo.nodes import running
-from core import events as ev
-from core.answers import Done, RunDetails
-from core.commands import AnswerConsent, FindCheckpoints, GetRun
-from core.ids import RunId
-from core.run import checkpoints
+from core.vocabulary import events as ev
+from core.vocabulary import run_folder
+from core.vocabulary.answers import Done, RunDetails
+from core.vocabulary.commands import AnswerConsent, FindCheckpoints, GetRun
+from core.vocabulary.ids import RunId
 from tests.app.cli.test_run_for_real import tandem
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -81,7 +81,7 @@ async def test_a_killed_training_goes_on_though_one_laptop_alone_has_the_checkpo
         run = RunId(str(failed["run"]))
         before = await anna.following.submit(GetRun(run=run), RunDetails)
         assert before.checkpoint is not None and before.checkpoint.fit == 1
-        shutil.rmtree(anna.agent.home.runs / run / checkpoints.FOLDER)
+        shutil.rmtree(anna.agent.home.runs / run / run_folder.CHECKPOINTS)
         await anna.following.submit(FindCheckpoints(run=run), Done)
         assert anna.following.state.checkpoints[run].moment.fit == 1
         second = await tandem("resume", run[:-2], "--home", home, "--json")
@@ -96,7 +96,7 @@ async def test_a_killed_training_goes_on_though_one_laptop_alone_has_the_checkpo
         assert after.plan is not None and before.plan is not None
         assert after.plan.members == before.plan.members and not after.plan.balance
         for node in (anna, ben):
-            assert not (node.agent.home.runs / after.entry.run / checkpoints.FOLDER).exists()
+            assert not (node.agent.home.runs / after.entry.run / run_folder.CHECKPOINTS).exists()
         third = await tandem("resume", run, "--solo", "--home", home, "--json")
         alone = await result(third)
         assert third.returncode == ExitCode.OK, alone

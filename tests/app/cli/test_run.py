@@ -5,14 +5,15 @@ import pytest
 from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from core import events as ev
-from core.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
-from core.cluster.plan import RunSpec
-from core.commands import Command, GetRun, StartRun, StopRun
-from core.errors import Problem, TandemError
-from core.run import phases, verdicts
-from core.run.phases import Failed, Finished, Phase, Stopped, Stopping
-from core.run.reports import Summary
+from core.run import verdicts
+from core.vocabulary import events as ev
+from core.vocabulary import phases
+from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
+from core.vocabulary.commands import Command, GetRun, StartRun, StopRun
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Stopping
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.progress import Summary
 from tests.app import world
 from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, following, paired, plan
 

@@ -4,10 +4,10 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from app.cli.run_display import Moving, Plain, picture
-from core import events as ev
-from core.ids import DeviceId
-from core.run import phases
-from core.run.reports import EpochEnd, Expectation, LogLines, Progress
+from core.vocabulary import events as ev
+from core.vocabulary import phases
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress
 from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, paired, plan
 from tests.app.test_run_words import HALF
 

@@ -15,9 +15,9 @@ import pytest
 from app.cli.exit_codes import ExitCode
 from app.demo import meeting, training
 from app.demo.nodes import running
-from core import events as ev
-from core.answers import Done
-from core.commands import AnswerConsent
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done
+from core.vocabulary.commands import AnswerConsent
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[3]

@@ -3,14 +3,14 @@ from msgspec.structs import replace
 
 from app.cli import runs
 from app.cli.exit_codes import ExitCode
-from core import answers
-from core.cluster.plan import Moment
-from core.commands import FindCheckpoints, GetRun, ListRuns
-from core.errors import TandemError
-from core.events import CheckpointFound
-from core.ids import RunId
-from core.run.phases import Failed, Finished, Stopped
-from core.run.reports import EpochEnd, Expectation, Settled, Summary
+from core.vocabulary import answers
+from core.vocabulary.commands import FindCheckpoints, GetRun, ListRuns
+from core.vocabulary.errors import TandemError
+from core.vocabulary.events import CheckpointFound
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Finished, Stopped
+from core.vocabulary.plan import Moment
+from core.vocabulary.progress import EpochEnd, Expectation, Settled, Summary
 from tests.app.cli.scripted_node import (
     ME,
     OTHER,

@@ -2,8 +2,8 @@ import io
 
 from app.cli.screen import LinesScreen
 from core import json_lines
-from core.answers import Refused
-from core.errors import Problem
+from core.vocabulary.answers import Refused
+from core.vocabulary.errors import Problem
 from tests.app.cli.scripted_node import PROBLEM, Words
 
 

@@ -5,13 +5,13 @@ import pytest
 from msgspec.structs import replace
 
 from app.cli import parsing, spec
-from core import events as ev
-from core.answers import RunDetails, RunEntry
-from core.cluster.plan import RunSpec
-from core.cluster.roles import Role
-from core.commands import GetRun
-from core.errors import TandemError
-from core.run.phases import Finished
+from core.vocabulary import events as ev
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.commands import GetRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.roles import Role
 from tests.app.cli.scripted_node import (
     ME,
     OTHER,

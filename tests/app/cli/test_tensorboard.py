@@ -15,12 +15,12 @@ from app.cli import tensorboard
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
 from app.connection import Connection
-from core import events as ev
-from core import wire
-from core.answers import RunDetails
-from core.commands import GetRun
-from core.errors import TandemError
-from core.run.record import METRICS
+from core.vocabulary import events as ev
+from core.vocabulary import wire
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.commands import GetRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.run_folder import METRICS
 from tests.app.cli.scripted_node import ScriptedNode, Words
 from tests.core.cluster.laptops import ANNA
 from tests.core.run.told import run_told, steps_of

@@ -1,5 +1,5 @@
 from app.cli import tf_config
-from core.answers import PlanMade
+from core.vocabulary.answers import PlanMade
 from tests.app.cli.scripted_node import ME, OTHER, ScriptedNode, Words, following, paired, plan
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from app.demo import agent as agent_module
 from app.demo.agent import Agent
-from core.answers import Refused, StateNow
-from core.commands import GetState
-from core.errors import TandemError
+from core.vocabulary.answers import Refused, StateNow
+from core.vocabulary.commands import GetState
+from core.vocabulary.errors import TandemError
 
 pytestmark = [
     pytest.mark.real,

@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.demo.report import Report, judged, lines
-from core import wire
+from core.vocabulary import wire
 from tests.app.cli.scripted_node import PROBLEM
 
 KEPT = Report(

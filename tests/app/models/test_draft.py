@@ -6,14 +6,14 @@ from msgspec.structs import replace as replace_spec
 
 from app.models.draft import Draft, as_then, spec_of, taking_part, why_not
 from app.models.role_changes import roles_of, swapped, with_roles
-from core import events as ev
-from core.answers import RunEntry
-from core.cluster.plan import RunSpec
-from core.cluster.roles import Role
-from core.errors import Problem
-from core.ids import DeviceId
-from core.run.phases import Finished
-from core.state import State, apply
+from core.vocabulary import events as ev
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.roles import Role
+from core.vocabulary.state import State, apply
 from tests.app import world
 from tests.core.fake_node import ME, OTHER, started
 

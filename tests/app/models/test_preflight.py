@@ -6,10 +6,10 @@ from msgspec.structs import replace as replace_struct
 
 from app.models import preflight
 from app.models.draft import Draft
-from core import events as ev
-from core.answers import Finding, PlanMade
-from core.errors import Problem
-from core.state import State
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Finding, PlanMade
+from core.vocabulary.errors import Problem
+from core.vocabulary.state import State
 from tests.app import world
 from tests.app.models.test_draft import TWO, state_of
 from tests.core.fake_node import OTHER

@@ -7,8 +7,8 @@ from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
 from app.models.runs_model import SORT_ROLE, Column, RunsModel, result
-from core.errors import Problem
-from core.run.phases import Failed, Training
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Failed, Training
 from tests.app import world
 
 

@@ -12,9 +12,9 @@ from app.models.stragglers import (
     waiting_words,
     wire_words,
 )
-from core import events as ev
-from core.ids import DeviceId
-from core.state import Run
+from core.vocabulary import events as ev
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.state import Run
 from tests.app import world
 from tests.app.models.test_draft import state_of
 from tests.core.fake_node import ME, OTHER

@@ -6,10 +6,10 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.consent import ConsentSheet
-from core import events as ev
-from core.answers import Refused
-from core.commands import AnswerConsent
-from core.ids import RunId
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Refused
+from core.vocabulary.commands import AnswerConsent
+from core.vocabulary.ids import RunId
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM, RUN, consent_asked
 

@@ -7,11 +7,11 @@ from pytestqt.qtbot import QtBot
 from app.bridge import Bridge
 from app.views.devices import DevicesView
 from app.widgets.device_card import DeviceCard
-from core import events as ev
-from core.answers import Refused
-from core.commands import Forget, Pair, Rename, SetCodePolicy
-from core.errors import Problem
-from core.ids import DeviceId
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Refused
+from core.vocabulary.commands import Forget, Pair, Rename, SetCodePolicy
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, CARA, PROBLEM, code_shown, found, linked, paired, pairing_began, read
 from tests.core.fake_node import ME

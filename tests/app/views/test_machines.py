@@ -13,7 +13,7 @@ from app.bridge import Bridge
 from app.models.stragglers import SAY_AFTER_S
 from app.views.machines import MachinesView
 from app.widgets.page import Page
-from core import events as ev
+from core.vocabulary import events as ev
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER

@@ -5,9 +5,9 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.pairing import PairingSheet
-from core import events as ev
-from core.answers import Refused
-from core.commands import AnswerPairing, CancelPairing, Pair
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Refused
+from core.vocabulary.commands import AnswerPairing, CancelPairing, Pair
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, PROBLEM, code_shown, pairing_began
 

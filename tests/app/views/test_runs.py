@@ -15,15 +15,15 @@ from app.bridge import Bridge
 from app.models.runs_model import Column, when, words
 from app.views.runs import RunsView
 from app.widgets.comparison import lines_of
-from core import events as ev
-from core.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, Runs
-from core.cluster.plan import Moment, RunSpec
-from core.cluster.roles import Role
-from core.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
-from core.errors import Problem
-from core.ids import RunId
 from core.run import verdicts
-from core.run.phases import Failed, Stopped
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, Runs
+from core.vocabulary.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Stopped
+from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.roles import Role
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started

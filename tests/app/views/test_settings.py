@@ -9,9 +9,9 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.settings import SettingsView
-from core import events as ev
-from core.answers import Done, Finding, Findings, Refused, Saved
-from core.commands import (
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, Finding, Findings, Refused, Saved
+from core.vocabulary.commands import (
     ChangeSettings,
     Command,
     Forget,
@@ -20,8 +20,8 @@ from core.commands import (
     SaveDiagnostics,
     SetCodePolicy,
 )
-from core.errors import TandemError
-from core.settings import SettingsChange, changed
+from core.vocabulary.errors import TandemError
+from core.vocabulary.settings import SettingsChange, changed
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, PROBLEM, linked, paired, read
 

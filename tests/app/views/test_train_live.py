@@ -13,14 +13,14 @@ from app.bridge import Bridge
 from app.charts.points import CurveKey
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
-from core import events as ev
-from core.answers import Refused, RunDetails, RunEntry
-from core.cluster.plan import Moment, RunSpec
-from core.commands import AnalyseScript, FindCheckpoints, GetRun, StartRun, StopRun
-from core.errors import Problem
-from core.ids import DeviceId, RunId
-from core.run.phases import Failed, Finished, Stopped, Stopping
-from core.run.reports import LogLines
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Refused, RunDetails, RunEntry
+from core.vocabulary.commands import AnalyseScript, FindCheckpoints, GetRun, StartRun, StopRun
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import Failed, Finished, Stopped, Stopping
+from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.progress import LogLines
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started

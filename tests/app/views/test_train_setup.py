@@ -17,16 +17,25 @@ from app.views.train import TrainView
 from app.views.train_setup import TrainSetup
 from app.widgets.role_row import MIME
 from app.widgets.script_choices import MOST
-from core.answers import Answer, Findings, PlanMade, Refused, RunAccepted, Runs, ScriptRead, ScriptsFound
 from core.cluster.making import make_plan
-from core.cluster.plan import RunSpec
 from core.cluster.proposal import propose_roles
-from core.cluster.roles import Role
 from core.cluster.tf_config import tf_config
-from core.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
-from core.errors import Problem, TandemError
-from core.ids import ProjectId
 from core.run.planning import read_script
+from core.vocabulary.answers import (
+    Answer,
+    Findings,
+    PlanMade,
+    Refused,
+    RunAccepted,
+    Runs,
+    ScriptRead,
+    ScriptsFound,
+)
+from core.vocabulary.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import ProjectId
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.roles import Role
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started

@@ -5,10 +5,10 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.welcome import WelcomeView
-from core import events as ev
-from core.answers import Finding, Findings, Refused
-from core.commands import ChangeSettings, Pair, RunDoctor
-from core.settings import SettingsChange
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Finding, Findings, Refused
+from core.vocabulary.commands import ChangeSettings, Pair, RunDoctor
+from core.vocabulary.settings import SettingsChange
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, PROBLEM, found, paired
 

@@ -24,10 +24,10 @@ def remember_runs(home: Home) -> None:
     """``RUNS`` runs in the history; the newest two have ``STEPS`` steps and long logs."""
     from msgspec.structs import replace
 
-    from core import wire
-    from core.ids import DeviceId, RunId
-    from core.run.history import SUMMARY, History
-    from core.run.record import LOGS, METRICS, PLAN
+    from core.run.history import History
+    from core.vocabulary import wire
+    from core.vocabulary.ids import DeviceId, RunId
+    from core.vocabulary.run_folder import LOGS, METRICS, PLAN, SUMMARY
     from tests.app import world
     from tests.core.fake_node import ME, OTHER
 
@@ -73,8 +73,8 @@ async def node_of(folder: Path) -> AsyncIterator[object]:
 
 
 def make_trainer(train, **callbacks):  # type: ignore[no-untyped-def]
-    from core.run.reports import EpochEnd, LogLines, Progress
-    from core.trainer import protocol
+    from core.vocabulary import trainer_messages
+    from core.vocabulary.progress import EpochEnd, LogLines, Progress
     from tests.core.run.lan import FakeTrainer
 
     class Trainer(FakeTrainer):
@@ -85,11 +85,13 @@ def make_trainer(train, **callbacks):  # type: ignore[no-untyped-def]
         async def train_on(self) -> None:
             await asyncio.sleep(0.3)
             self.meet()
-            self.say(protocol.FitBegan(fit=0, epochs=4, steps_in_epoch=STEPS_AN_EPOCH, global_batch=64))
+            self.say(
+                trainer_messages.FitBegan(fit=0, epochs=4, steps_in_epoch=STEPS_AN_EPOCH, global_batch=64)
+            )
             step = 0
             while not self.over:
                 self.say(
-                    protocol.Progressed(
+                    trainer_messages.Progressed(
                         progress=Progress(
                             at_s=asyncio.get_running_loop().time(),
                             epoch=step // STEPS_AN_EPOCH,
@@ -111,7 +113,7 @@ def make_trainer(train, **callbacks):  # type: ignore[no-untyped-def]
                 if step % STEPS_AN_EPOCH == 0:
                     logs = {"loss": 1.0, "accuracy": 0.5, "val_loss": 1.1, "val_accuracy": 0.4}
                     self.say(
-                        protocol.EpochEnded(
+                        trainer_messages.EpochEnded(
                             epoch=EpochEnd(
                                 at_s=asyncio.get_running_loop().time(),
                                 epoch=step // STEPS_AN_EPOCH - 1,

@@ -2,7 +2,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.widgets.findings import FindingsList
-from core.answers import Finding
+from core.vocabulary.answers import Finding
 
 WALL = Finding(code="wall", topic="network", level="warning", what="A wall.", fix="Open it.", mend=True)
 CLOCK = Finding(code="clock", topic="machine", level="ok", what="The clock is right.")

@@ -4,7 +4,7 @@ from pytestqt.qtbot import QtBot
 from app.widgets.buttons import button
 from app.widgets.labels import ElidedLabel, Label, set_tooltip
 from app.widgets.problem_box import ProblemBox
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 
 def test_markup_is_shown_as_it_is(qtbot: QtBot) -> None:

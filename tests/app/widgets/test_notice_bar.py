@@ -1,7 +1,7 @@
 from pytestqt.qtbot import QtBot
 
 from app.widgets.notice_bar import NoticeBar
-from core.errors import Problem
+from core.vocabulary.errors import Problem
 
 
 def notice(code: str, what: str = "It is so.") -> Problem:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from core.cluster.making import FIRST_PORT, make_plan
-from core.cluster.plan import Plan, RunSpec, StrategyKind
 from core.cluster.proposal import propose_roles
-from core.cluster.roles import Role
-from core.ids import DeviceId, ProjectId, RunId
-from core.telemetry.reading import Hardware
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.plan import Plan, RunSpec, StrategyKind
+from core.vocabulary.readings import Hardware
+from core.vocabulary.roles import Role
 
 ANNA, BEN, CLEO = DeviceId("a" * 64), DeviceId("b" * 64), DeviceId("c" * 64)
 NAMES = {ANNA: "Anna's", BEN: "Ben's", CLEO: "Cleo's"}

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from core.cluster.making import FIRST_PORT, LAST_PORT, make_plan, new_run_id, shares_by_rank, with_ports
-from core.cluster.plan import Plan, RunSpec
-from core.cluster.roles import Role
-from core.errors import TandemError
-from core.ids import DeviceId, ProjectId
+from core.cluster.making import FIRST_PORT, LAST_PORT, make_plan, new_run_id
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.plan import Plan, RunSpec, shares_by_rank, with_ports
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
 
 

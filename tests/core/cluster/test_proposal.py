@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.cluster.plan import StrategyKind
 from core.cluster.proposal import propose_roles
-from core.cluster.roles import Role
-from core.errors import TandemError
-from core.ids import DeviceId
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import StrategyKind
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
 
 CHIEF, WORKER, PS, EVALUATOR, NONE = Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR, Role.NONE

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.cluster.plan import Plan, Task
-from core.cluster.roles import Role
 from core.cluster.tf_config import address, check, is_loopback, tf_config
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Plan, Task
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, plan_of
 
 

@@ -14,8 +14,8 @@ from core.discovery import browser
 from core.discovery.interfaces import Interface, present
 from core.discovery.presence import Presence
 from core.discovery.record import SERVICE, Announcement
-from core.errors import Problem
-from core.ids import DeviceId
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
 
 LIMIT_S = 60
 LO = Interface("lo", ("127.0.0.1",), loopback=True)

@@ -19,7 +19,7 @@ from core.discovery.record import (
     service_info,
     sighting,
 )
-from core.ids import DeviceId
+from core.vocabulary.ids import DeviceId
 
 ANNA, BERT = DeviceId("a1" * 32), DeviceId("b2" * 32)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.answers import Finding
 from core.doctor.examination import CHECKS, examine
 from core.doctor.view import View, ok
+from core.vocabulary.answers import Finding
 from tests.core.doctor.views import view
 
 

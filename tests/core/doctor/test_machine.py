@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import events as ev
 from core.doctor import machine
 from core.telemetry.gpus import Gpus
-from core.telemetry.reading import GpuReading, Reading
+from core.vocabulary import events as ev
+from core.vocabulary.readings import GpuReading, Reading
 from tests.core.doctor.views import view
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS
 

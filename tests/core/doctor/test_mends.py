@@ -8,8 +8,8 @@ import pytest
 from core import identity
 from core.doctor import files
 from core.doctor.mends import mend
-from core.errors import TandemError
 from core.home import Home
+from core.vocabulary.errors import TandemError
 from tests.core.doctor.views import view
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
 from core.doctor import network
 from core.doctor.view import View
-from core.settings import Settings
+from core.vocabulary import events as ev
+from core.vocabulary.settings import Settings
 from tests.core.doctor.views import view
 from tests.core.fake_node import OTHER, found
 

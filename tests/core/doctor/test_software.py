@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
 from core.doctor import software
-from core.errors import Problem
-from core.telemetry.reading import Hardware
+from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
+from core.vocabulary.readings import Hardware
 from tests.core.doctor.views import view
 from tests.core.fake_node import HARDWARE, OTHER, VERSIONS, started
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core import events as ev
 from core.doctor.view import View
 from core.home import Home, prepare
-from core.state import State, apply
+from core.vocabulary import events as ev
+from core.vocabulary.state import State, apply
 from tests.core.fake_node import started
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.link.messages import Hello
-from core.telemetry.reading import Hardware, Reading
-from core.versions import Versions
+from core.vocabulary.peer_messages import Hello
+from core.vocabulary.readings import Hardware, Reading
+from core.vocabulary.versions import Versions
 
 VERSIONS = Versions(
     tandem="0.1.0", protocol=1, python="3.11", tensorflow="2.21.0", keras="3.15.1", platform="Linux x86_64"

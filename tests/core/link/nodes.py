@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from core.errors import Problem
 from core.identity import load_or_create
-from core.ids import DeviceId
 from core.link.calling import Pace
 from core.link.hub import Links
-from core.link.messages import Hello, Message
 from core.listener import Listener
 from core.pairing.strangers import Guest
 from core.tls import Streams
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.peer_messages import Hello, Message
 from tests.core.link.examples import hello
 
 LIMIT_S = 60

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ids import DeviceId
 from core.link.contest import BadNonce, Contest, Following, Numbering, contest
+from core.vocabulary.ids import DeviceId
 
 ANNA, BERT = DeviceId("a" * 64), DeviceId("b" * 64)
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import Problem, TandemError
-from core.events import MemberProgressed
-from core.ids import DeviceId, ProjectId, RunId
 from core.link.frames import BadFrame, Decoder, decode, encode, read_body
-from core.link.messages import (
+from core.project.receipt import PIECE_BYTES
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import MemberProgressed
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.peer_messages import (
     MAX_FRAME_BYTES,
     Bye,
     Chunk,
@@ -27,8 +28,7 @@ from core.link.messages import (
     StopAsked,
     TelemetrySent,
 )
-from core.project.receipt import PIECE_BYTES
-from core.run.reports import Progress
+from core.vocabulary.progress import Progress
 from tests.core.link.examples import hello, reading
 
 _text = st.text(max_size=40)

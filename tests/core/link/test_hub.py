@@ -9,17 +9,17 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from core.errors import Problem
-from core.ids import ProjectId, RunId
 from core.link import connection
 from core.link.calling import Pace
 from core.link.contest import contest
 from core.link.frames import decode, encode, read_body
 from core.link.machine import SILENT_S
-from core.link.messages import Bye, Chunk, Ping, StopAsked, TelemetrySent
 from core.link.outbox import LIMIT_BYTES
 from core.project.receipt import PIECE_BYTES
 from core.tls import client_context, connect
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.peer_messages import Bye, Chunk, Ping, StopAsked, TelemetrySent
 from tests.core.link.conftest import MakeNode
 from tests.core.link.examples import reading
 from tests.core.link.nodes import LIMIT_S, Came, Down, FakeClock, LinkNode, Up

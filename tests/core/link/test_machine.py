@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import Problem
-from core.ids import RunId
 from core.link.machine import (
     HEARTBEAT_S,
     SILENT_S,
@@ -29,7 +27,9 @@ from core.link.machine import (
     dialled,
     step,
 )
-from core.link.messages import Bye, Message, Ping, StopAsked
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import RunId
+from core.vocabulary.peer_messages import Bye, Message, Ping, StopAsked
 from tests.core.link.examples import hello
 
 STOP = StopAsked(run=RunId("r"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.ids import ProjectId, RunId
 from core.link.frames import encode
-from core.link.messages import Chunk, Message, Ping, StopAsked, TelemetrySent
 from core.link.outbox import FLOW_BYTES, LIMIT_BYTES, Outbox
 from core.project.receipt import PIECE_BYTES
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.peer_messages import Chunk, Message, Ping, StopAsked, TelemetrySent
 from tests.core.link.examples import reading
 
 

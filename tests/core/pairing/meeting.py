@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.address import Address
-from core.errors import TandemError
 from core.identity import Identity, load_or_create
-from core.ids import DeviceId
 from core.pairing.events import CodeShown, Event, Failed, Paired
 from core.pairing.service import Pairing
 from core.tls import accept, server_context
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
 
 LIMIT_S = 60
 Kind = TypeVar("Kind")

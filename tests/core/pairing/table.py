@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from core.address import Address
-from core.errors import Problem
 from core.pairing import reasons
 from core.pairing.effects import Close, Dial, Effect, Prove, Refuse, Send, Tell
 from core.pairing.events import CodeShown, Event, Failed, Paired
@@ -25,6 +24,7 @@ from core.pairing.inputs import (
 from core.pairing.machine import step
 from core.pairing.messages import Note, encode
 from core.pairing.phases import Me, PairingState, Target
+from core.vocabulary.errors import Problem
 from tests.core.certificates import device_certificate
 
 _CERTIFICATES = sorted((device_certificate(number) for number in range(1, 4)), key=lambda der: Me(der, "").fp)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.address import Address
-from core.errors import IllegalTransition
 from core.pairing import reasons
 from core.pairing.code import Transcript, commitment
 from core.pairing.effects import Close, Refuse, Send, Tell
@@ -32,6 +31,7 @@ from core.pairing.inputs import (
 from core.pairing.machine import HOLD_S
 from core.pairing.messages import M1, M2, Note, encode
 from core.pairing.phases import AwaitM3, AwaitM4, Comparing, Idle, Proving, Yielded
+from core.vocabulary.errors import IllegalTransition
 from tests.core.certificates import device_certificate, odd_certificate
 from tests.core.pairing.table import HIGH, LOW, NAMES, OTHER, Side, Table, nonces
 

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import TandemError
 from core.pairing.messages import (
     M1,
     M2,
     MAX_FRAME_BYTES,
-    MAX_NAME,
     Note,
     NoteWord,
     PairOk,
@@ -21,8 +19,9 @@ from core.pairing.messages import (
     decode_m2_or_note,
     decode_nonce_or_note,
     encode,
-    fit_name,
 )
+from core.vocabulary.errors import TandemError
+from core.vocabulary.text import MAX_NAME, fit_name
 
 RIGHT = M1(sid=b"s" * 16, cert=b"c" * 500, name="Anna's laptop")
 

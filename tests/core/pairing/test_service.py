@@ -12,7 +12,6 @@ import pytest
 
 from core.address import Address
 from core.certificate import build
-from core.errors import TandemError
 from core.identity import Identity
 from core.pairing.code import Transcript, commitment
 from core.pairing.events import Began, CodeShown, Event, Failed, Paired, SaidSame
@@ -20,6 +19,7 @@ from core.pairing.messages import M1, M2, Note, PairOk, decode, encode
 from core.pairing.session import framed, read_frame
 from core.pairing.strangers import PER_ADDRESS
 from core.tls import client_context, connect
+from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 from tests.core.pairing.meeting import LIMIT_S, Device, Raw, device, stranger, until
 

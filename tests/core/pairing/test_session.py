@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from core.errors import TandemError
 from core.pairing.messages import MAX_FRAME_BYTES
 from core.pairing.session import framed, read_frame
+from core.vocabulary.errors import TandemError
 
 
 def fed(data: bytes) -> asyncio.StreamReader:

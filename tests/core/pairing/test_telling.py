@@ -1,10 +1,10 @@
 """What people see of a pairing."""
 
-from core import events as ev
 from core.address import Address
-from core.errors import Problem
 from core.pairing.events import Began, CodeShown, Failed, Paired, SaidSame
 from core.pairing.telling import told
+from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
 from tests.core.fake_node import OTHER
 
 PROBLEM = Problem(code="different", what="The codes differ.")

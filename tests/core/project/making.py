@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from core.project.manifest import Manifest, ProjectFile, manifest_of
+from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 
 
 def write(folder: Path, files: dict[str, bytes | str]) -> Path:

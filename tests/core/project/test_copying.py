@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.project.copying import Changed, copy_project, storing
+from core.vocabulary.errors import TandemError
 from tests.core.project.making import content, manifest_for, write
 
 FILES = {"train.py": b"print(1)", "data/a.csv": b"1,2,3"}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.project import files as module
 from core.project.files import NotRegular, hash_file, list_files, open_regular
+from core.vocabulary.errors import TandemError
 
 
 def paths(folder: Path) -> list[str]:

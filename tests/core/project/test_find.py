@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.project.find import find_script
+from core.vocabulary.errors import TandemError
 from tests.core.project.making import write
 from tests.core.project.test_script import LOOP, MANAGED, OWN
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.project import imports as module
 from core.project.imports import read_source, read_sources
+from core.vocabulary.errors import TandemError
 from tests.core.project.making import write
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.project import outputs as module
 from core.project.outputs import collect_outputs, find_outputs, receive_outputs
 from core.project.send import pieces
+from core.vocabulary.errors import TandemError
 from tests.core.project.making import content, manifest_for, write
 
 BEFORE = {"train.py": b"print(1)", "data/a.csv": b"1,2,3", "log.txt": b"old"}

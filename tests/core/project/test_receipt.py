@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import TandemError
 from core.project import copying
-from core.project.manifest import ProjectFile, manifest_of
 from core.project.receipt import PIECE_BYTES, Piece, Receipt
 from core.project.send import pieces
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import ProjectFile, manifest_of
 from tests.core.project.making import content, manifest_for, write
 
 FILES = {"train.py": b"print(1)", "data/a.bin": bytes(range(256)) * 3000, "data/empty": b"", "z/y/x": b"z"}

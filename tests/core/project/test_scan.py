@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.project import scan as module
-from core.project.manifest import check_project
 from core.project.scan import is_broad, scan_project
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import check_project
 from tests.core.project.making import write
 
 

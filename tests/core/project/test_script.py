@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from core import wire
-from core.errors import TandemError
 from core.project.script import ScriptReport, analyse
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
 from tests.core.project.making import write
 
 MANAGED = """

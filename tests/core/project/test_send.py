@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.project.receipt import PIECE_BYTES, Wanted
 from core.project.send import pieces
+from core.vocabulary.errors import TandemError
 from tests.core.project.making import manifest_for, write
 
 BIG = random.Random(0).randbytes(2 * PIECE_BYTES + 7)

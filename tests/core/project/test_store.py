@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
-from core.ids import ProjectId
-from core.project.manifest import Manifest
 from core.project.send import pieces
 from core.project.store import UNFINISHED_KEPT, ProjectStore
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId
+from core.vocabulary.manifest import Manifest
 from tests.core.project.making import content, manifest_for, write
 
 FILES = {"train.py": b"print(1)", "data/a.csv": b"1,2,3", "data/b.csv": b""}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cluster.plan import RunSpec
+from core.vocabulary.plan import RunSpec
 from tests.core.run.lan import Lan, project
 
 

@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 from core.run import leash
-from core.trainer import protocol
 from core.trainer.orders import Orders, own
-from core.wire import to_json
+from core.vocabulary import trainer_messages
+from core.vocabulary.wire import to_json
 
 COMMAND = [sys.executable, "-m", "tests.core.run.fake_trainer"]
 
@@ -22,15 +22,15 @@ def main() -> None:
     fds = parser.parse_args()
     leash.arm(own(fds.leash))
 
-    def say(report: protocol.Report) -> None:
+    def say(report: trainer_messages.Report) -> None:
         os.write(own(fds.reports), to_json(report) + b"\n")
 
-    say(protocol.Booted(seconds=0.1, devices=()))
+    say(trainer_messages.Booted(seconds=0.1, devices=()))
     orders = Orders(fds.orders)
     train = orders.wait_train()
     if train is not None:
         names: dict[str, Any] = {"say": say, "orders": orders, "train": train, "reports": fds.reports}
-        exec(train.script, {**vars(protocol), **names})
+        exec(train.script, {**vars(trainer_messages), **names})
 
 
 if __name__ == "__main__":

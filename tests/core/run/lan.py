@@ -10,25 +10,24 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from core import events as ev
-from core import wire
 from core.certificate import build, device_id
-from core.cluster.plan import Moment, RunSpec
-from core.errors import Problem
 from core.home import Home
-from core.ids import DeviceId
-from core.link.messages import Message
 from core.run import checkpoints
-from core.run.phases import Exit, Phase, ended
-from core.run.reports import LogLines
 from core.run.runs import Runs
-from core.settings import Settings
-from core.state import State, apply
-from core.telemetry.reading import Hardware
-from core.trainer import protocol
 from core.trust import TrustedPeer, TrustStore, add, set_policy
 from core.trust_keeper import TrustKeeper
-from core.versions import installed
+from core.vocabulary import events as ev
+from core.vocabulary import trainer_messages, wire
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Exit, Phase, ended
+from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.progress import LogLines
+from core.vocabulary.readings import Hardware
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State, apply
+from core.vocabulary.versions import installed
 from tests.core.certificates import device_key
 from tests.core.run.world import FINISHED, failing, progress
 
@@ -83,10 +82,10 @@ class FakeTrainer:
 
     def __init__(
         self,
-        train: protocol.Train,
+        train: trainer_messages.Train,
         *,
         log_path: Path,
-        on_report: Callable[[protocol.Report], None],
+        on_report: Callable[[trainer_messages.Report], None],
         on_output: Callable[[LogLines], None],
         on_exit: Callable[[Exit], None],
     ) -> None:
@@ -113,8 +112,8 @@ class FakeTrainer:
             asyncio.get_running_loop().call_soon(self.end, end)
 
     def meet(self) -> None:
-        self.say(protocol.Booted(seconds=5.0, devices=()))
-        self.say(protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+        self.say(trainer_messages.Booted(seconds=5.0, devices=()))
+        self.say(trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
 
     def make_step(self, number: int = 0) -> None:
         self.say(progress(number))
@@ -202,7 +201,7 @@ class LanNode:
             make_trainer=self.make_trainer,
         )
 
-    def make_trainer(self, train: protocol.Train, **callbacks: object) -> FakeTrainer:
+    def make_trainer(self, train: trainer_messages.Train, **callbacks: object) -> FakeTrainer:
         trainer = FakeTrainer(train, **callbacks)  # type: ignore[arg-type]
         self.trainers.append(trainer)
         return trainer

@@ -7,19 +7,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from core import wire
 from core.run import launch
-from core.trainer import protocol
+from core.vocabulary import trainer_messages, wire
 from tests.core.run.fake_trainer import COMMAND
 from tests.core.trainer.attended import Attended
 
 
-async def attend(train: protocol.Train, ready: type) -> None:
+async def attend(train: trainer_messages.Train, ready: type) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fields = {name: getattr(train, name) for name in train.__struct_fields__}
         trainer = Attended(Path(folder) / "log", **fields)
         await trainer.wait(lambda: trainer.of(ready))
-        words = " ".join(said.words for said in trainer.of(protocol.Said))
+        words = " ".join(said.words for said in trainer.of(trainer_messages.Said))
         print(trainer.process.pid, words, flush=True)
         print(await trainer.exit(), flush=True)
 
@@ -28,4 +27,4 @@ if __name__ == "__main__":
     kind, order, ready = sys.argv[1:]
     if kind == "fake":
         launch.command = lambda: COMMAND  # type: ignore[assignment]
-    asyncio.run(attend(wire.from_json(order, protocol.Train), getattr(protocol, ready)))
+    asyncio.run(attend(wire.from_json(order, trainer_messages.Train), getattr(trainer_messages, ready)))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from core import wire
-from core.cluster.plan import Moment
-from core.errors import TandemError
 from core.run import checkpoints
 from core.run.checkpoints import Checkpoint, Head, KeptFile
+from core.vocabulary import run_folder, wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Moment
 
 
 def write(folder: Path, step: int, data: bytes = b"weights") -> Checkpoint:
@@ -120,13 +120,17 @@ def test_a_good_manifest_is_read() -> None:
 def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path) -> None:
     runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2, 3)]
     for run in runs:
-        write(run / checkpoints.FOLDER, 10, b"w" * 1_000_000)
-        write(run / f"{checkpoints.FOLDER}-worker-1", 10)  # of a second trainer on this laptop
+        write(run / run_folder.CHECKPOINTS, 10, b"w" * 1_000_000)
+        write(run / f"{run_folder.CHECKPOINTS}-worker-1", 10)  # of a second trainer on this laptop
         (run / "summary.json").write_text("{}")
     checkpoints.trim(tmp_path, limit_bytes=2_500_000)
-    assert [checkpoints.look(run / checkpoints.FOLDER) is not None for run in runs] == [False, True, True]
+    assert [checkpoints.look(run / run_folder.CHECKPOINTS) is not None for run in runs] == [False, True, True]
     checkpoints.trim(tmp_path, limit_bytes=1)
-    assert [checkpoints.look(run / checkpoints.FOLDER) is not None for run in runs] == [False, False, True]
+    assert [checkpoints.look(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
+        False,
+        False,
+        True,
+    ]
     assert all((run / "summary.json").exists() for run in runs)
 
 

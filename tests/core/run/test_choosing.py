@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from core.cluster.plan import RunSpec
-from core.errors import Problem, TandemError
-from core.ids import DeviceId
 from core.run.choosing import choose_devices, choose_hosts
-from core.state import Device, State
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.state import Device, State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES
 
 

@@ -7,17 +7,17 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
-from core.cluster.roles import Role
-from core.errors import Problem
-from core.link import messages as ms
 from core.run import coordination as co
-from core.run import limits
 from core.run import participation as pa
-from core.run.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.run.reports import Expectation, LogLines, Progress
 from core.run.waits import Wait, WaitOver
-from core.trainer.protocol import Booted, Measured, Progressed
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
+from core.vocabulary.progress import Expectation, LogLines, Progress
+from core.vocabulary.roles import Role
+from core.vocabulary.trainer_messages import Booted, Measured, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import wire
-from core.answers import PlanMade, RunEntry
-from core.cluster.plan import Plan
-from core.ids import RunId
 from core.run.earlier import newest_alike, with_last_time
 from core.run.history import FILE, History
-from core.run.phases import Finished
-from core.run.record import PLAN
-from core.run.reports import Expectation, Settled, Summary
+from core.vocabulary import wire
+from core.vocabulary.answers import PlanMade, RunEntry
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import Expectation, Settled, Summary
+from core.vocabulary.run_folder import PLAN
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, plan_of
 
 HERE = "/home/anna/train.py"

@@ -7,7 +7,7 @@ import pytest
 
 from core.run import endings
 from core.run.endings import MemoryKills
-from core.run.phases import Exit
+from core.vocabulary.phases import Exit
 
 
 def died(status: int, *, booted: bool = True, cluster: bool = False, tail: str = "") -> Exit:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.cluster.plan import Plan, Wire
-from core.cluster.roles import Role
 from core.run.expectation import advice, came_out, expected, last_time, speed_up, wire_words
-from core.run.measures import sound, sound_summary
-from core.run.reports import Expectation, Settled, Summary
+from core.vocabulary.plan import Plan, Wire
+from core.vocabulary.plausible import sound, sound_summary
+from core.vocabulary.progress import Expectation, Settled, Summary
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 
 NAMES = {ANNA: "anna", BEN: "ben", CLEO: "cleo"}

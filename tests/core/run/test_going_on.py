@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
-from core.cluster.making import shares_by_rank
-from core.cluster.plan import Moment, RunSpec
-from core.cluster.roles import Role
-from core.errors import TandemError
-from core.ids import DeviceId, RunId
-from core.link import messages as ms
-from core.project.manifest import manifest_of
 from core.run import checkpoints, exchange, gathering, lending, resuming, verdicts
 from core.run.gathering import Found
-from core.run.phases import Finished, Stopped, Training
-from core.run.record import PROJECT
-from core.run.request import is_run_id
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary import run_folder
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import manifest_of
+from core.vocabulary.phases import Finished, Stopped, Training
+from core.vocabulary.plan import Moment, RunSpec, shares_by_rank
+from core.vocabulary.roles import Role
+from core.vocabulary.run_folder import PROJECT, is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.lan import PATIENCE_S, Lan, LanNode, keep
 
@@ -34,7 +33,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(node: LanNode, run: RunId) -> Path:
-    return node.home.runs / run / checkpoints.FOLDER
+    return node.home.runs / run / run_folder.CHECKPOINTS
 
 
 async def launch(lan: Lan, spec: RunSpec, *names: str) -> RunId:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import wire
-from core.answers import RunEntry
-from core.errors import TandemError
-from core.ids import RunId
-from core.run.history import FILE, SCHEMA, SUMMARY, History
-from core.run.phases import Failed, Finished, Phase, Training
-from core.run.reports import Summary
+from core.run.history import FILE, SCHEMA, History
+from core.vocabulary import wire
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import RunId
+from core.vocabulary.phases import Failed, Finished, Phase, Training
+from core.vocabulary.progress import Summary
+from core.vocabulary.run_folder import SUMMARY
 
 
 def entry(number: int, phase: Phase | None = None) -> RunEntry:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
 from core.cluster.making import make_plan, new_run_id
-from core.cluster.plan import Plan, RunSpec
-from core.cluster.roles import Role
-from core.errors import Problem, TandemError
-from core.ids import RunId
-from core.link import messages as ms
-from core.project.manifest import Manifest
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.roles import Role
 from tests.core.project.making import manifest_for
 from tests.core.run.lan import Lan, LanNode
 

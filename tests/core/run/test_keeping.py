@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from core import events as ev
-from core.errors import Problem
 from core.run import keeping
 from core.run.keeping import Keeping
-from core.run.phases import Finished
 from core.run.record import RunRecord
+from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Finished
 from tests.core.cluster.laptops import ANNA, plan_of
 from tests.core.run.told import epochs_of
 

@@ -12,15 +12,17 @@ import psutil
 import pytest
 
 from core.run import leash
-from core.trainer import protocol
-from core.wire import to_json
+from core.vocabulary import trainer_messages
+from core.vocabulary.wire import to_json
 from tests.core.run.test_trainer_process import is_gone, wait_gone
 from tests.core.trainer.attended import SCRIPTS, cluster
 
 ROOT = Path(__file__).parents[3]
 
 
-def start_parent(kind: str, train: protocol.Train, ready: str) -> tuple[subprocess.Popen[str], list[int]]:
+def start_parent(
+    kind: str, train: trainer_messages.Train, ready: str
+) -> tuple[subprocess.Popen[str], list[int]]:
     """A parent, and the pids of what it started."""
     parent = subprocess.Popen(
         [sys.executable, "-m", "tests.core.run.parent", kind, to_json(train).decode(), ready],
@@ -34,7 +36,7 @@ def start_parent(kind: str, train: protocol.Train, ready: str) -> tuple[subproce
     return parent, pids
 
 
-async def killed_with_its_parent(kind: str, train: protocol.Train, ready: str) -> None:
+async def killed_with_its_parent(kind: str, train: trainer_messages.Train, ready: str) -> None:
     parent, pids = start_parent(kind, train, ready)
     try:
         assert pids and not any(is_gone(pid) for pid in pids)
@@ -61,7 +63,7 @@ async def test_a_trainer_and_what_its_script_started_die_with_a_killed_node() ->
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3600)']); "
         "say(Said(words=str(child.pid))); time.sleep(3600)"
     )
-    train = protocol.Train(run="r", task="chief:0", folder="/", script=script)
+    train = trainer_messages.Train(run="r", task="chief:0", folder="/", script=script)
     await killed_with_its_parent("fake", train, "Said")
 
 
@@ -69,7 +71,7 @@ async def test_a_trainer_and_what_its_script_started_die_with_a_killed_node() ->
 async def test_a_trainer_that_waits_for_its_peers_dies_with_a_killed_node() -> None:
     """TensorFlow holds the interpreter's lock there, for minutes: no thread of the trainer could act."""
     config = cluster(chief=1, worker=1)["chief:0"]
-    train = protocol.Train(
+    train = trainer_messages.Train(
         run="r",
         task="chief:0",
         folder=str(SCRIPTS),

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from core import events as ev
-from core import wire
 from core.run import metrics_file
 from core.run.metrics_file import DECODER, Metric, MetricsFile
-from core.run.reports import EpochEnd
+from core.vocabulary import events as ev
+from core.vocabulary import wire
+from core.vocabulary.progress import EpochEnd
 from tests.core.cluster.laptops import ANNA, BEN
 from tests.core.run.test_record import RUN, step
 

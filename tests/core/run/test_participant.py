@@ -7,20 +7,20 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core import events as ev
-from core.cluster.plan import Plan
-from core.cluster.roles import Role
-from core.errors import Problem
-from core.ids import ProjectId
-from core.link import messages as ms
-from core.project.manifest import Manifest, ProjectFile, manifest_of
-from core.run import limits, participant
+from core.run import participant
 from core.run import participation as pa
 from core.run.participant import same_run
-from core.run.phases import Exit, Failed, Finished, Preparing
-from core.run.reports import EpochEnd, Expectation, LogLines
 from core.run.waits import WaitOver
-from core.trainer import protocol
+from core.vocabulary import events as ev
+from core.vocabulary import limits, trainer_messages
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import ProjectId
+from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
+from core.vocabulary.phases import Exit, Failed, Finished, Preparing
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
 
@@ -221,10 +221,10 @@ def phases(ben: Ben) -> list[str]:
 def test_the_phases_of_a_trainer_are_said_once_each() -> None:
     ben = Ben().launched()
     for report in (
-        protocol.Booted(seconds=5.0, devices=()),
-        protocol.Meeting(),
-        protocol.Meeting(),
-        protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
+        trainer_messages.Booted(seconds=5.0, devices=()),
+        trainer_messages.Meeting(),
+        trainer_messages.Meeting(),
+        trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
     ):
         ben.tell(pa.TrainerSaid("worker:0", report))
     assert phases(ben)[-3:] == ["starting", "meeting", "training"]
@@ -238,7 +238,7 @@ def test_a_device_with_two_trainers_is_as_far_as_the_slower() -> None:
     ben = Ben(plan)
     ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001, "ps:0": 20002}))
     ben.hear(ms.Launch(plan=plan))
-    booted = protocol.Booted(seconds=5.0, devices=())
+    booted = trainer_messages.Booted(seconds=5.0, devices=())
     ben.tell(pa.TrainerSaid("worker:0", booted))
     assert phases(ben)[-1] == "starting"
     ben.tell(pa.TrainerSaid("ps:0", booted))
@@ -253,7 +253,7 @@ def test_of_two_trainers_that_do_the_same_steps_one_tells_them() -> None:
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0, logs={"loss": 0.5})
     for task in ("worker:1", "worker:0"):
         ben.tell(pa.TrainerSaid(task, progress(4)))
-        ben.tell(pa.TrainerSaid(task, protocol.EpochEnded(epoch=epoch)))
+        ben.tell(pa.TrainerSaid(task, trainer_messages.EpochEnded(epoch=epoch)))
     assert len(only(ben.reported(), ev.MemberProgressed)) == 1
     assert len(only(ben.reported(), ev.MemberEndedEpoch)) == 1
 
@@ -270,12 +270,12 @@ def test_at_most_ten_steps_a_second_travel() -> None:
 def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
     expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
     ben = Ben().launched()
-    ben.tell(pa.TrainerSaid("worker:0", protocol.Measured(expectation=expectation)))
+    ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Measured(expectation=expectation)))
     assert not only(ben.reported(), ev.MemberMeasured)
     chief = Ben(plan_of(project=MANIFEST.digest, fixed={BEN: (Role.CHIEF,)}))
     chief.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"chief:0": 20000}))
     chief.hear(ms.Launch(plan=chief.known.plan))
-    chief.tell(pa.TrainerSaid("chief:0", protocol.Measured(expectation=expectation)))
+    chief.tell(pa.TrainerSaid("chief:0", trainer_messages.Measured(expectation=expectation)))
     told = ev.MemberMeasured(run=RUN, device=BEN, expectation=expectation)
     assert only(chief.reported(), ev.MemberMeasured) == [told]
 
@@ -283,9 +283,9 @@ def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
 def test_epochs_words_and_output_travel_whole() -> None:
     ben = Ben().launched()
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0, logs={"loss": 0.5})
-    ben.tell(pa.TrainerSaid("worker:0", protocol.EpochEnded(epoch=epoch)))
-    ben.tell(pa.TrainerSaid("worker:0", protocol.Said(words="jit_compile falls back.")))
-    ben.tell(pa.TrainerSaid("worker:0", protocol.Evaluated(logs={"loss": 0.25})))
+    ben.tell(pa.TrainerSaid("worker:0", trainer_messages.EpochEnded(epoch=epoch)))
+    ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Said(words="jit_compile falls back.")))
+    ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Evaluated(logs={"loss": 0.25})))
     ben.tell(pa.TrainerWrote(LogLines(task="worker:0", stream="stdout", text="hello")))
     said = [event.lines.text for event in ben.reported() if isinstance(event, ev.MemberLogged)]
     assert said == ["jit_compile falls back.", "evaluate: loss 0.25", "hello"]
@@ -297,7 +297,7 @@ def test_stop_is_passed_to_the_trainers_and_said() -> None:
     effects = ben.hear(ms.StopAsked(run=RUN, force=0))
     assert pa.StopTrainers(0) in effects
     assert phases(ben)[-1] == "stopping"
-    ben.tell(pa.TrainerSaid("worker:0", protocol.Met(strategy="x", replicas=2)))
+    ben.tell(pa.TrainerSaid("worker:0", trainer_messages.Met(strategy="x", replicas=2)))
     assert phases(ben)[-1] == "stopping"
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from core.cluster.plan import RunSpec
-from core.errors import TandemError
 from core.run import planning
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import RunSpec
 from tests.core.run.lan import project
 
 OWN = "import tensorflow as tf\nstrategy = tf.distribute.experimental.ParameterServerStrategy(None)\n"

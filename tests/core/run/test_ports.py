@@ -6,11 +6,11 @@ import socket
 import pytest
 
 from core.cluster.making import FIRST_PORT, LAST_PORT
-from core.cluster.plan import Task
-from core.cluster.roles import Role
-from core.errors import TandemError
 from core.run import ports
 from core.run.ports import hold_ports
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Task
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA
 
 pytestmark = pytest.mark.real

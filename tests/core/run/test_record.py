@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from core import events as ev
-from core import wire
-from core.answers import RunEntry
-from core.errors import Problem
 from core.run.history import History
-from core.run.phases import Exit, Finished, Planning, Preparing
 from core.run.reading import LOG_BYTES, MOST_POINTS, read_run
-from core.run.record import EVENTS, METRICS, SUMMARY, RunRecord, log_name
-from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Summary
+from core.run.record import RunRecord
+from core.vocabulary import events as ev
+from core.vocabulary import wire
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit, Finished, Planning, Preparing
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
+from core.vocabulary.run_folder import EVENTS, METRICS, SUMMARY, log_name
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 PLAN = plan_of()

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from core import events as ev
-from core.answers import RunEntry
-from core.errors import Problem
 from core.run import report
 from core.run.history import History
-from core.run.phases import Exit, Finished, Planning
 from core.run.reading import read_run
 from core.run.record import RunRecord
 from core.run.report import write_report
-from core.run.reports import Summary
+from core.vocabulary import events as ev
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit, Finished, Planning
+from core.vocabulary.progress import Summary
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.told import epochs_of, steps_of
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from core.run.report_curves import MOST_CURVES, MOST_PANELS, fit_starts, panels, shown_devices
-from core.run.reports import EpochEnd, Progress
+from core.vocabulary.progress import EpochEnd, Progress
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
 

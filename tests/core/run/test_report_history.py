@@ -4,7 +4,7 @@ import csv
 import json
 
 from core.run.report_history import history_csv, history_json
-from core.run.reports import EpochEnd
+from core.vocabulary.progress import EpochEnd
 from tests.core.cluster.laptops import ANNA, BEN
 from tests.core.run.told import epochs_of, run_told
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.answers import RunDetails
-from core.errors import Problem
-from core.ids import DeviceId
-from core.run.phases import Exit, Failed, Finished, Phase, Stopped
 from core.run.report_page import MOST_EPOCHS, MOST_FILES, outcome, page
-from core.run.reports import EpochEnd, Expectation, Progress, Settled, Summary
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit, Failed, Finished, Phase, Stopped
+from core.vocabulary.progress import EpochEnd, Expectation, Progress, Settled, Summary
 from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
 

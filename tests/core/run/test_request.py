@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from core.cluster.plan import Plan
-from core.ids import ProjectId, RunId
-from core.project.manifest import ProjectFile, manifest_of
 from core.run.request import HeardOf, why_unfit, why_unsafe
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.manifest import ProjectFile, manifest_of
+from core.vocabulary.plan import Plan
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
-from core.cluster.plan import RunSpec
-from core.cluster.roles import Role
-from core.errors import TandemError
 from core.project.store import ProjectStore
-from core.run import limits
-from core.run.phases import Failed, Finished, Preparing, Starting, Stopped, Training
-from core.run.reports import Expectation, LogLines, Progress
-from core.trainer.protocol import Measured, Progressed
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.progress import Expectation, LogLines, Progress
+from core.vocabulary.roles import Role
+from core.vocabulary.trainer_messages import Measured, Progressed
 from tests.core.run.lan import FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core import events as ev
-from core.run.reports import Expectation, Progress
 from core.run.settling import LEAST, MOST, Settling
 from core.run.tally import Tally, counted, summary
+from core.vocabulary import events as ev
+from core.vocabulary.progress import Expectation, Progress
 from tests.core.cluster.laptops import ANNA, BEN, RUN, plan_of
 
 EXPECTED = Expectation(

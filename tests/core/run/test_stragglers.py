@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from core.run.reports import Progress
 from core.run.stragglers import straggler
+from core.vocabulary.progress import Progress
 from tests.core.cluster.laptops import ANNA, BEN, CLEO
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import Problem
-from core.run.limits import STOP_S
-from core.run.phases import Exit
 from core.run.supervision import Force, Limits, Supervision
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import Problem
+from core.vocabulary.limits import STOP_S
+from core.vocabulary.phases import Exit
 
-BOOTED = protocol.Booted(seconds=5.0, devices=())
-MET = protocol.Met(strategy="S", replicas=2)
+BOOTED = trainer_messages.Booted(seconds=5.0, devices=())
+MET = trainer_messages.Met(strategy="S", replicas=2)
 FINISHED = Exit(reason="finished", weights_sha256="ab")
 LIMITS = Limits(boot_s=120, grace_s=20, terminate_s=5, leave_s=15, knock_s=3)
 PEERS = {"worker:0": "Anna's at 10.0.0.2:20001", "worker:1": "Ben's at 10.0.0.3:20002"}
 
 
 def fresh(now_s: float = 0.0, cluster: bool = True, limits: Limits = LIMITS) -> Supervision:
-    train = protocol.Train(
+    train = trainer_messages.Train(
         run="r",
         task="chief:0",
         folder="/f",
@@ -69,7 +69,7 @@ def test_running_has_no_limit() -> None:
 
 def test_members_that_meet_in_time_go_on() -> None:
     machine = running()
-    machine.on_report(protocol.Meeting(), 10)
+    machine.on_report(trainer_messages.Meeting(), 10)
     assert machine.deadline_s == 67
     machine.on_report(MET, 60)
     assert machine.deadline_s is None
@@ -78,7 +78,7 @@ def test_members_that_meet_in_time_go_on() -> None:
 
 def test_a_peer_that_does_not_answer_is_named_when_the_meeting_is_over() -> None:
     machine = running()
-    machine.on_report(protocol.Meeting(), 10)
+    machine.on_report(trainer_messages.Meeting(), 10)
     assert machine.on_time(67) == ["try-peers"]
     machine.on_answers({"worker:0": "answers", "worker:1": "silent"})
     assert machine.on_time(69) == []
@@ -91,7 +91,7 @@ def test_a_peer_that_does_not_answer_is_named_when_the_meeting_is_over() -> None
 
 def test_a_peer_may_still_come_while_ports_are_tried() -> None:
     machine = running()
-    machine.on_report(protocol.Meeting(), 10)
+    machine.on_report(trainer_messages.Meeting(), 10)
     machine.on_time(67)
     machine.on_report(MET, 68)
     machine.on_answers({"worker:0": "answers", "worker:1": "silent"})
@@ -129,7 +129,7 @@ def test_a_script_that_obeys_sigterm_needs_no_kill() -> None:
 def test_a_trainer_that_stops_when_asked_has_the_last_word() -> None:
     machine = running()
     machine.on_stop(0, 100)
-    machine.on_report(protocol.Ended(exit=Exit(reason="stopped")), 101)
+    machine.on_report(trainer_messages.Ended(exit=Exit(reason="stopped")), 101)
     assert machine.deadline_s == 116
     assert dead(machine, 0) == Exit(reason="stopped")
 
@@ -162,7 +162,7 @@ def test_stop_while_loading_or_meeting_kills_at_once_for_nobody_reads_orders_the
     assert machine.on_report(BOOTED, 2) == []
     assert dead(machine, -9).reason == "stopped"
     machine = running()
-    machine.on_report(protocol.Meeting(), 10)
+    machine.on_report(trainer_messages.Meeting(), 10)
     assert machine.on_stop(force, 11) == ["kill"]
     assert dead(machine, -9).reason == "stopped"
 
@@ -170,13 +170,13 @@ def test_stop_while_loading_or_meeting_kills_at_once_for_nobody_reads_orders_the
 def test_an_order_that_came_just_before_a_meeting_is_not_lost() -> None:
     machine = running()
     machine.on_stop(0, 9)
-    assert machine.on_report(protocol.Meeting(), 10) == ["kill"]
+    assert machine.on_report(trainer_messages.Meeting(), 10) == ["kill"]
     assert dead(machine, -9).reason == "stopped"
 
 
 def test_after_the_last_word_the_process_has_to_leave() -> None:
     machine = running()
-    machine.on_report(protocol.Ended(exit=FINISHED), 50)
+    machine.on_report(trainer_messages.Ended(exit=FINISHED), 50)
     assert machine.on_stop(0, 51) == []
     assert machine.on_time(65) == ["kill"]
     assert dead(machine, -9) == FINISHED
@@ -184,15 +184,15 @@ def test_after_the_last_word_the_process_has_to_leave() -> None:
 
 def test_the_first_last_word_counts() -> None:
     machine = running()
-    machine.on_report(protocol.Ended(exit=FINISHED), 50)
-    machine.on_report(protocol.Ended(exit=Exit(reason="stopped")), 51)
+    machine.on_report(trainer_messages.Ended(exit=FINISHED), 50)
+    machine.on_report(trainer_messages.Ended(exit=Exit(reason="stopped")), 51)
     assert dead(machine, 0) == FINISHED
 
 
 def test_a_trainers_own_detail_is_kept() -> None:
     machine = running()
     told = Exit(reason="script-error", problem=Problem(code="c", what="w", detail="its traceback"))
-    machine.on_report(protocol.Ended(exit=told), 50)
+    machine.on_report(trainer_messages.Ended(exit=told), 50)
     assert dead(machine, 1, tail="noise") == told
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from core import events as ev
-from core.run.phases import Exit
-from core.run.reports import EpochEnd, Progress
 from core.run.tally import Tally, counted, summary
+from core.vocabulary import events as ev
+from core.vocabulary.phases import Exit
+from core.vocabulary.progress import EpochEnd, Progress
 from tests.core.cluster.laptops import ANNA, BEN, RUN
 
 

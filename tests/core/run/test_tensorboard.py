@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core import events as ev
-from core import wire
-from core.errors import TandemError
-from core.ids import DeviceId
 from core.run import tensorboard
-from core.run.record import METRICS
 from core.run.tensorboard import check_installed, member_folder, write_event_files
+from core.vocabulary import events as ev
+from core.vocabulary import run_folder, wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.run_folder import METRICS
 from tests.core.cluster.laptops import ANNA, BEN
 from tests.core.run.told import PLAN, epochs_of, run_told, steps_of
 
@@ -120,7 +120,7 @@ def test_a_run_without_numbers_says_so(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
     folder = record(tmp_path / "run", *progressed())
-    (folder / tensorboard.FOLDER).write_text("in the way")
+    (folder / run_folder.TENSORBOARD).write_text("in the way")
     with pytest.raises(TandemError) as caught:
         write_event_files(run_told(), folder)
     assert caught.value.code == "tensorboard-unwritten"

@@ -13,16 +13,18 @@ from typing import Any
 import psutil
 import pytest
 
-from core.errors import TandemError
 from core.run import launch, priority
 from core.run.supervision import Limits
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import TandemError
 from tests.core.run.fake_trainer import COMMAND
 from tests.core.trainer.attended import GENEROUS, LONG_S, Attended, free_ports
 
 pytestmark = pytest.mark.real
 
-FINISH = "from core.run.phases import Exit; say(Ended(exit=Exit(reason='finished', weights_sha256='ab')))"
+FINISH = (
+    "from core.vocabulary.phases import Exit; say(Ended(exit=Exit(reason='finished', weights_sha256='ab')))"
+)
 READY = "say(Said(words='ready'))"
 SHORT = Limits(boot_s=LONG_S, grace_s=0.2, terminate_s=0.2, leave_s=LONG_S)
 
@@ -54,7 +56,7 @@ async def test_a_trainer_that_says_how_it_ended_is_believed(run: Make) -> None:
     assert (exit.reason, exit.weights_sha256) == ("finished", "ab")
     assert trainer.text() == "hello"
     assert trainer.log.read_text() == "hello\n"
-    assert [type(report) for report in trainer.reports] == [protocol.Booted]
+    assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
 
 
 async def test_what_was_printed_last_comes_before_the_exit(run: Make) -> None:
@@ -90,14 +92,14 @@ async def test_nonsense_on_the_report_pipe_goes_to_the_log_alone(run: Make) -> N
     trainer = run(f"import os; os.write(reports, b'{{]\\n' + b'x' * 3_000_000 + b'\\n'); {FINISH}")
     assert (await trainer.exit()).reason == "finished"
     assert "not a report" in trainer.log.read_text()
-    assert [type(report) for report in trainer.reports] == [protocol.Booted]
+    assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
 
 
 async def test_stop_reaches_the_trainer_as_an_order(run: Make) -> None:
     waits = "orders.follow(lambda: None); " + READY + "; orders.stop_asked.wait(); "
-    end = "from core.run.phases import Exit; say(Ended(exit=Exit(reason='stopped')))"
+    end = "from core.vocabulary.phases import Exit; say(Ended(exit=Exit(reason='stopped')))"
     trainer = run(waits + end)
-    await trainer.wait(lambda: trainer.of(protocol.Said))
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
     trainer.stop()
     assert (await trainer.exit()).reason == "stopped"
 
@@ -110,8 +112,8 @@ async def test_the_ladder_ends_at_kill_and_takes_the_whole_group(run: Make) -> N
         "say(Said(words=str(child.pid))); time.sleep(3600)"
     )
     trainer = run(deaf, limits=SHORT)
-    await trainer.wait(lambda: trainer.of(protocol.Said))
-    pid = int(trainer.of(protocol.Said)[0].words)
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
+    pid = int(trainer.of(trainer_messages.Said)[0].words)
     assert not is_gone(pid)
     trainer.stop()
     exit = await trainer.exit()
@@ -124,7 +126,7 @@ async def test_the_ladder_ends_at_kill_and_takes_the_whole_group(run: Make) -> N
 @pytest.mark.parametrize(("force", "number"), [(1, signal.SIGTERM), (2, signal.SIGKILL)])
 async def test_force_needs_no_grace(run: Make, force: Any, number: signal.Signals) -> None:
     trainer = run(f"import time; {READY}; time.sleep(3600)")
-    await trainer.wait(lambda: trainer.of(protocol.Said))
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
     trainer.stop(force)
     exit = await trainer.exit()
     assert exit.problem is not None
@@ -193,7 +195,7 @@ async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_end(run: Make
     try:
         assert (await trainer.exit()).reason == "finished"
     finally:
-        psutil.Process(int(trainer.of(protocol.Said)[0].words)).kill()
+        psutil.Process(int(trainer.of(trainer_messages.Said)[0].words)).kill()
 
 
 async def test_a_trainer_that_lingers_after_its_last_word_is_ended(run: Make) -> None:

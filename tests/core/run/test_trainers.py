@@ -5,13 +5,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from core.cluster.plan import Moment, Resumption
-from core.cluster.roles import Role
-from core.ids import ProjectId, RunId
-from core.run.phases import Exit
-from core.run.reports import LogLines
 from core.run.trainers import Trainers, order
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.phases import Exit
+from core.vocabulary.plan import Moment, Resumption
+from core.vocabulary.progress import LogLines
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.lan import FakeTrainer
 from tests.core.run.world import FINISHED
@@ -63,11 +63,11 @@ def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -
     made: list[FakeTrainer] = []
     said: list[object] = []
 
-    def make(train: protocol.Train, **callbacks: object) -> FakeTrainer:
+    def make(train: trainer_messages.Train, **callbacks: object) -> FakeTrainer:
         made.append(FakeTrainer(train, **callbacks))  # type: ignore[arg-type]
         return made[-1]
 
-    def on_report(task: str, report: protocol.Report) -> None:
+    def on_report(task: str, report: trainer_messages.Report) -> None:
         said.append((task, report))
 
     def on_output(lines: LogLines) -> None:
@@ -83,7 +83,7 @@ def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -
     assert [trainer.work for trainer in made] == [tmp_path / "w", tmp_path / "p"]
     assert [trainer.log_path.name for trainer in made] == ["worker-0.log", "ps-0.log"]
     assert all(trainer.started for trainer in made)
-    met = protocol.Meeting()
+    met = trainer_messages.Meeting()
     made[1].say(met)
     made[0].end()
     assert said == [("ps:0", met), ("worker:0", FINISHED)]

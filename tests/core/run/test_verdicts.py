@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from core.errors import Problem
 from core.run import verdicts
-from core.run.phases import Exit, ExitReason
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit, ExitReason
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.run import launch
 from core.run.warm import WarmTrainer
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
 from tests.core.run.fake_trainer import COMMAND
 from tests.core.run.test_trainer_process import FINISH, is_gone, wait_gone
 from tests.core.trainer.attended import Attended
@@ -35,7 +35,7 @@ async def test_a_kept_trainer_takes_one_run_and_the_next_is_another(
     trainer = Attended(tmp_path / "log", script=f"import os; print(os.getpid()); {FINISH}", child=child)
     assert (await trainer.exit()).reason == "finished"
     assert trainer.text() == str(pid)
-    assert [type(report) for report in trainer.reports] == [protocol.Booted]
+    assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
     await warm.keep()
     again = warm.take()
     assert again is not None and again.pid != pid

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from core.cluster.plan import Plan
-from core.cluster.roles import Role
-from core.ids import DeviceId
 from core.run import coordination as co
 from core.run import participation as pa
-from core.run.phases import Exit, Starting, Training, ended
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit, Starting, Training, ended
+from core.vocabulary.plan import Plan
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 
@@ -29,9 +29,9 @@ EXITS = (
     failing("out-of-memory"),
 )
 REPORTS = (
-    protocol.Booted(seconds=1.0, devices=()),
-    protocol.Meeting(),
-    protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
+    trainer_messages.Booted(seconds=1.0, devices=()),
+    trainer_messages.Meeting(),
+    trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
     progress(),
 )
 PLANS = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import TandemError
 from core.run import written
 from core.run.written import Snapshot
+from core.vocabulary.errors import TandemError
 
 
 def paths(snapshot: Snapshot) -> list[str]:

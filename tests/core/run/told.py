@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from core.answers import RunDetails, RunEntry
-from core.cluster.plan import Plan
-from core.ids import DeviceId
-from core.run.phases import Finished, Phase
-from core.run.reports import EpochEnd, Progress, Summary
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Finished, Phase
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import EpochEnd, Progress, Summary
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 PLAN = plan_of()

@@ -7,21 +7,21 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from core import events as ev
-from core.cluster.plan import Plan
-from core.errors import Problem
-from core.ids import DeviceId
-from core.link import messages as ms
-from core.link.messages import Message
-from core.project.manifest import Manifest, ProjectFile, manifest_of
 from core.run import coordination as co
 from core.run import coordinator, participant
 from core.run import participation as pa
-from core.run.phases import Exit, Phase, ended
-from core.run.reports import Progress
 from core.run.waits import Await, NoLonger, WaitOver
-from core.state import State, apply
-from core.trainer import protocol
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
+from core.vocabulary.peer_messages import Message
+from core.vocabulary.phases import Exit, Phase, ended
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import Progress
+from core.vocabulary.state import State, apply
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 LOST = Problem(code="link-closed", what="The link closed.")
@@ -34,8 +34,8 @@ def failing(reason: str, what: str = "it broke") -> Exit:
     return Exit(reason=reason, problem=Problem(code=reason, what=what))  # type: ignore[arg-type]
 
 
-def progress(step: int = 0) -> protocol.Progressed:
-    return protocol.Progressed(
+def progress(step: int = 0) -> trainer_messages.Progressed:
+    return trainer_messages.Progressed(
         progress=Progress(at_s=float(step), epoch=0, epochs=1, step=step, batch=step, samples_s=64.0)
     )
 
@@ -194,7 +194,7 @@ class World:
         if self.members[device].known is not None:
             self.tell_member(device, pa.StarterLost(LOST))
 
-    def trainer_says(self, device: DeviceId, task: str, report: protocol.Report) -> None:
+    def trainer_says(self, device: DeviceId, task: str, report: trainer_messages.Report) -> None:
         self.tell_member(device, pa.TrainerSaid(task, report))
 
     def trainer_ends(self, device: DeviceId, task: str, end: Exit) -> None:
@@ -224,13 +224,13 @@ class World:
     def start_training(self) -> None:
         """Everybody is ready, all trainers have met and made a step."""
         self.settle()
-        self.each_trainer_says(protocol.Booted(seconds=5.0, devices=()))
-        self.each_trainer_says(protocol.Meeting())
-        self.each_trainer_says(protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+        self.each_trainer_says(trainer_messages.Booted(seconds=5.0, devices=()))
+        self.each_trainer_says(trainer_messages.Meeting())
+        self.each_trainer_says(trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
         self.each_trainer_says(progress())
         self.now_s += 1.0
 
-    def each_trainer_says(self, report: protocol.Report) -> None:
+    def each_trainer_says(self, report: trainer_messages.Report) -> None:
         for device, side in self.members.items():
             for task in tuple(side.trainers):
                 self.trainer_says(device, task, report)

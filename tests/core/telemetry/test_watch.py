@@ -7,9 +7,9 @@ import pytest
 
 from core.telemetry import watch
 from core.telemetry.gpus import Gpus
-from core.telemetry.reading import Reading
 from core.telemetry.sampler import Sampler
 from core.telemetry.watch import Watch
+from core.vocabulary.readings import Reading
 
 
 class CountedGpus(Gpus):

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from core.run.launch import Child
-from core.run.phases import Exit
-from core.run.reports import EpochEnd, LogLines, Progress
 from core.run.supervision import Force, Limits
 from core.run.trainer_process import TrainerProcess
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
+from core.vocabulary.phases import Exit
+from core.vocabulary.progress import EpochEnd, LogLines, Progress
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LONG_S = 120.0
@@ -35,7 +35,7 @@ class Attended:
         child: Child | None = None,
         **train: Any,
     ) -> None:
-        self.reports: list[protocol.Report] = []
+        self.reports: list[trainer_messages.Report] = []
         self.output: list[LogLines] = []
         self.exits: list[Exit] = []
         self.log = log
@@ -47,7 +47,7 @@ class Attended:
             "meet_timeout_s": LONG_S,
         }
         self.process = TrainerProcess(
-            protocol.Train(**{**order, **train}),
+            trainer_messages.Train(**{**order, **train}),
             log_path=log,
             on_report=lambda report: self._keep(self.reports, report),
             on_output=lambda lines: self._keep(self.output, lines),
@@ -85,10 +85,10 @@ class Attended:
         return [report for report in self.reports if isinstance(report, kind)]
 
     def progress(self) -> list[Progress]:
-        return [report.progress for report in self.of(protocol.Progressed)]
+        return [report.progress for report in self.of(trainer_messages.Progressed)]
 
     def epochs(self) -> list[EpochEnd]:
-        return [report.epoch for report in self.of(protocol.EpochEnded)]
+        return [report.epoch for report in self.of(trainer_messages.EpochEnded)]
 
     def text(self, stream: str = "stdout") -> str:
         return "\n".join(lines.text for lines in self.output if lines.stream == stream)

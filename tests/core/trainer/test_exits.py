@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from core.errors import TandemError
-from core.run.phases import Exit
+from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Exit
 
 pytestmark = pytest.mark.cluster
 
@@ -203,7 +203,7 @@ def test_a_cluster_that_does_not_come_up_is_a_meeting_that_failed(exits: ModuleT
 
 def test_an_error_of_tandem_in_the_script_speaks_for_itself(exits: ModuleType, tmp_path: Path) -> None:
     source = (
-        "from core.errors import TandemError\n"
+        "from core.vocabulary.errors import TandemError\n"
         "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n"
         "    raise RuntimeError('wrapped') from TandemError(code='no-x', what='No x.', fix='Get it.')\n"
     )

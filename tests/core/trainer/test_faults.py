@@ -11,7 +11,7 @@ import pytest
 
 from core.run.supervision import Limits
 from core.run.warm import WarmTrainer
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
 from tests.core.trainer.attended import LONG_S, Attended, cluster, members
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -52,7 +52,7 @@ async def test_a_peer_that_never_comes_is_named(tmp_path: Path) -> None:
     exit = await chief.exit()
     assert exit.reason == "never-met"
     assert f"worker:0 (Anna's laptop at 127.0.0.1:{port})" in str(exit.problem)
-    assert chief.of(protocol.Meeting) and not chief.of(protocol.Met)
+    assert chief.of(trainer_messages.Meeting) and not chief.of(trainer_messages.Met)
 
 
 async def test_a_script_that_ignores_stop_and_sigterm_is_killed(tmp_path: Path) -> None:

@@ -5,11 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from core import wire
-from core.run.reports import EpochEnd, Progress
-from core.trainer import protocol
 from core.trainer.observer import ReportingObserver
 from core.trainer.reporter import Reporter
+from core.vocabulary import trainer_messages, wire
+from core.vocabulary.progress import EpochEnd, Progress
 
 
 class Kept:
@@ -18,8 +17,8 @@ class Kept:
     def __init__(self) -> None:
         self.told: list[Any] = []
 
-    def send(self, report: protocol.Report) -> None:
-        self.told.append(report.epoch if isinstance(report, protocol.EpochEnded) else report)
+    def send(self, report: trainer_messages.Report) -> None:
+        self.told.append(report.epoch if isinstance(report, trainer_messages.EpochEnded) else report)
 
     def progress(self, progress: Progress) -> None:
         self.told.append(progress)
@@ -133,7 +132,10 @@ def test_training_batch_by_batch_is_a_fit_too(observer: ReportingObserver, kept:
 def test_the_rest_is_passed_on(observer: ReportingObserver, kept: Kept) -> None:
     observer.on_evaluated({"loss": 1.0})
     observer.on_said("falls back")
-    assert kept.told == [protocol.Evaluated(logs={"loss": 1.0}), protocol.Said(words="falls back")]
+    assert kept.told == [
+        trainer_messages.Evaluated(logs={"loss": 1.0}),
+        trainer_messages.Said(words="falls back"),
+    ]
     assert not observer.should_stop()
 
 
@@ -146,12 +148,12 @@ def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, lo
             observer.on_step(batch, 0, batch, 10, 64, {"loss": loss, "mae": 1.0}, 0.02, None)
         observer.on_epoch_ended(0, {"loss": loss, "mae": 1.0})
         observer.on_evaluated({"loss": loss})
-    said = [report.words for report in kept.of(protocol.Said)]
+    said = [report.words for report in kept.of(trainer_messages.Said)]
     assert len(said) == 2
     assert f"has become {loss}" in said[0]
     for report in kept.told:
-        message = protocol.EpochEnded(epoch=report) if isinstance(report, EpochEnd) else report
-        message = protocol.Progressed(progress=message) if isinstance(message, Progress) else message
+        message = trainer_messages.EpochEnded(epoch=report) if isinstance(report, EpochEnd) else report
+        message = trainer_messages.Progressed(progress=message) if isinstance(message, Progress) else message
         assert wire.from_json(wire.to_json(message), type(message)) == message
     assert kept.of(Progress)[0].logs == {"mae": 1.0}
 
@@ -168,5 +170,5 @@ def test_a_loss_that_all_members_share_is_said_by_the_chief_alone(
 ) -> None:
     observer.on_fit_began(1, 10, 64)
     observer.on_step(1, 0, 1, 10, 64, {"loss": math.nan}, 0.02, None)
-    assert kept.of(protocol.Said) == []
+    assert kept.of(trainer_messages.Said) == []
     assert kept.of(Progress)[0].logs == {}

@@ -3,11 +3,11 @@ from __future__ import annotations
 import os
 import threading
 
-from core.trainer import protocol
 from core.trainer.orders import Orders
-from core.wire import to_json
+from core.vocabulary import trainer_messages
+from core.vocabulary.wire import to_json
 
-TRAIN = protocol.Train(run="r", task="chief:0", folder="/f", script="s.py", arguments=("ä b",))
+TRAIN = trainer_messages.Train(run="r", task="chief:0", folder="/f", script="s.py", arguments=("ä b",))
 
 
 def test_the_run_comes_first_and_stop_is_heard_once() -> None:
@@ -19,7 +19,7 @@ def test_the_run_comes_first_and_stop_is_heard_once() -> None:
     following = orders.follow(heard.release)
     assert not orders.stop_asked.is_set()
     for _ in range(3):
-        os.write(write, to_json(protocol.Stop()) + b"\n")
+        os.write(write, to_json(trainer_messages.Stop()) + b"\n")
     assert heard.acquire(timeout=60)
     assert orders.stop_asked.is_set()
     os.close(write)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
 from tests.core.trainer.attended import Attended, cluster, members
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -30,8 +30,10 @@ async def test_a_multi_worker_loop_by_hand_meets_trains_and_ends(tmp_path: Path,
     assert [exit.reason for exit in exits] == ["finished", "finished"], exits
     assert all(exit.shared for exit in exits)
     for trainer in trainers.values():
-        assert trainer.of(protocol.Meeting)
-        assert trainer.of(protocol.Met) == [protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)]
+        assert trainer.of(trainer_messages.Meeting)
+        assert trainer.of(trainer_messages.Met) == [
+            trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)
+        ]
         assert "epoch 2/2: loss" in trainer.text()
     assert trainers["chief:0"].text() == trainers["worker:0"].text()
 
@@ -62,7 +64,7 @@ async def test_parameter_servers_and_workers_serve_the_chief_until_they_are_stop
     exit = await chief.exit()
     assert exit.reason == "finished", (exit, chief.text("stderr"))
     assert exit.shared
-    assert [met.strategy for met in chief.of(protocol.Met)] == ["ParameterServerStrategy"]
+    assert [met.strategy for met in chief.of(trainer_messages.Met)] == ["ParameterServerStrategy"]
     assert "epoch 2/2: loss" in chief.text()
     assert (Path(folder) / "parameter_server.keras").exists()
     assert not any(trainer.exits for trainer in trainers.values())
@@ -114,11 +116,13 @@ async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_proces
     assert all(exit.shared for exit in exits)
     assert [path.name for path in kept.iterdir()] == ["model.keras"]
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
-    assert chief.of(protocol.Met) == [protocol.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)]
+    assert chief.of(trainer_messages.Met) == [
+        trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)
+    ]
     assert "replicas 2 ['CPU:0']" in chief.text()
     assert chief.text() == worker.text()
     assert {progress.share for progress in chief.progress()} <= {4, 8, 12}, "half of each batch's rows"
-    said = " ".join(report.words for report in chief.of(protocol.Said))
+    said = " ".join(report.words for report in chief.of(trainer_messages.Said))
     assert "a batch counts all members' rows" in said
     assert "is taken whole" in said
 
@@ -140,7 +144,7 @@ async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
-    assert [met.strategy for met in chief.of(protocol.Met)] == ["Mine"]
+    assert [met.strategy for met in chief.of(trainer_messages.Met)] == ["Mine"]
 
 
 async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(tmp_path: Path) -> None:
@@ -150,7 +154,7 @@ async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(
     chief, worker = trainers.values()
     assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, chief.text("stderr"))
     assert all(exit.shared for exit in exits)
-    assert chief.of(protocol.Met) == [protocol.Met(strategy="Counting", replicas=2)]
+    assert chief.of(trainer_messages.Met) == [trainer_messages.Met(strategy="Counting", replicas=2)]
     told = [_told(trainer.text()) for trainer in (chief, worker)]
     rows = [{int(row) for row in each["DATA rows"]} for each in told]
     assert rows[0] | rows[1] == set(range(16))

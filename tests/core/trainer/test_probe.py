@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.versions import installed
+from core.vocabulary.versions import installed
 
 pytestmark = pytest.mark.cluster
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from core.run.reports import Progress
-from core.trainer import protocol
 from core.trainer.reporter import Reporter
+from core.vocabulary import trainer_messages
+from core.vocabulary.progress import Progress
 
-DECODER: msgspec.json.Decoder[protocol.Report] = msgspec.json.Decoder(protocol.Report)
+DECODER: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
 
 class Clock:
@@ -34,11 +34,11 @@ def progress(step: int) -> Progress:
     return Progress(at_s=0.0, epoch=0, epochs=1, step=step, batch=step)
 
 
-def said(words: str) -> protocol.Said:
-    return protocol.Said(words=words)
+def said(words: str) -> trainer_messages.Said:
+    return trainer_messages.Said(words=words)
 
 
-def read_all(fd: int) -> list[protocol.Report]:
+def read_all(fd: int) -> list[trainer_messages.Report]:
     return [DECODER.decode(line) for line in os.read(fd, 1 << 20).splitlines()]
 
 
@@ -61,7 +61,7 @@ def test_of_many_steps_in_a_tenth_of_a_second_the_newest_goes(pipe: tuple[int, i
     steps = [
         report.progress.step
         for report in map(DECODER.decode, (first + os.read(pipe[0], 65536)).splitlines())
-        if isinstance(report, protocol.Progressed)
+        if isinstance(report, trainer_messages.Progressed)
     ]
     assert steps == [0, 499]
 
@@ -74,10 +74,10 @@ def test_a_step_is_told_before_what_came_after_it(pipe: tuple[int, int]) -> None
     reporter.send(said("two"))
     assert reporter.flush(60)
     assert [type(report) for report in read_all(pipe[0])] == [
-        protocol.Progressed,
-        protocol.Said,
-        protocol.Progressed,
-        protocol.Said,
+        trainer_messages.Progressed,
+        trainer_messages.Said,
+        trainer_messages.Progressed,
+        trainer_messages.Said,
     ]
 
 
@@ -99,7 +99,7 @@ def test_a_node_that_does_not_read_holds_up_no_step(pipe: tuple[int, int]) -> No
     assert reporter.flush(60)
     assert done.wait(60)
     *_, last = bytes(received).splitlines()
-    assert DECODER.decode(last) == protocol.Progressed(progress=progress(9_999))
+    assert DECODER.decode(last) == trainer_messages.Progressed(progress=progress(9_999))
 
 
 def test_a_node_that_is_gone_raises_nothing() -> None:

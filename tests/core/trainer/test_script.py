@@ -63,7 +63,7 @@ def test_packages_with_our_names_are_the_scripts(tmp_path: Path) -> None:
     assert said(tmp_path, text) == "theirs|theirs|theirs, too|in a namespace\n"
 
 
-@pytest.mark.parametrize("name", ["app", "core", "resources", "core.trainer.protocol"])
+@pytest.mark.parametrize("name", ["app", "core", "resources", "core.vocabulary.trainer_messages"])
 def test_ours_are_not_there_for_a_script(tmp_path: Path, name: str) -> None:
     text = f"try:\n    import {name}\nexcept ModuleNotFoundError as error:\n    print(error)"
     assert said(tmp_path, text) == f"No module named {name.partition('.')[0]!r}\n"

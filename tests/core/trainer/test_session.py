@@ -13,12 +13,12 @@ from statistics import median
 import pytest
 from msgspec.structs import replace
 
-from core.ids import DeviceId
 from core.run import checkpoints
 from core.run.launch import environment
-from core.run.reports import Progress
 from core.run.stragglers import straggler
-from core.trainer import protocol
+from core.vocabulary import trainer_messages
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.progress import Progress
 from tests.core.trainer.attended import SCRIPTS, Attended, cluster, members
 
 PREDICT = """
@@ -68,17 +68,17 @@ async def test_alone_a_fit_reports_steps_epochs_and_its_evaluation(tmp_path: Pat
     assert exit.reason == "finished", exit
     assert exit.shared
     assert re.fullmatch("[0-9a-f]{64}", exit.weights_sha256)
-    assert trainer.of(protocol.Booted)[0].seconds > 0
-    assert trainer.of(protocol.Met)[0].replicas == 1
-    assert trainer.of(protocol.FitBegan) == [
-        protocol.FitBegan(fit=0, epochs=3, steps_in_epoch=4, global_batch=16)
+    assert trainer.of(trainer_messages.Booted)[0].seconds > 0
+    assert trainer.of(trainer_messages.Met)[0].replicas == 1
+    assert trainer.of(trainer_messages.FitBegan) == [
+        trainer_messages.FitBegan(fit=0, epochs=3, steps_in_epoch=4, global_batch=16)
     ]
     assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1, 2]
     assert trainer.epochs()[-1].step == 11
     assert {"loss", "mae"} <= trainer.epochs()[-1].logs.keys()
     last = trainer.progress()[-1]
     assert (last.epoch, last.step, last.batch, last.steps_in_epoch) == (2, 11, 3, 4)
-    assert set(trainer.of(protocol.Evaluated)[0].logs) == {"loss", "mae"}
+    assert set(trainer.of(trainer_messages.Evaluated)[0].logs) == {"loss", "mae"}
     assert "callbacks ended" in trainer.text()
     assert [path.name for path in kept.iterdir()] == ["model.keras"]
     assert await predicts(kept / "model.keras") == predictions_of(trainer)
@@ -126,7 +126,7 @@ async def test_two_cpu_devices_make_a_mirrored_strategy(
     trainer = Attended(tmp_path / "log", script="fits.py", keep=str(tmp_path / "kept"))
     exit = await trainer.exit()
     assert exit.reason == "finished", exit
-    assert trainer.of(protocol.Met) == [protocol.Met(strategy="MirroredStrategy", replicas=2)]
+    assert trainer.of(trainer_messages.Met) == [trainer_messages.Met(strategy="MirroredStrategy", replicas=2)]
     assert len(trainer.epochs()) == 2
     assert await predicts(tmp_path / "kept" / "model.keras") == predictions_of(trainer)
 
@@ -140,7 +140,7 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
     for trainer in trainers:
         kinds = [type(report) for report in trainer.reports]
-        assert kinds.index(protocol.Meeting) < kinds.index(protocol.Met)
+        assert kinds.index(trainer_messages.Meeting) < kinds.index(trainer_messages.Met)
         assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1, 0]
         last = trainer.progress()[-1]
         assert last.share == 8
@@ -152,7 +152,7 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
     assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs
     assert sorted(path.name for path in kept.iterdir()) == ["model-2.weights.h5", "model.keras"]
     assert await predicts(kept / "model.keras") == predictions_of(trainers[0])
-    said = " ".join(said.words for said in trainers[0].of(protocol.Said))
+    said = " ".join(said.words for said in trainers[0].of(trainer_messages.Said))
     assert "Keras cannot save the whole of the model odd, of the class Odd (NotImplementedError" in said
     assert "kept, as model-2.weights.h5" in said
 
@@ -163,7 +163,7 @@ async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tm
     trainer = Attended(tmp_path / "log", script="fits.py", keep_every_s=0.0, **places)
     exit = await trainer.exit()
     assert exit.reason == "finished", exit
-    said = [said.words for said in trainer.of(protocol.Said)]
+    said = [said.words for said in trainer.of(trainer_messages.Said)]
     assert said[0] == "The trained model (model) could not be kept: Not a directory."
     folder = tmp_path / "checkpoints"
     assert checkpoints.newest(folder) is not None, "what was trained is not lost with the model"
@@ -202,7 +202,7 @@ async def test_the_member_that_others_wait_for_is_named(tmp_path: Path) -> None:
     assert found.waits_s["chief"] > 0.5 * 0.1
     assert chief.wire_s is not None and worker.wire_s is not None and chief.wait_s is not None
     assert worker.wire_s < 0.5 * chief.wait_s, "who waits for the worker does not wait for the wire"
-    told = [trainer.of(protocol.Measured) for trainer in trainers]
+    told = [trainer.of(trainer_messages.Measured) for trainer in trainers]
     assert told[0] == told[1]
     (measured,) = told[0]
     assert measured.expectation.shares == (8, 8)

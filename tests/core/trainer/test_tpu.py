@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import TandemError
+from core.vocabulary.errors import TandemError
 
 pytestmark = pytest.mark.cluster
 

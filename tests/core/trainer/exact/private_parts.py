@@ -8,8 +8,8 @@ import json
 import keras
 from keras.src.callbacks.callback import Callback
 
-from core.errors import TandemError
 from core.trainer.exact import keras_private as private
+from core.vocabulary.errors import TandemError
 
 SIGNATURES = {
     (private.TensorFlowTrainer, "make_train_function"): "(self, force=False)",

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from core.run import limits
 from core.run.supervision import Limits
+from core.vocabulary import limits
 from tests.core.trainer.exact.test_keras_private import run
 
 CODE = """
 import json, pathlib, sys, threading
 import numpy as np
-from core.cluster.plan import Moment
+from core.vocabulary.plan import Moment
 from core.run import checkpoints
 from core.trainer.exact import checkpoint
 
@@ -86,7 +86,7 @@ KEEPING = """
 import json, pathlib, sys
 import keras
 import numpy as np
-from core.cluster.plan import Moment
+from core.vocabulary.plan import Moment
 from core.run import checkpoints
 from core.trainer.exact import callback_state, checkpoint
 from core.trainer.exact.resuming import Keeper

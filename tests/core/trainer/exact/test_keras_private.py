@@ -33,7 +33,7 @@ def test_keras_private_parts_are_as_the_engine_knows_them() -> None:
 def test_another_release_of_keras_is_refused() -> None:
     code = (
         "from core.trainer.exact.keras_private import check_release\n"
-        "from core.errors import TandemError\n"
+        "from core.vocabulary.errors import TandemError\n"
         "try:\n    check_release('3.16.0')\n"
         "except TandemError as error:\n    print(error)\n"
     )

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.errors import TandemError
 from core.trainer.exact import plain
+from core.vocabulary.errors import TandemError
 
 
 def back(value: Any) -> Any:

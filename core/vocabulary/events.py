@@ -1,19 +1,19 @@
-"""What happened, in the past tense. ``core.state.apply`` folds these into the state; screens follow them."""
+"""What happened, in the past tense. ``state.apply`` folds these into the state; screens follow them."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from core.cluster.plan import Moment, Plan
-from core.errors import Problem
-from core.ids import DeviceId, ProjectId, RunId
-from core.project.manifest import ProjectFile
-from core.run.phases import Exit, MemberPhase, Phase
-from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Summary
-from core.settings import Settings
-from core.tagged import Tagged
-from core.telemetry.reading import Hardware, Reading
-from core.versions import Versions
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.phases import Exit, MemberPhase, Phase
+from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
+from core.vocabulary.readings import Hardware, Reading
+from core.vocabulary.settings import Settings
+from core.vocabulary.tagged import Tagged
+from core.vocabulary.versions import Versions
 
 # --- this node ---------------------------------------------------------------------------------------------
 

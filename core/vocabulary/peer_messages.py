@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from core.cluster.plan import Moment, Plan
-from core.errors import Problem
-from core.events import RunEvent, RunPlanned
-from core.ids import DeviceId, ProjectId, RunId
-from core.project.manifest import Manifest
-from core.tagged import Tagged
-from core.telemetry.reading import Hardware, Reading
-from core.versions import Versions
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import RunEvent, RunPlanned
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.readings import Hardware, Reading
+from core.vocabulary.tagged import Tagged
+from core.vocabulary.versions import Versions
 
 MAX_FRAME_BYTES = 1 << 20
 

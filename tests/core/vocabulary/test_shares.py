@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.cluster.shares import split
+from core.vocabulary.shares import split
 
 any_shares = (
     st.lists(st.integers(0, 1000), min_size=1, max_size=8).filter(lambda shares: sum(shares) > 0).map(tuple)

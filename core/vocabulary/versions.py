@@ -7,8 +7,8 @@ from importlib import metadata
 
 import msgspec
 
-from core import installing
-from core.errors import Problem
+from core.vocabulary import installing
+from core.vocabulary.errors import Problem
 
 TANDEM = "0.1.0"
 LINK_PROTOCOL = 1

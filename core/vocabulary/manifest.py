@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import msgspec
 
-from core import wire
-from core.errors import TandemError
-from core.ids import ProjectId
-from core.project.paths import Names, shown, why_unsafe
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId
+from core.vocabulary.paths import Names, shown, why_unsafe
 
 LIMIT_BYTES = 100_000_000
 LIMIT_FILES = 5_000

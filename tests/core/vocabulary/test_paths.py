@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.project import paths
-from core.project.paths import NAME_BYTES, Names, folded_path, shown, why_unsafe
+from core.vocabulary import paths
+from core.vocabulary.paths import NAME_BYTES, Names, folded_path, shown, why_unsafe
 
 
 @pytest.mark.parametrize(

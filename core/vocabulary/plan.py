@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from math import gcd, lcm
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from core.cluster.roles import Role
-from core.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.roles import Role
+
+_COMPUTING = (Role.CHIEF, Role.WORKER)
 
 StrategyKind = Literal["managed", "own"]
 """``managed``: Tandem makes ``fit`` work across members. ``own``: the script builds its own strategy."""
@@ -126,3 +132,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def tasks_of(self, device: DeviceId) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks if task.device == device)
+
+
+def with_ports(plan: Plan, ports: Mapping[DeviceId, Mapping[str, int]]) -> Plan:
+    """The complete plan: each task with the port that its own device chose."""
+    tasks = [replace(task, port=ports[task.device][task.name]) for task in plan.tasks]
+    return replace(plan, tasks=tuple(tasks))
+
+
+def ranks(plan: Plan) -> tuple[DeviceId, ...]:
+    """The devices that compute a batch's rows, by rank: chief and workers."""
+    return tuple(task.device for task in plan.tasks if task.role in _COMPUTING)
+
+
+def shares_by_rank(plan: Plan) -> tuple[int, ...]:
+    """A device with several such tasks, one a GPU, shares its part equally between them."""
+    tasks = Counter(ranks(plan))
+    shares = {member.device: member.share for member in plan.members}
+    unit = lcm(*(count // gcd(shares[device], count) for device, count in tasks.items()))
+    return tuple(shares[device] * unit // tasks[device] for device in ranks(plan))

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core import events as ev
-from core.cluster.plan import Member, Moment, Plan, Task
-from core.cluster.roles import Role
-from core.errors import IllegalTransition, Problem
-from core.ids import DeviceId, ProjectId, RunId
-from core.run import phases
-from core.run.reports import EpochEnd, Expectation, LogLines, Progress, Summary
-from core.settings import Settings
-from core.state import LOG_LINE_LENGTH, LOG_LINES_KEPT, State, apply
-from core.telemetry.reading import Reading
+from core.vocabulary import events as ev
+from core.vocabulary import phases
+from core.vocabulary.errors import IllegalTransition, Problem
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.plan import Member, Moment, Plan, Task
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
+from core.vocabulary.readings import Reading
+from core.vocabulary.roles import Role
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import LOG_LINE_LENGTH, LOG_LINES_KEPT, State, apply
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS, found, started
 from tests.core.samples import sample
 

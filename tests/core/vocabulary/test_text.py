@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.text import plain, plain_lines
+from core.vocabulary.text import plain, plain_lines
 
 
 @pytest.mark.parametrize(

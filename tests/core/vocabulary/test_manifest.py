@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import wire
-from core.errors import TandemError
-from core.project import manifest as module
-from core.project.manifest import Manifest, ProjectFile, check_project, find_collision, manifest_of
-from core.project.paths import folded_path, why_unsafe
+from core.vocabulary import manifest as module
+from core.vocabulary import wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import Manifest, ProjectFile, check_project, find_collision, manifest_of
+from core.vocabulary.paths import folded_path, why_unsafe
 
 SHA = hashlib.sha256(b"").hexdigest()
 

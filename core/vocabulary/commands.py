@@ -1,16 +1,16 @@
 """What a user wants, in the imperative. The window, the command line and ``--jsonl`` speak exactly these.
 
-Each is given to ``Node.submit`` and answered by one of ``core.answers``.
+Each is given to ``Node.submit`` and answered by one of ``core.vocabulary.answers``.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from core.cluster.plan import RunSpec
-from core.ids import DeviceId, RunId
-from core.settings import SettingsChange
-from core.tagged import Tagged
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.settings import SettingsChange
+from core.vocabulary.tagged import Tagged
 
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]

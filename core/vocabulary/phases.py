@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from core.errors import Problem
-from core.tagged import Tagged
+from core.vocabulary.errors import Problem
+from core.vocabulary.tagged import Tagged
 
 # --- the run -----------------------------------------------------------------------------------------------
 

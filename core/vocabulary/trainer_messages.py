@@ -6,10 +6,10 @@ The script's stdout and stderr are the process's own, read by the node as they a
 
 from __future__ import annotations
 
-from core.cluster.plan import StrategyKind, Wire
-from core.run.phases import Exit
-from core.run.reports import EpochEnd, Expectation, Progress
-from core.tagged import Tagged
+from core.vocabulary.phases import Exit
+from core.vocabulary.plan import StrategyKind, Wire
+from core.vocabulary.progress import EpochEnd, Expectation, Progress
+from core.vocabulary.tagged import Tagged
 
 # --- node to trainer ---------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+MAX_NAME = 64
+
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\Z)"  # OSC, DCS and the like, up to their end
@@ -45,3 +47,17 @@ def _visible(text: str) -> str:
         for char in text
         if char in "\n\r\t\v\f\x85\u2028\u2029" or unicodedata.category(char) not in _DROPPED
     )
+
+
+def fit_name(name: str) -> str:
+    """``name`` as it may stand on another's screen: no line breaks, no characters that hide or turn text."""
+    visible = "".join(" " if _is_space(sign) else sign for sign in name if not _hides(sign))
+    return " ".join(visible.split())[:MAX_NAME].strip() or "laptop"
+
+
+def _is_space(sign: str) -> bool:
+    return sign.isspace() or unicodedata.category(sign) in ("Zs", "Zl", "Zp")
+
+
+def _hides(sign: str) -> bool:
+    return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co") and not sign.isspace()

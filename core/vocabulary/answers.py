@@ -6,14 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from core.cluster.plan import Moment, Plan, RunSpec
-from core.errors import Problem
-from core.ids import DeviceId, RunId
-from core.project.manifest import ProjectFile
-from core.run.phases import Phase
-from core.run.reports import EpochEnd, Progress, Summary
-from core.state import State
-from core.tagged import Tagged
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.phases import Phase
+from core.vocabulary.plan import Moment, Plan, RunSpec
+from core.vocabulary.progress import EpochEnd, Progress, Summary
+from core.vocabulary.state import State
+from core.vocabulary.tagged import Tagged
 
 
 class Done(Tagged, frozen=True, kw_only=True):

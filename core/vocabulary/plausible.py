@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from core.cluster.making import ranks
-from core.cluster.plan import Moment, Plan
-from core.run.reports import Expectation, Settled, Summary
+from core.vocabulary.plan import Moment, Plan, ranks
+from core.vocabulary.progress import Expectation, Settled, Summary
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
 """No step takes less or more; ratios of such times stay numbers that can be said."""

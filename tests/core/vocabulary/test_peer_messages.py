@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core import events as ev
-from core.link import messages as ms
-from core.run.phases import Preparing
+from core.vocabulary import events as ev
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.phases import Preparing
 from tests.core.cluster.laptops import RUN, plan_of
 from tests.core.run.world import MANIFEST
 

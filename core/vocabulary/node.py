@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from core.answers import Answer
-from core.commands import Command
-from core.events import Event
-from core.state import State
+from core.vocabulary.answers import Answer
+from core.vocabulary.commands import Command
+from core.vocabulary.events import Event
+from core.vocabulary.state import State
 
 Listener = Callable[[Event, State], None]
 """Called on the core thread after each event, with the state that follows from it. Must not block."""

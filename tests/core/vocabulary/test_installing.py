@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import installing
 from core.doctor import software
-from core.versions import difference
+from core.vocabulary import installing
+from core.vocabulary.versions import difference
 from tests.core.doctor.views import view
 from tests.core.fake_node import VERSIONS
 

@@ -7,17 +7,17 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from core import events as ev
-from core.cluster.plan import Plan
-from core.errors import IllegalTransition, Problem
-from core.ids import DeviceId, RunId
-from core.project.manifest import ProjectFile
-from core.run.measures import sound, sound_summary
-from core.run.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
-from core.run.reports import EpochEnd, Expectation, Progress, Summary
-from core.settings import Settings
-from core.telemetry.reading import Hardware, Reading
-from core.versions import Versions
+from core.vocabulary import events as ev
+from core.vocabulary.errors import IllegalTransition, Problem
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
+from core.vocabulary.plan import Plan
+from core.vocabulary.plausible import sound, sound_summary
+from core.vocabulary.progress import EpochEnd, Expectation, Progress, Summary
+from core.vocabulary.readings import Hardware, Reading
+from core.vocabulary.settings import Settings
+from core.vocabulary.versions import Versions
 
 LOG_LINES_KEPT = 400
 """Lines of a task's output that the state carries for a screen that opens late."""
