@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.client import Client
-from core.home import Home
+from core.home.home import Home
+from core.node.client import Client
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.node import NodeFace
 
 if TYPE_CHECKING:
-    from core.node import Node
+    from core.node.node import Node
 
 _GONE = Problem(code="node-gone", what="The node of this home has ended.", fix="Start the command again.")
 
@@ -62,7 +62,7 @@ async def start(home: Home) -> AsyncIterator[Connection]:
 
 async def _start(home: Home) -> Node:
     # Late: subcommands that only reach another process's node need none of what a node imports.
-    from core.node import Node
+    from core.node.node import Node
 
     try:
         return await Node.start(home)

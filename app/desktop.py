@@ -90,14 +90,14 @@ def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
 @asynccontextmanager
 async def _opens(folder: Path) -> AsyncIterator[Connection]:
     from app.connection import connect
-    from core import home as homes
+    from core.home import home as homes
 
     async with connect(homes.choose(folder)) as connection:
         yield connection
 
 
 def _folder(argv: Sequence[str]) -> Path:
-    """The home's folder as ``core.home.choose`` finds it, which loads too much before the first paint."""
+    """The home's folder as ``home.choose`` finds it, which loads too much before the first paint."""
     match list(argv):
         case ["--home", given]:
             folder = given

@@ -13,8 +13,8 @@ from app.demo.agent import program
 from bench import processes
 from bench.laptops import two_paired
 from bench.result import Row, median, spread
-from core import settings_file
-from core.home import Home, prepare
+from core.home import settings_file
+from core.home.home import Home, prepare
 from core.vocabulary.settings import Settings
 
 STARTS = 7

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from app.cli.screen import Screen
-from core.json_lines import Lines
+from core.node.json_lines import Lines
 from core.vocabulary.text import plain
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin
 from app.cli.screen import Screen
 from app.connection import connect
-from core import address
+from core.net import address
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import CancelPairing, Pair
 from core.vocabulary.errors import TandemError

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
-from core import home
-from core.home import Home
+from core.home import home
+from core.home.home import Home
 from core.vocabulary.versions import TANDEM
 
 Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]

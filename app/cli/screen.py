@@ -9,7 +9,7 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-from core import json_lines
+from core.node import json_lines
 from core.vocabulary import wire
 from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem

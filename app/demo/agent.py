@@ -12,8 +12,9 @@ from typing import Self
 
 import app
 from app.connection import Connection
-from core import json_lines, settings_file
-from core.home import Home
+from core.home import settings_file
+from core.home.home import Home
+from core.node import json_lines
 from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import Command, Quit
 from core.vocabulary.errors import Problem, TandemError

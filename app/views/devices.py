@@ -23,7 +23,7 @@ from app.widgets.nobody_found import NobodyFound
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.tab_order import tab_as_seen
-from core import address
+from core.net import address
 from core.vocabulary.answers import Answer
 from core.vocabulary.commands import Command, Forget, Pair, Rename, SetCodePolicy
 from core.vocabulary.errors import TandemError

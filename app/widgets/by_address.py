@@ -9,7 +9,7 @@ from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import Label, faint, heading, name_for_readers
 from app.widgets.problem_box import ProblemBox
-from core import address
+from core.net import address
 from core.vocabulary.errors import Problem, TandemError
 
 

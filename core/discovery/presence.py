@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from core.address import Address
 from core.discovery import interfaces as nets
 from core.discovery.browser import Browser, not_announced
 from core.discovery.changes import Changes
 from core.discovery.interfaces import Interface
 from core.discovery.record import Announcement
+from core.net.address import Address
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from zeroconf.asyncio import AsyncServiceInfo
 
-from core.address import Address, plain_host
+from core.net.address import Address, plain_host
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.text import fit_name
 

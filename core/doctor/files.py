@@ -8,9 +8,9 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from core import socket_path
 from core.doctor.view import View, error, note, ok, warning
-from core.home import prepare
+from core.home import socket_path
+from core.home.home import prepare
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import TandemError
 

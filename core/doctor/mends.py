@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.home import Home
+from core.home.home import Home
 from core.vocabulary.errors import TandemError
 
 

@@ -10,8 +10,8 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from core import address
 from core.doctor.view import View, error, note, ok, warning
+from core.net import address
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import TandemError
 

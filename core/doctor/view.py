@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from core.home import Home
+from core.home.home import Home
 from core.vocabulary.answers import Finding
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State

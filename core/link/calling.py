@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from core.address import Address
-from core.tls import Streams
+from core.net.address import Address
+from core.net.tls import Streams
 from core.vocabulary.errors import TandemError
 
 HEAD_START_S = 0.4

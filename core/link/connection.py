@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 from typing import Protocol
 
 from core.link import machine, reasons
 from core.link.frames import BadFrame, Decoder, encode
 from core.link.outbox import Outbox
-from core.tls import Streams
+from core.net.tls import Streams
+from core.runtime.timers import Clock, Timer
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.peer_messages import Bye, Hello, Message
 
@@ -23,18 +23,6 @@ STALL_S = 30.0
 
 _READ_BYTES = 1 << 16
 _log = logging.getLogger(__name__)
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Clock(Protocol):
-    """What of an event loop a link needs to know the time; tests have one that they move themselves."""
-
-    def time(self) -> float: ...
-
-    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer: ...
 
 
 class Owner(Protocol):

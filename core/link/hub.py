@@ -6,14 +6,15 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterable
 
-from core.certificate import device_id
-from core.identity import Identity
+from core.home.certificate import device_id
+from core.home.identity import Identity
 from core.link import reasons
 from core.link.calling import Pace
-from core.link.connection import Clock, turn_away
-from core.link.endpoint import host_of
+from core.link.connection import turn_away
 from core.link.peer import Peer
-from core.tls import Streams, peer_der
+from core.net.host import host_of
+from core.net.tls import Streams, peer_der
+from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message

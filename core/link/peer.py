@@ -10,14 +10,15 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from core import tls
-from core.address import Address, parse
-from core.identity import Identity
+from core.home.identity import Identity
 from core.link import reasons
 from core.link.calling import Pace, reach
-from core.link.connection import Clock, Connection, turn_away
+from core.link.connection import Connection, turn_away
 from core.link.contest import RUN_BYTES, BadNonce, contest
-from core.link.endpoint import host_of
+from core.net import tls
+from core.net.address import Address, parse
+from core.net.host import host_of
+from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.peer_messages import Hello, Message

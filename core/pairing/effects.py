@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.address import Address
+from core.net.address import Address
 from core.pairing.events import Event
 from core.pairing.messages import NoteWord
 from core.pairing.phases import Connection, Peer

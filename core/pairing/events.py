@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.address import Address
+from core.net.address import Address
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from core.address import plain_host
-from core.certificate import check_peer_certificate
+from core.home.certificate import check_peer_certificate
+from core.net.address import plain_host
 from core.pairing import reasons
 from core.pairing.code import Transcript, commitment, equal, shown
 from core.pairing.effects import Close, Dial, Effect, Refuse, Send, Tell

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.address import Address
+from core.net.address import Address
 from core.pairing import reasons
 from core.pairing.effects import Close, Prove, Send, Tell
 from core.pairing.ending import Step, connection_of, ended, name_of

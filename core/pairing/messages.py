@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from core.certificate import MAX_DER_BYTES
+from core.home.certificate import MAX_DER_BYTES
 from core.pairing import reasons
 from core.pairing.code import NONCE_BYTES
 from core.vocabulary.errors import TandemError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.address import Address
-from core.certificate import fingerprint
+from core.home.certificate import fingerprint
+from core.net.address import Address
 from core.pairing.code import Transcript
 from core.pairing.pause import Pause
 from core.vocabulary.ids import DeviceId

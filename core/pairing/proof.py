@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from core.net.tls import Streams
 from core.pairing import reasons
 from core.pairing.code import equal
 from core.pairing.messages import PairOk, decode, encode
 from core.pairing.session import framed, read_frame
-from core.tls import Streams
 from core.vocabulary.errors import TandemError
 
 SETTLE_S = 3.0

@@ -13,9 +13,10 @@ import socket
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 
-from core.address import Address
-from core.identity import Identity
-from core.link.endpoint import host_of
+from core.home.identity import Identity
+from core.net.address import Address
+from core.net.host import host_of
+from core.net.tls import Streams, client_context, connect, peer_der
 from core.pairing import reasons
 from core.pairing.code import NONCE_BYTES
 from core.pairing.effects import Close, Dial, Effect, Prove, Refuse, Send, Tell
@@ -41,8 +42,7 @@ from core.pairing.phases import Comparing, Dialling, Idle, Me, PairingState, Pro
 from core.pairing.proof import answer_proof, prove
 from core.pairing.session import Session
 from core.pairing.strangers import HANDSHAKE_S, Guest, Strangers
-from core.refusals import Refusals
-from core.tls import Streams, client_context, connect, peer_der
+from core.runtime.refusals import Refusals
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.text import fit_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from core.link.endpoint import host_of
+from core.net.host import host_of
 from core.pairing import reasons
 from core.pairing.messages import LENGTH_BYTES, MAX_FRAME_BYTES
 from core.vocabulary.errors import TandemError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from core.address import plain_host
+from core.net.address import plain_host
 
 AT_ONCE = 16
 PER_ADDRESS = 4

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.atomic import write_atomically
+from core.home.atomic import write_atomically
 from core.project.copying import Changed, copy_project, storing
 from core.project.receipt import Receipt
 from core.vocabulary import wire

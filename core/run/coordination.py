@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Literal
 
 from core.run.tally import Tally
-from core.run.waits import Await, NoLonger, Wait, WaitOver
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
@@ -86,7 +87,7 @@ Told = (
     | MemberLost
     | StopWanted
     | NodeEnds
-    | WaitOver
+    | TimerFired[Wait]
     | OutputsCame
     | OutputsStored
     | OutputsFailed
@@ -129,7 +130,7 @@ class Over:
     """The last effect: nothing is waited for any more."""
 
 
-Effect = Send | SendFiles | Emit | Await | NoLonger | TakeOutputs | Over
+Effect = Send | SendFiles | Emit | SetTimer[Wait] | CancelTimer[Wait] | TakeOutputs | Over
 
 # --- known -------------------------------------------------------------------------------------------------
 

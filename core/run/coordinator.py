@@ -28,13 +28,14 @@ from core.run.coordination import (
     TakeOutputs,
     Told,
 )
-from core.run.waits import Wait, WaitOver
+from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, Preparing, Starting, ended
 from core.vocabulary.plan import with_ports
@@ -70,7 +71,7 @@ class _Step(Conclusion):
             case NodeEnds(by):
                 self.now = replace(self.now, stop=2, stopped_by=self.now.stopped_by or by)
                 self.abandon(verdicts.closed(by))
-            case WaitOver(wait) if wait in self.now.waits:
+            case TimerFired(wait) if wait in self.now.waits:
                 self.now = replace(self.now, waits=self.now.waits - {wait})
                 self.on_wait_over(wait)
             case OutputsCame() if "outputs" in self.now.waits:

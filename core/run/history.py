@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.atomic import write_atomically
+from core.home.atomic import write_atomically
 from core.run import verdicts
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry

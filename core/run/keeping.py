@@ -9,10 +9,10 @@ from pathlib import Path
 
 from core.run.earlier import newest_alike, with_last_time
 from core.run.history import History
-from core.run.lane import Lane
 from core.run.reading import read_run
 from core.run.record import RunRecord
 from core.run.report import write_report
+from core.runtime.worker_thread import Lane
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry
 from core.vocabulary.answers import Runs as RunsKept
 from core.vocabulary.errors import Problem

@@ -8,7 +8,7 @@ import socket
 import time
 from typing import Literal
 
-from core.address import parse
+from core.net.address import parse
 from core.vocabulary.errors import Problem, TandemError
 
 Answer = Literal["answers", "refused", "silent", "unreachable"]

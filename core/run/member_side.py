@@ -13,16 +13,16 @@ from core.run import checkpoints, kept, participant, verdicts
 from core.run import participation as pa
 from core.run.arriving import Arriving
 from core.run.ports import HeldPorts, hold_ports
-from core.run.timers import Waits
 from core.run.trainers import Trainers
-from core.run.waits import Await, NoLonger, WaitOver
 from core.run.workplace import Workplace, send_pieces, trouble_of
 from core.run.written import Snapshot
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import ConsentAsked, ConsentSettled, RunEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.peer_messages import Message
@@ -51,7 +51,7 @@ class MemberSide:
         self._show = show
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.known.local else None
-        self._waits = Waits(place.clock, lambda wait: self.tell(WaitOver(wait)))
+        self._timers = Timers[Wait](place.clock, lambda wait: self.tell(TimerFired(wait)))
         self._trainers = Trainers(
             place.make_trainer,
             on_report=self._on_report,
@@ -91,10 +91,10 @@ class MemberSide:
                 self._tell_starter(message)
             case pa.Show(event):
                 self._show(event)
-            case Await(wait, seconds):
-                self._waits.begin(wait, seconds)
-            case NoLonger(wait):
-                self._waits.end(wait)
+            case SetTimer(wait, seconds):
+                self._timers.set(wait, seconds)
+            case CancelTimer(wait):
+                self._timers.cancel(wait)
             case pa.ListMissing():
                 self._start("list the project's files", self._list_missing())
             case pa.MakeReady():
@@ -260,7 +260,7 @@ class MemberSide:
     # --- the end -------------------------------------------------------------------------------------------
 
     def _leave(self, outputs_taken: bool) -> None:
-        self._waits.end_all()
+        self._timers.cancel_all()
         self._held.release()
         if self._arriving is not None:
             self._arriving.end()

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from core.run import verdicts
 from core.run.participation import Effect, Gone, Participation, Show, Stage, StopTrainers, Tell
-from core.run.waits import Await, NoLonger, Wait
+from core.runtime.timers import CancelTimer, SetTimer
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.events import RunEvent
+from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Failed, MemberPhase
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import apply
@@ -115,9 +116,9 @@ class PartTurn:
 
     def wait(self, wait: Wait, seconds: float) -> None:
         self.now = replace(self.now, waits=self.now.waits | {wait})
-        self.effects.append(Await(wait, seconds))
+        self.effects.append(SetTimer(wait, seconds))
 
     def no_longer(self, wait: Wait) -> None:
         if wait in self.now.waits:
             self.now = replace(self.now, waits=self.now.waits - {wait})
-            self.effects.append(NoLonger(wait))
+            self.effects.append(CancelTimer(wait))

@@ -41,13 +41,14 @@ from core.run.participation import (
     TrainerSaid,
     TrainerWrote,
 )
-from core.run.waits import Wait, WaitOver
+from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, Problem, TandemError
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, MemberPhase, ended
 from core.vocabulary.plan import Plan
@@ -123,7 +124,7 @@ class _Step(PartTurn):
             case OutputsFound(manifest, problem) if not self.now.abandoned:
                 offer = ms.OutputsOffered(run=self.now.plan.run, manifest=manifest, problem=problem)
                 self.effects += [Tell(offer), SendOutputs(manifest)]
-            case WaitOver(wait) if wait in self.now.waits:
+            case TimerFired(wait) if wait in self.now.waits:
                 self.now = replace(self.now, waits=self.now.waits - {wait})
                 self.on_wait_over(wait)
             case _:

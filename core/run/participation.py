@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from core.run.waits import Await, NoLonger, Wait, WaitOver
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import ConsentAsked, ConsentSettled, RunEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, MemberPhase
@@ -123,7 +124,7 @@ Told = (
     | TrainerWrote
     | TrainerEnded
     | OutputsFound
-    | WaitOver
+    | TimerFired[Wait]
 )
 
 # --- asked for ---------------------------------------------------------------------------------------------
@@ -191,8 +192,8 @@ Effect = (
     | StopTrainers
     | FindOutputs
     | SendOutputs
-    | Await
-    | NoLonger
+    | SetTimer[Wait]
+    | CancelTimer[Wait]
     | Gone
 )
 

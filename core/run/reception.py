@@ -5,12 +5,12 @@ Who may run what is kept in the trust store, for each device.
 
 from __future__ import annotations
 
+from core.home.trust import approve, may_run, set_policy
+from core.home.trust_keeper import TrustKeeper
 from core.run import participation as pa
 from core.run import planning, verdicts
 from core.run.request import HeardOf, why_unfit, why_unsafe
 from core.run.workplace import Workplace, trouble_of
-from core.trust import approve, may_run, set_policy
-from core.trust_keeper import TrustKeeper
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId

@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from core.atomic import write_atomically
+from core.home.atomic import write_atomically
 from core.run.history import History
-from core.run.log_file import LogFile
 from core.run.metrics_file import MetricsFile
+from core.runtime.bounded_file import LogFile
 from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry

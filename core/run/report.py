@@ -10,7 +10,7 @@ import logging
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from core.atomic import write_atomically
+from core.home.atomic import write_atomically
 from core.run.reading import read_exits, read_run
 from core.run.record import RunRecord
 from core.run.report_curves import Panel, panels

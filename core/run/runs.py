@@ -9,23 +9,23 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from core.background import Background
-from core.home import Home
+from core.home.home import Home
+from core.home.trust_keeper import TrustKeeper
 from core.project.store import ProjectStore
 from core.run import coordination as co
 from core.run import participation as pa
 from core.run import planning, resuming, verdicts
 from core.run.exchange import Exchange
 from core.run.keeping import Keeping
-from core.run.lane import Lane
 from core.run.member_side import MemberSide
 from core.run.reception import Reception
 from core.run.starter_side import StarterSide
-from core.run.timers import Clock
 from core.run.trainers import MakeTrainer, real_trainers
 from core.run.warm import WarmTrainer
 from core.run.workplace import RunLinks, Workplace
-from core.trust_keeper import TrustKeeper
+from core.runtime.background import Background
+from core.runtime.timers import Clock
+from core.runtime.worker_thread import Lane
 from core.vocabulary import answers
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms

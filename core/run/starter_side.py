@@ -9,14 +9,14 @@ from pathlib import Path
 from core.project.outputs import collect_outputs, receive_outputs
 from core.run import coordination as co
 from core.run import coordinator, kept
-from core.run.timers import Waits
-from core.run.waits import Await, NoLonger, WaitOver
 from core.run.workplace import Incoming, Workplace, send_pieces, trouble_of
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import MemberLogged, RunEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.peer_messages import Message
@@ -52,7 +52,7 @@ class StarterSide:
         self._emit = emit
         self._on_over = on_over
         self._over = False
-        self._waits = Waits(place.clock, lambda wait: self.tell(WaitOver(wait)))
+        self._timers = Timers[Wait](place.clock, lambda wait: self.tell(TimerFired(wait)))
         self._incoming: Incoming | None = None
         self._outputs_from: DeviceId | None = None
 
@@ -91,13 +91,13 @@ class StarterSide:
                 self.place.background.start("send a project", self._send_files(device, files))
             case co.TakeOutputs(device, manifest):
                 self.place.background.start("take a run's outputs", self._take_outputs(device, manifest))
-            case Await(wait, seconds):
-                self._waits.begin(wait, seconds)
-            case NoLonger(wait):
-                self._waits.end(wait)
+            case SetTimer(wait, seconds):
+                self._timers.set(wait, seconds)
+            case CancelTimer(wait):
+                self._timers.cancel(wait)
             case co.Over():
                 self._over = True
-                self._waits.end_all()
+                self._timers.cancel_all()
                 if self._incoming is not None:
                     self._incoming.end()
                 self._on_over()

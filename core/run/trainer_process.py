@@ -20,9 +20,9 @@ from pathlib import Path
 import msgspec
 
 from core.run import endings, launch, leash, meeting
-from core.run.log_file import LogFile
 from core.run.output import Batches, Lines
 from core.run.supervision import Effect, Force, Limits, Supervision
+from core.runtime.bounded_file import LogFile
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit

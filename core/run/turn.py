@@ -7,11 +7,12 @@ from types import MappingProxyType
 
 from core.run.coordination import Coordination, Effect, Emit, Part, Send
 from core.run.tally import counted
-from core.run.waits import Await, NoLonger, Wait
+from core.runtime.timers import CancelTimer, SetTimer
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Phase, ended
 from core.vocabulary.progress import LogLines
@@ -69,9 +70,9 @@ class Turn:
 
     def wait(self, wait: Wait, seconds: float) -> None:
         self.now = replace(self.now, waits=self.now.waits | {wait})
-        self.effects.append(Await(wait, seconds))
+        self.effects.append(SetTimer(wait, seconds))
 
     def no_longer(self, wait: Wait) -> None:
         if wait in self.now.waits:
             self.now = replace(self.now, waits=self.now.waits - {wait})
-            self.effects.append(NoLonger(wait))
+            self.effects.append(CancelTimer(wait))

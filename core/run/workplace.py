@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from core.background import Background
 from core.project.receipt import Piece, Receipt, Wanted
 from core.project.send import pieces
 from core.project.store import ProjectStore
-from core.run.lane import Lane
-from core.run.timers import Clock
 from core.run.trainers import MakeTrainer
+from core.runtime.background import Background
+from core.runtime.timers import Clock
+from core.runtime.worker_thread import Lane
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest

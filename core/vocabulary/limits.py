@@ -1,4 +1,11 @@
-"""How long each wait of a run may last, in seconds. What is said when one runs out is in ``verdicts``."""
+"""How long each wait of a run may last, in seconds. ``problems`` has the sentence for when one runs out."""
+
+from typing import Literal
+
+Wait = Literal[
+    "consent", "receive", "start", "cause", "end", "stop", "finish", "outputs", "launch", "farewell"
+]
+"""What a run's machines wait for."""
 
 CONSENT_S = 300.0
 """A member's user reads what would run, and decides."""

@@ -22,7 +22,7 @@ HEAVY = (
     "cryptography",
     "asyncio",
     "msgspec",
-    "core.node",
+    "core.node.node",
 )
 
 FIRST_PAINT = f"""

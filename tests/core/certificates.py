@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from core.certificate import build
-from core.identity import Identity
+from core.home.certificate import build
+from core.home.identity import Identity
 
 Key = Ed25519PrivateKey | ec.EllipticCurvePrivateKey
 

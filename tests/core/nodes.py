@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from core import settings_file
-from core.home import Home, prepare
-from core.node import Node
+from core.home import settings_file
+from core.home.home import Home, prepare
+from core.node.node import Node
 from core.run.trainers import MakeTrainer
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import settings_file, trust
-from core.client import Client
-from core.node import Node
-from core.trust import TrustedPeer
+from core.home import settings_file, trust
+from core.home.trust import TrustedPeer
+from core.node.client import Client
+from core.node.node import Node
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import (
     AnswerPairing,
@@ -129,7 +129,7 @@ async def test_other_versions_link_and_say_why_no_run_is_possible(
     async with node(tmp_path, "anna", discovery=False) as anna:
         assert anna.state.me is not None
         older = replace(anna.state.me.versions, keras="3.14.0")
-        monkeypatch.setattr("core.node.installed", lambda: older)
+        monkeypatch.setattr("core.node.node.installed", lambda: older)
         async with node(tmp_path, "ben", discovery=False) as ben:
             await pair(anna, ben)
             for here, there in ((anna, ben), (ben, anna)):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.client import Client
-from core.node import Node
+from core.node.client import Client
+from core.node.node import Node
 from core.run import exchange
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, trainer_messages

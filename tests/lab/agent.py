@@ -17,9 +17,10 @@ from typing import Self, TypeVar
 
 import psutil
 
-from core import home as homes
-from core import json_lines, settings_file
-from core.home import Home
+from core.home import home as homes
+from core.home import settings_file
+from core.home.home import Home
+from core.node import json_lines
 from core.vocabulary.answers import Answer, Done, Refused, RunAccepted
 from core.vocabulary.commands import Command, Quit, StartRun
 from core.vocabulary.errors import Problem

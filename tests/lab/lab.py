@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from core.home import Home
+from core.home.home import Home
 from core.vocabulary.commands import AnswerPairing, Pair
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from core import home as homes
-from core import settings_file
-from core.home import Home
+from core.home import home as homes
+from core.home import settings_file
+from core.home.home import Home
 from core.vocabulary.settings import Settings
 from tests.tour.person import ENDED_S, ROOT, SEEN_S, Person
 from tests.tour.programs import missing_packages

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from core.home import Home
-from core.port import LOOPBACK, open_port
+from core.home.home import Home
+from core.net.port import LOOPBACK, open_port
 from core.vocabulary.settings import Settings
 from tests.lab.agent import Agent
 from tests.lab.lab import NAMES

@@ -73,7 +73,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     # --- laptops and networks ------------------------------------------------------------------------------
     "port taken": (
-        f"{CORE}test_node.py::test_a_taken_port_is_told_and_another_one_used",
+        f"{CORE}node/test_node.py::test_a_taken_port_is_told_and_another_one_used",
         f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
     ),
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
@@ -110,8 +110,8 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}pairing/test_service.py::test_another_version_is_named_on_the_callers_screen",
     ),
     "wrong certificate": (
-        f"{CORE}test_tls.py::test_invariant_a_device_without_a_pin_is_refused",
-        f"{CORE}test_tls.py::test_invariant_a_server_with_another_key_is_refused",
+        f"{CORE}net/test_tls.py::test_invariant_a_device_without_a_pin_is_refused",
+        f"{CORE}net/test_tls.py::test_invariant_a_server_with_another_key_is_refused",
         f"{CORE}link/test_hub.py::test_another_device_at_a_known_address_is_not_linked",
         f"{CORE}pairing/test_service.py::test_a_known_name_with_a_new_key_is_warned_of",
     ),
@@ -119,7 +119,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{TROUBLE}strangers.py::test_a_training_goes_on_whatever_strangers_send",
         f"{CORE}link/test_frames.py::test_garbage_gives_messages_or_bad_frame_and_nothing_else",
         f"{CORE}link/test_hub.py::test_garbage_from_a_paired_device_ends_its_link_and_is_named",
-        f"{CORE}test_local_socket.py::test_garbage_is_answered_and_the_next_command_heard",
+        f"{CORE}node/test_local_socket.py::test_garbage_is_answered_and_the_next_command_heard",
         f"{CORE}pairing/test_service.py::test_half_open_connections_hold_no_more_than_four_places",
     ),
     "mDNS records with oversized, malformed or spoofed fields": (
@@ -140,7 +140,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "corrupt trust store": (
         f"{TROUBLE}homes.py::test_a_damaged_list_of_devices_trusts_nobody",
-        f"{CORE}test_trust_file.py::test_no_flipped_byte_makes_another_device_trusted",
+        f"{CORE}home/test_trust_file.py::test_no_flipped_byte_makes_another_device_trusted",
     ),
     "corrupt history": (
         f"{TROUBLE}homes.py::test_a_damaged_history_is_made_anew_and_said",

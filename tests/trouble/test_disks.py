@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from app.cli.exit_codes import ExitCode
-from core import home as homes
-from core.home import Home
+from core.home import home as homes
+from core.home.home import Home
 from core.vocabulary.answers import Runs
 from core.vocabulary.commands import ChangeSettings, ListRuns
 from core.vocabulary.phases import Finished

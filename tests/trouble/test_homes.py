@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from core.home import Home
+from core.home.home import Home
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Runs
 from core.vocabulary.commands import ListRuns

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from core.home import Home
+from core.home.home import Home
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.commands import AnalyseScript, ChangeSettings
 from core.vocabulary.settings import Settings, SettingsChange

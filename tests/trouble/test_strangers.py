@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core import socket_path
-from core.address import parse
+from core.home import socket_path
+from core.net.address import parse
 from core.vocabulary import events as ev
 from core.vocabulary.commands import GetState, StopRun
 from core.vocabulary.phases import Stopped

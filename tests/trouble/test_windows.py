@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core import home as homes
-from core import settings_file
-from core.home import Home
+from core.home import home as homes
+from core.home import settings_file
+from core.home.home import Home
 from core.run.history import FILE, History
 from core.vocabulary import wire
 from core.vocabulary.ids import RunId

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from core.home import Home
+from core.home.home import Home
 from tests.tour.person import Person
 
 TRAINED_S = 280.0

@@ -1,7 +1,7 @@
 import io
 
 from app.cli.screen import LinesScreen
-from core import json_lines
+from core.node import json_lines
 from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem
 from tests.app.cli.scripted_node import PROBLEM, Words

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.home import Home
+    from core.home.home import Home
 
 RUNS = 200
 STEPS = 100_000
@@ -61,8 +61,8 @@ def remember_runs(home: Home) -> None:
 async def node_of(folder: Path) -> AsyncIterator[object]:
     """In the place of ``app.connection.connect``: our own node, with a stand-in for the trainer."""
     from app.connection import Connection
-    from core import home as homes
-    from core.node import Node
+    from core.home import home as homes
+    from core.node.node import Node
     from tests.core.nodes import quick_watch
 
     node = await Node.start(homes.choose(folder), watch=quick_watch(), make_trainer=make_trainer)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zeroconf.asyncio import AsyncServiceInfo
 
-from core.address import parse
 from core.discovery.record import (
     MOST_ADDRESSES,
     SERVICE,
@@ -19,6 +18,7 @@ from core.discovery.record import (
     service_info,
     sighting,
 )
+from core.net.address import parse
 from core.vocabulary.ids import DeviceId
 
 ANNA, BERT = DeviceId("a1" * 32), DeviceId("b2" * 32)

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import identity
 from core.doctor import files
 from core.doctor.view import View
-from core.home import Home
+from core.home import identity
+from core.home.home import Home
 from tests.core.doctor.views import view
 
 

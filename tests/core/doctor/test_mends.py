@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from core import identity
 from core.doctor import files
 from core.doctor.mends import mend
-from core.home import Home
+from core.home import identity
+from core.home.home import Home
 from core.vocabulary.errors import TandemError
 from tests.core.doctor.views import view
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.doctor.view import View
-from core.home import Home, prepare
+from core.home.home import Home, prepare
 from core.vocabulary import events as ev
 from core.vocabulary.state import State, apply
 from tests.core.fake_node import started

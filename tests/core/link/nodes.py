@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from core.identity import load_or_create
+from core.home.identity import load_or_create
 from core.link.calling import Pace
 from core.link.hub import Links
-from core.listener import Listener
+from core.net.tls import Streams
+from core.node.listener import Listener
 from core.pairing.strangers import Guest
-from core.tls import Streams
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message

@@ -7,10 +7,10 @@ from collections.abc import Awaitable
 
 import pytest
 
-from core.address import Address
 from core.link import calling
 from core.link.calling import Pace, reach
-from core.tls import Streams
+from core.net.address import Address
+from core.net.tls import Streams
 from core.vocabulary.errors import TandemError
 
 GOOD, BAD, MUTE = Address("192.0.2.1"), Address("192.0.2.2"), Address("192.0.2.3")

@@ -15,8 +15,8 @@ from core.link.contest import contest
 from core.link.frames import decode, encode, read_body
 from core.link.machine import SILENT_S
 from core.link.outbox import LIMIT_BYTES
+from core.net.tls import client_context, connect
 from core.project.receipt import PIECE_BYTES
-from core.tls import client_context, connect
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.peer_messages import Bye, Chunk, Ping, StopAsked, TelemetrySent

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from core.address import Address
-from core.identity import Identity, load_or_create
+from core.home.identity import Identity, load_or_create
+from core.net.address import Address
+from core.net.tls import accept, server_context
 from core.pairing.events import CodeShown, Event, Failed, Paired
 from core.pairing.service import Pairing
-from core.tls import accept, server_context
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from core.address import Address
+from core.net.address import Address
 from core.pairing import reasons
 from core.pairing.effects import Close, Dial, Effect, Prove, Refuse, Send, Tell
 from core.pairing.events import CodeShown, Event, Failed, Paired

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.address import Address
+from core.net.address import Address
 from core.pairing import reasons
 from core.pairing.code import Transcript, commitment
 from core.pairing.effects import Close, Refuse, Send, Tell

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from core.address import Address
-from core.certificate import build
-from core.identity import Identity
+from core.home.certificate import build
+from core.home.identity import Identity
+from core.net.address import Address
+from core.net.tls import client_context, connect
 from core.pairing.code import Transcript, commitment
 from core.pairing.events import Began, CodeShown, Event, Failed, Paired, SaidSame
 from core.pairing.messages import M1, M2, Note, PairOk, decode, encode
 from core.pairing.session import framed, read_frame
 from core.pairing.strangers import PER_ADDRESS
-from core.tls import client_context, connect
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 from tests.core.pairing.meeting import LIMIT_S, Device, Raw, device, stranger, until

@@ -1,6 +1,6 @@
 """What people see of a pairing."""
 
-from core.address import Address
+from core.net.address import Address
 from core.pairing.events import Began, CodeShown, Failed, Paired, SaidSame
 from core.pairing.telling import told
 from core.vocabulary import events as ev

@@ -10,12 +10,12 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from core.certificate import build, device_id
-from core.home import Home
+from core.home.certificate import build, device_id
+from core.home.home import Home
+from core.home.trust import TrustedPeer, TrustStore, add, set_policy
+from core.home.trust_keeper import TrustKeeper
 from core.run import checkpoints
 from core.run.runs import Runs
-from core.trust import TrustedPeer, TrustStore, add, set_policy
-from core.trust_keeper import TrustKeeper
 from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
 from core.vocabulary.errors import Problem

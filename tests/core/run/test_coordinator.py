@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from core.run import coordination as co
 from core.run import participation as pa
-from core.run.waits import Wait, WaitOver
+from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
+from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.roles import Role
@@ -553,5 +554,5 @@ def test_a_wait_that_was_called_off_does_nothing() -> None:
     waits: tuple[Wait, ...] = ("consent", "receive", "start", "stop", "end", "cause", "finish", "outputs")
     known = world.starter
     for wait in waits:
-        world.tell(WaitOver(wait))
+        world.tell(TimerFired(wait))
     assert world.starter == known

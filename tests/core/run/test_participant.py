@@ -10,7 +10,7 @@ from msgspec import structs
 from core.run import participant
 from core.run import participation as pa
 from core.run.participant import same_run
-from core.run.waits import WaitOver
+from core.runtime.timers import SetTimer, TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
@@ -129,7 +129,7 @@ def test_no_declines_once() -> None:
 def test_a_question_that_nobody_answers_goes_away() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    ben.tell(WaitOver("consent"))
+    ben.tell(TimerFired("consent"))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert only(ben.told(), ms.Declined)
 
@@ -180,7 +180,7 @@ def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
     if wait == "launch":
         ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
     assert wait in ben.known.waits
-    ben.tell(WaitOver(wait))  # type: ignore[arg-type]
+    ben.tell(TimerFired(wait))  # type: ignore[arg-type]
     assert "did not go on" in str(only(ben.told(), ms.Declined)[0])
 
 
@@ -347,7 +347,7 @@ def test_a_starter_that_never_says_how_it_ended_is_not_waited_for() -> None:
     ben.hear(ms.RunAbandoned(run=RUN, problem=problem))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert ben.known.waits == {"farewell"}
-    ben.tell(WaitOver("farewell"))
+    ben.tell(TimerFired("farewell"))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Failed(problem=problem))
     assert ben.known.stage == "gone"
 
@@ -384,5 +384,5 @@ def test_words_about_another_run_are_not_for_us() -> None:
 def test_the_waits_of_a_member_outlast_the_starters() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    waits = [effect.seconds for effect in ben.effects if isinstance(effect, pa.Await)]
+    waits = [effect.seconds for effect in ben.effects if isinstance(effect, SetTimer)]
     assert waits[0] > limits.CONSENT_S

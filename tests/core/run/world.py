@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from core.run import coordination as co
 from core.run import coordinator, participant
 from core.run import participation as pa
-from core.run.waits import Await, NoLonger, WaitOver
+from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import trainer_messages
@@ -94,9 +94,9 @@ class World:
                 case co.Emit(event):
                     self.state = apply(self.state, event)  # raises for what cannot follow
                     self.events.append(event)
-                case Await(wait, seconds):
+                case SetTimer(wait, seconds):
                     self.waits[wait] = seconds
-                case NoLonger(wait):
+                case CancelTimer(wait):
                     del self.waits[wait]
                 case co.Over():
                     self.over = True
@@ -122,9 +122,9 @@ class World:
                     side.trainers = {task.name: -1 for task in plan.tasks_of(device)}
                 case pa.StopTrainers(force):
                     side.trainers = {task: max(force, before) for task, before in side.trainers.items()}
-                case Await(wait, seconds):
+                case SetTimer(wait, seconds):
                     side.waits[wait] = seconds
-                case NoLonger(wait):
+                case CancelTimer(wait):
                     del side.waits[wait]
                 case pa.Gone(taken):
                     side.outputs_taken = taken
@@ -178,11 +178,11 @@ class World:
 
     def fire(self, wait: str) -> None:
         self.now_s += self.waits.pop(wait)
-        self.tell(WaitOver(wait))  # type: ignore[arg-type]
+        self.tell(TimerFired(wait))  # type: ignore[arg-type]
 
     def fire_member(self, device: DeviceId, wait: str) -> None:
         self.now_s += self.members[device].waits.pop(wait)
-        self.tell_member(device, WaitOver(wait))  # type: ignore[arg-type]
+        self.tell_member(device, TimerFired(wait))  # type: ignore[arg-type]
 
     def cut_link(self, device: DeviceId) -> None:
         """The link is lost; both sides notice."""

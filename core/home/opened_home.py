@@ -1,0 +1,70 @@
+"""What a node reads from its home before anything else, and holds until it stops. Blocks: use a thread."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from dataclasses import dataclass
+
+from core.home import home as homes
+from core.home import identity, settings_file, trust_file
+from core.home.home import Home
+from core.home.identity import Identity
+from core.home.lock import HomeLock
+from core.home.trust import TrustStore
+from core.runtime.logs import Log
+from core.vocabulary.errors import Problem
+from core.vocabulary.settings import Settings
+from core.vocabulary.versions import TANDEM
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedHome:
+    """``notices``: what was wrong and could be gone around; the person has to know."""
+
+    home: Home
+    lock: HomeLock
+    log: Log
+    identity: Identity
+    settings: Settings
+    trust: TrustStore
+    notices: tuple[Problem, ...]
+
+    def close(self) -> None:
+        _log.info("ends")
+        self.log.close()
+        self.lock.release()
+
+
+def open_home(home: Home) -> OpenedHome:
+    """Raises ``TandemError`` where no node may start: not writable, held already, a key others can read."""
+    homes.prepare(home)
+    lock = HomeLock.acquire(home.lock)
+    try:
+        log = Log(home.logs)
+        log.open()
+        try:
+            within = contextvars.copy_context()
+            return within.run(_read, home, lock, log)
+        except BaseException:
+            log.close()
+            raise
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _read(home: Home, lock: HomeLock, log: Log) -> OpenedHome:
+    log.enter()
+    _log.info("Tandem %s starts in %s", TANDEM, home.folder)
+    try:
+        mine = identity.load_or_create(home.identity)
+        settings, about_settings = settings_file.read(home.settings)
+        trust, about_trust = trust_file.load(home.folder, mine.device_id)
+    except Exception as error:
+        _log.warning("does not start: %s", error)
+        raise
+    notices = tuple(problem for problem in (about_settings, about_trust) if problem is not None)
+    return OpenedHome(home, lock, log, mine, settings, trust, notices)

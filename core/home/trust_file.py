@@ -1,0 +1,153 @@
+"""The trust store on disk, ``trust.json``. Blocks: use a thread.
+
+Security invariant: a file that is not wholly right trusts nobody. It is kept aside, and the person is told.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from core.home.atomic import sync_folder, write_atomically
+from core.home.certificate import check_peer_certificate, device_id
+from core.home.private_file import read_private
+from core.home.trust import TrustedPeer, TrustStore
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
+
+VERSION = 1
+FILE = "trust.json"
+
+_Hex = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+_Allowance = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}([+][0-9a-f]{64})?$")]
+
+
+class _Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    fp: _Hex
+    cert_b64: bytes
+    name_at_pairing: str
+    nickname: str = ""
+    paired_at: float
+    min_proto: int = 1
+    code_policy: Literal["ask", "always"] = "ask"
+    addr_hints: tuple[str, ...] = ()
+    approved: tuple[_Allowance, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    v: int
+    self_fp: _Hex
+    peers: tuple[_Peer, ...] = ()
+    revoked: tuple[_Hex, ...] = ()
+
+
+class _Version(msgspec.Struct):
+    v: int
+
+
+def load(folder: Path, self_id: DeviceId) -> tuple[TrustStore, Problem | None]:
+    """The store in ``folder``, and what the person must know about it (it trusts nobody then).
+
+    Raises ``TandemError`` where others could have written the file, or a newer Tandem did: then nothing
+    starts, since going on would lose the pairings.
+    """
+    path = folder / FILE
+    try:
+        data = read_private(path)
+    except FileNotFoundError:
+        return TrustStore(self_id), None
+    try:
+        found = _read(data, path)
+    except (msgspec.DecodeError, RecursionError, ValueError, TandemError) as error:
+        if isinstance(error, TandemError) and error.code == "trust-newer":
+            raise
+        return TrustStore(self_id), _set_aside(path, "trust-corrupt", "can't be read", str(error))
+    if found.self_id != self_id:
+        # A copied home or a new key: the other devices pinned another certificate than ours.
+        what = "belongs to another key than this device's"
+        return TrustStore(self_id), _set_aside(path, "trust-of-another", what, found.self_id)
+    return found, None
+
+
+def save(folder: Path, store: TrustStore) -> None:
+    """Write the store so that a crash leaves the old or the new one. Raises ``TandemError``."""
+    content = _File(
+        v=VERSION,
+        self_fp=store.self_id,
+        peers=tuple(
+            _Peer(
+                fp=peer.device,
+                cert_b64=peer.cert_der,
+                name_at_pairing=peer.name_at_pairing,
+                nickname=peer.nickname,
+                paired_at=peer.paired_at,
+                min_proto=peer.min_proto,
+                code_policy=peer.code_policy,
+                addr_hints=peer.addr_hints,
+                approved=peer.approved,
+            )
+            for peer in store.peers
+        ),
+        revoked=tuple(sorted(store.revoked)),
+    )
+    path = folder / FILE
+    try:
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    except OSError as error:
+        raise TandemError(
+            code="trust-unwritable",
+            what=f"The list of paired devices can't be written to {path} ({error.strerror or error}).",
+            fix="Free some space or make the folder writable; until then a restart forgets the change.",
+        ) from error
+
+
+def _read(data: bytes, path: Path) -> TrustStore:
+    version = msgspec.json.decode(data, type=_Version).v
+    if version > VERSION:
+        raise TandemError(
+            code="trust-newer",
+            what=f"{path} was written by a newer Tandem (version {version}; this one reads {VERSION}).",
+            fix=f"Update Tandem, or move {path} away and pair your devices again.",
+        )
+    content = msgspec.json.decode(data, type=_File)
+    peers = []
+    for entry in content.peers:
+        check_peer_certificate(entry.cert_b64)
+        if device_id(entry.cert_b64) != entry.fp:
+            raise ValueError(f"the certificate of {entry.fp[:8]} is another device's")
+        peers.append(
+            TrustedPeer(
+                cert_der=entry.cert_b64,
+                name_at_pairing=entry.name_at_pairing,
+                paired_at=entry.paired_at,
+                nickname=entry.nickname,
+                min_proto=entry.min_proto,
+                code_policy=entry.code_policy,
+                addr_hints=entry.addr_hints,
+                approved=entry.approved,
+            )
+        )
+    named = [peer.device for peer in peers]
+    revoked = frozenset(DeviceId(fp) for fp in content.revoked)
+    if len(set(named)) != len(named) or revoked & set(named) or content.self_fp in named:
+        raise ValueError("a device is named twice, or both trusted and forgotten, or is this one")
+    return TrustStore(DeviceId(content.self_fp), tuple(peers), revoked)
+
+
+def _set_aside(path: Path, code: str, why: str, detail: str) -> Problem:
+    aside = path.with_name(f"{path.stem}.{time.time_ns()}.kept.json")
+    try:
+        path.rename(aside)
+        sync_folder(path.parent)
+        where = f"It was kept as {aside.name}."
+    except OSError as error:
+        where = f"It could not be moved aside ({error.strerror or error})."
+    return Problem(
+        code=code,
+        what=f"The list of paired devices {path} {why}; for now no device is trusted. {where}",
+        fix="Pair your devices again, or put a good copy back and restart Tandem.",
+        detail=detail,
+    )

@@ -1,0 +1,1 @@
+"""TLS, ports and addresses."""

@@ -1,0 +1,136 @@
+"""Mutual TLS 1.3 between devices that pinned each other's certificate. No authority, no names, no resumption.
+
+Security invariant: after every handshake the peer's certificate is compared, byte by byte, with the pins;
+what OpenSSL's chain building thinks of it is not enough.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Collection, Iterable
+
+from core.home.identity import Identity
+from core.vocabulary.errors import TandemError
+
+HANDSHAKE_S = 5.0
+CONNECT_S = 5.0
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def server_context(identity: Identity, pins: Iterable[bytes]) -> ssl.SSLContext:
+    """For accepting the devices whose certificates (DER) are ``pins``; with none it accepts nobody."""
+    return _context(ssl.PROTOCOL_TLS_SERVER, identity, pins)
+
+
+def client_context(identity: Identity, pin: bytes) -> ssl.SSLContext:
+    """For reaching the one device whose certificate (DER) is ``pin``."""
+    return _context(ssl.PROTOCOL_TLS_CLIENT, identity, [pin])
+
+
+def _context(protocol: int, identity: Identity, pins: Iterable[bytes]) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # the certificate is compared as a whole; addresses prove nothing
+    context.verify_mode = ssl.CERT_REQUIRED
+    # Without it OpenSSL looks a self-signed pin up by its name only.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if protocol == ssl.PROTOCOL_TLS_SERVER:
+        # Resumption would skip the certificates; and tickets lose a one-way stream's last bytes at close.
+        context.num_tickets = 0
+    context.load_cert_chain(identity.cert_path, identity.key_path)
+    for pin in pins:
+        context.load_verify_locations(cadata=pin)
+    return context
+
+
+def peer_der(tls: ssl.SSLObject | ssl.SSLSocket | asyncio.StreamWriter) -> bytes:
+    """The certificate (DER) by which the other end proved itself. Raises ``TandemError`` if there is none."""
+    spoken = tls.get_extra_info("ssl_object") if isinstance(tls, asyncio.StreamWriter) else tls
+    der: bytes | None = spoken.getpeercert(binary_form=True) if spoken is not None else None
+    if not der:
+        raise TandemError(
+            code="no-certificate",
+            what="The other device showed no certificate.",
+            fix="Check that the other device runs Tandem, then try again.",
+        )
+    return der
+
+
+async def accept(sock: socket.socket, context: ssl.SSLContext, pins: Collection[bytes]) -> Streams:
+    """Be the TLS server on an accepted socket, for one of ``pins`` (``peer_der`` says which).
+
+    Raises ``TandemError`` where the handshake fails or takes too long; the socket is closed then.
+    """
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    try:
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol,
+            sock,
+            ssl=context,
+            ssl_handshake_timeout=HANDSHAKE_S,
+            ssl_shutdown_timeout=HANDSHAKE_S,
+        )
+    except (OSError, EOFError) as error:
+        sock.close()
+        raise _refused("A device", error) from error
+    writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+    if peer_der(writer) not in pins:
+        transport.abort()
+        raise _refused("A device", "another certificate than a pinned one")
+    return reader, writer
+
+
+async def connect(host: str, port: int, context: ssl.SSLContext, pin: bytes) -> Streams:
+    """Reach the device whose certificate is ``pin`` at an address.
+
+    With TLS 1.3 this returns before the other end has judged our certificate: say *connected* only after its
+    first message. Raises ``TandemError``.
+    """
+    address = f"{host} port {port}"
+    try:
+        async with asyncio.timeout(CONNECT_S + HANDSHAKE_S):
+            reader, writer = await asyncio.open_connection(
+                host,
+                port,
+                ssl=context,
+                server_hostname="",
+                ssl_handshake_timeout=HANDSHAKE_S,
+                ssl_shutdown_timeout=HANDSHAKE_S,
+            )
+    except TimeoutError as error:
+        raise TandemError(
+            code="unreachable",
+            what=f"No answer from {address} within {CONNECT_S + HANDSHAKE_S:.0f} s.",
+            fix="Check that Tandem is open there and that both laptops are on the same network.",
+        ) from error
+    except ssl.SSLError as error:
+        raise _refused(f"The device at {address}", error) from error
+    except (OSError, EOFError) as error:
+        raise TandemError(
+            code="unreachable",
+            what=f"{address} can't be reached ({_reason(error)}).",
+            fix="Check that Tandem is open there, that both are on one network, and the firewall.",
+        ) from error
+    if peer_der(writer) != pin:
+        writer.transport.abort()
+        raise _refused(f"The device at {address}", "another certificate than the pinned one")
+    return reader, writer
+
+
+def _reason(error: Exception) -> str:
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return strerror or str(error) or type(error).__name__
+
+
+def _refused(who: str, why: object) -> TandemError:
+    return TandemError(
+        code="wrong-certificate",
+        what=f"{who} is not the paired device, or does not know this one.",
+        fix="If both are yours, pair them again.",
+        detail=str(why),
+    )

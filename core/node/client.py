@@ -1,0 +1,197 @@
+"""A second process on the same home: the same commands and events as the node, over its Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Self
+
+import msgspec
+
+from core.home import socket_path
+from core.home.home import Home
+from core.node import json_lines
+from core.vocabulary.answers import Answer, Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import Event
+from core.vocabulary.node import Listener
+from core.vocabulary.state import State, apply
+from core.vocabulary.versions import TANDEM, VOCABULARY
+
+CONNECT_LIMIT_S = 5.0
+ANSWER_LIMIT_S = 180.0
+MAX_TOLD_BYTES = 64 << 20
+"""The state may be long (a run's logs); a line beyond this is not the node's."""
+_log = logging.getLogger(__name__)
+
+
+class _FellBehind(Exception):
+    pass
+
+
+class Client:
+    """Connected from ``connect`` until ``close``, or until the node ends (``wait_closed``)."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, state: State) -> None:
+        self.state = state
+        self.problem: Problem | None = None
+        """Why the connection ended, where nobody asked for it."""
+        self._reader = reader
+        self._writer = writer
+        self._listeners: list[Listener] = []
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._number = 0
+        self._ended = asyncio.Event()
+        self._task = asyncio.create_task(self._read(), name="client-read")
+
+    @classmethod
+    async def connect(cls, home: Home) -> Self:
+        """Raises ``TandemError``: no node there, or one of another version."""
+        path = await asyncio.to_thread(socket_path.find, home)
+        writer: asyncio.StreamWriter | None = None
+        try:
+            async with asyncio.timeout(CONNECT_LIMIT_S):
+                reader, writer = await asyncio.open_unix_connection(path, limit=MAX_TOLD_BYTES)
+                state = _greeted(await reader.readline())
+        except (OSError, TimeoutError, AttributeError) as error:
+            if writer is not None:
+                writer.close()
+            raise TandemError(
+                code="no-node",
+                what=f"The Tandem in {home.folder} does not answer within {CONNECT_LIMIT_S:g} s.",
+                fix="Wait until it has started, end it, or use another home: --home DIR.",
+                detail=str(error),
+            ) from error
+        except BaseException:
+            if writer is not None:
+                writer.close()
+            raise
+        return cls(reader, writer, state)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    async def submit(self, command: Command) -> Answer:
+        self._number += 1
+        number = self._number
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            if self._ended.is_set():
+                return Refused(problem=self.problem or _closed())
+            self._writer.write(json_lines.write_asked(number, command))
+            async with asyncio.timeout(ANSWER_LIMIT_S):
+                await self._writer.drain()
+            return await self._answered(answer)
+        except OSError as error:
+            if isinstance(error, TimeoutError):
+                return Refused(problem=_no_answer())
+            return Refused(problem=self.problem or _closed())
+        finally:
+            del self._waiting[number]
+
+    async def _answered(self, answer: asyncio.Future[Answer]) -> Answer:
+        """Raises ``TimeoutError``. A checkpoint that is fetched first takes its time, as long as it comes."""
+        while True:
+            fetch = self.state.fetch
+            await _wait(answer)
+            if answer.done():
+                return answer.result()
+            if self.state.fetch == fetch:
+                raise TimeoutError
+
+    async def wait_closed(self) -> None:
+        """Until the node has ended or the connection broke."""
+        await self._ended.wait()
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def _read(self) -> None:
+        try:
+            while line := await self._reader.readline():
+                self._on_told(json_lines.read_told(line))
+            if not self.state.stopped:
+                self.problem = _closed()
+        except OSError as error:
+            self.problem = msgspec.structs.replace(_closed(), detail=str(error))
+        except _FellBehind as error:
+            self.problem = msgspec.structs.replace(_behind(), detail=str(error))
+        except ValueError as error:
+            _log.exception("the node said what this version does not understand")
+            self.problem = msgspec.structs.replace(_differs(), detail=str(error))
+        finally:
+            self._ended.set()
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_result(Refused(problem=self.problem or _closed()))
+
+    def _on_told(self, told: json_lines.Greeting | json_lines.Replied | Event) -> None:
+        match told:
+            case json_lines.Greeting():
+                # Events were missed; what a listener waits for may have been among them.
+                raise _FellBehind(f"{told.missed} events were missed")
+            case json_lines.Replied():
+                waiting = self._waiting.get(told.id) if isinstance(told.id, int) else None
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(told.answer)
+            case _:
+                self.state = apply(self.state, told)
+                for listener in tuple(self._listeners):
+                    listener(told, self.state)
+
+
+async def _wait(answer: asyncio.Future[Answer]) -> None:
+    await asyncio.wait({answer}, timeout=ANSWER_LIMIT_S)
+
+
+def _greeted(line: bytes) -> State:
+    """The state of the first line. Raises ``TandemError`` where it is another version's, or no node's."""
+    try:
+        told = json_lines.read_told(line)
+    except ValueError as error:
+        # Another version's state may not even be readable; its number says why.
+        raise TandemError.of(msgspec.structs.replace(_differs(), detail=str(error))) from error
+    if not isinstance(told, json_lines.Greeting) or told.vocabulary != VOCABULARY:
+        raise TandemError.of(_differs())
+    return told.state
+
+
+def _closed() -> Problem:
+    return Problem(
+        code="node-gone",
+        what="The Tandem that had this home has ended or was closed.",
+        fix="Start it again.",
+    )
+
+
+def _behind() -> Problem:
+    return Problem(
+        code="fell-behind",
+        what="This command was stopped for so long that it lost track of what happens.",
+        fix="Start it again; the node itself goes on.",
+    )
+
+
+def _no_answer() -> Problem:
+    return Problem(
+        code="no-answer",
+        what=f"The Tandem that has this home did not answer within {ANSWER_LIMIT_S:g} s.",
+        fix="Look into logs/tandem.log in its home; end it and start it again if it hangs.",
+    )
+
+
+def _differs() -> Problem:
+    return Problem(
+        code="versions-differ",
+        what=f"The Tandem that has this home is not version {TANDEM} and speaks another vocabulary.",
+        fix="End it and start it again, so that both are the same version.",
+    )

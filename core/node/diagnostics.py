@@ -1,0 +1,100 @@
+"""A zip for whoever helps: log, findings, versions, state. No keys, scripts or outputs. Blocks."""
+
+from __future__ import annotations
+
+import io
+import platform
+import time
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from core.home.atomic import write_atomically
+from core.home.home import Home
+from core.vocabulary.answers import Finding
+from core.vocabulary.errors import TandemError
+from core.vocabulary.phases import Exit, Failed
+from core.vocabulary.state import State
+from core.vocabulary.versions import installed
+
+Ended = TypeVar("Ended", Exit, Failed)
+
+LOG_BYTES = 2_000_000
+"""Of each log file its end."""
+
+
+def save(path: Path, home: Home, state: State, findings: Sequence[Finding]) -> Path:
+    """Write the zip to ``path``, or under a name of its own into that folder. Returns where it is."""
+    if path.is_dir():
+        path = path / f"tandem-diagnostics-{time.strftime('%Y%m%d-%H%M%S')}.zip"
+    elif path.exists() and not zipfile.is_zipfile(path):
+        raise TandemError(
+            code="file-exists",
+            what=f"{path} is there and is no zip: it stays as it is.",
+            fix="Choose another name for the diagnostics.",
+        )
+    try:
+        write_atomically(path, _zipped(home, state, findings))
+    except OSError as error:
+        raise TandemError(
+            code="diagnostics-unwritable",
+            what=f"The diagnostics can't be written to {path} ({error.strerror or error}).",
+            fix="Choose another place, or free some space.",
+        ) from error
+    return path
+
+
+def _zipped(home: Home, state: State, findings: Sequence[Finding]) -> bytes:
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in (
+            ("versions.json", _pretty(installed())),
+            ("system.txt", f"{platform.platform()}\n{platform.python_version()}\n".encode()),
+            ("findings.json", _pretty(findings)),
+            ("state.json", _pretty(_spoken_of(state))),
+        ):
+            archive.writestr(name, _anonymous(content))
+        for log in sorted(home.logs.glob("tandem.log*")):
+            archive.writestr(f"logs/{log.name}", _anonymous(_end_of(log)))
+    return memory.getvalue()
+
+
+def _spoken_of(state: State) -> State:
+    """Without what a script printed and what the questions show of projects; and no code while pairing."""
+    run = state.run
+    if run is not None:
+        silent = {
+            device: replace(member, log={}, exits={task: _brief(end) for task, end in member.exits.items()})
+            for device, member in run.members.items()
+        }
+        phase = _brief(run.phase) if isinstance(run.phase, Failed) else run.phase
+        run = replace(run, members=silent, plan=replace(run.plan, arguments=()), phase=phase)
+    pairing = replace(state.pairing, code="") if state.pairing else None
+    return replace(state, run=run, pairing=pairing, consents=())
+
+
+def _brief(end: Ended) -> Ended:
+    """How it ended in a sentence: the details are a traceback with the script's lines, or what it printed."""
+    return replace(end, problem=replace(end.problem, detail="")) if end.problem else end
+
+
+def _end_of(log: Path) -> bytes:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LOG_BYTES))
+            return file.read(LOG_BYTES)
+    except OSError as error:
+        return f"not readable: {error}\n".encode()
+
+
+def _anonymous(content: bytes) -> bytes:
+    """The user's own folder carries the user's name."""
+    return content.replace(str(Path.home()).encode(), b"~") if len(str(Path.home())) > 1 else content
+
+
+def _pretty(content: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"

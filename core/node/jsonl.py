@@ -1,0 +1,124 @@
+"""One conversation in JSON lines with a node, over whatever carries bytes: a socket, or stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from core.node import json_lines
+from core.vocabulary.answers import Refused
+from core.vocabulary.commands import Command
+from core.vocabulary.errors import Problem
+from core.vocabulary.events import Event
+from core.vocabulary.node import NodeFace
+from core.vocabulary.state import State
+
+AT_ONCE = 64
+"""Commands of one speaker under way at the same time."""
+KEPT_LINES = 20_000
+"""Lines that wait for a slow reader; beyond that it gets the whole state anew instead."""
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class Conversation:
+    """Answers one speaker and tells it every event, in order. Runs on the core loop."""
+
+    def __init__(self, node: NodeFace, write: Write, *, kept_lines: int = KEPT_LINES) -> None:
+        self._node = node
+        self._write = write
+        self._kept = kept_lines
+        self._lines: deque[tuple[bool, bytes]] = deque()
+        """Whether it is a reply, and the line."""
+        self._missed = 0
+        self._something = asyncio.Event()
+        self._all_told = asyncio.Event()
+        self._commands: set[asyncio.Task[None]] = set()
+
+    async def run(self, chunks: AsyncIterator[bytes], *, stay: bool = False) -> None:
+        """Until ``chunks`` end and every command is answered; ``stay`` goes on telling events after that.
+
+        Ends with the node, and silently when the other side no longer reads (``OSError`` from ``write``).
+        """
+        self._put(json_lines.write_greeting(self._node.state), reply=True)
+        unsubscribe = self._node.subscribe(self._on_event)
+        teller = asyncio.create_task(self._tell(), name="jsonl-tell")
+        hearer = asyncio.create_task(self._hear(chunks, stay), name="jsonl-hear")
+        try:
+            await asyncio.wait({teller, hearer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            unsubscribe()
+            leftover = {teller, hearer, *self._commands}
+            for task in leftover:
+                task.cancel()
+            results = await asyncio.gather(*leftover, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, OSError):
+                raise result
+
+    async def _hear(self, chunks: AsyncIterator[bytes], stay: bool) -> None:
+        lines = json_lines.Lines()
+        async for chunk in chunks:
+            for line in lines.feed(chunk):
+                self._on_line(line)
+            if len(self._lines) >= self._kept:
+                # Asks without listening: no more is read until it has heard its answers.
+                await self._all_told.wait()
+        for line in lines.rest():
+            self._on_line(line)
+        if stay:
+            await asyncio.Event().wait()
+        while self._commands:
+            await asyncio.wait(self._commands)
+        await self._all_told.wait()
+
+    def _on_line(self, line: bytes | None) -> None:
+        asked = json_lines.read_asked(line)
+        if asked is None:
+            return
+        if isinstance(asked, json_lines.Replied):
+            self._put(json_lines.write_reply(asked.id, asked.answer), reply=True)
+        elif len(self._commands) >= AT_ONCE:
+            busy = Problem(
+                code="too-many-commands",
+                what=f"{AT_ONCE} commands are already under way.",
+                fix="Wait for their answers before sending more.",
+            )
+            self._put(json_lines.write_reply(asked.id, Refused(problem=busy)), reply=True)
+        else:
+            task = asyncio.create_task(self._answer(asked.id, asked.command), name="jsonl-command")
+            self._commands.add(task)
+            task.add_done_callback(self._commands.discard)
+
+    async def _answer(self, number: json_lines.Id, command: Command) -> None:
+        self._put(json_lines.write_reply(number, await self._node.submit(command)), reply=True)
+
+    def _on_event(self, event: Event, state: State) -> None:
+        if not self._missed and len(self._lines) < self._kept:
+            self._put(json_lines.write_event(event), reply=False)
+            return
+        if not self._missed:
+            replies = [line for line in self._lines if line[0]]
+            self._missed = len(self._lines) - len(replies)
+            self._lines = deque(replies)
+        self._missed += 1
+
+    def _put(self, line: bytes, *, reply: bool) -> None:
+        self._lines.append((reply, line))
+        self._all_told.clear()
+        self._something.set()
+
+    async def _tell(self) -> None:
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            while self._lines or self._missed:
+                if not self._lines:
+                    greeting = json_lines.write_greeting(self._node.state, self._missed)
+                    self._missed = 0
+                    self._lines.append((True, greeting))
+                await self._write(self._lines.popleft()[1])
+            self._all_told.set()
+            if self._node.state.stopped:
+                return

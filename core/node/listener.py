@@ -1,0 +1,206 @@
+"""The node's one TCP port: pairing, links and proofs come in here, told apart by their first bytes.
+
+First byte 0x00: a pairing frame. 0x16: TLS, for pinned certificates only; its first frame decides. Anything
+else is closed. Strangers are few at once and have little time. On the core loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+
+from core.home.identity import Identity
+from core.link.frames import BadFrame, decode, read_body
+from core.net import tls
+from core.net.address import plain_host
+from core.net.port import EVERYWHERE, open_port
+from core.pairing.strangers import Guest, Strangers
+from core.runtime.refusals import Refusals
+from core.runtime.timers import Clock
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.peer_messages import Hello
+
+PEEK_S = 5.0
+"""For the first byte."""
+
+FIRST_FRAME_S = 10.0
+FIRST_FRAME_BYTES = 1 << 16
+
+PENDING_S = 5.0
+"""How long a hello may wait for the pairing to be written down here: the other side may be quicker."""
+
+_PAIRING, _TLS = 0x00, 0x16
+_OUT_OF_FILES_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """Each callback owns the connection that it gets.
+
+    ``on_pairing(sock, guest)``: its first byte is peeked, not read; ``guest``, its place among strangers, is
+    to be left. ``on_proof(streams)``: the reader has the first frame and nothing after it.
+    ``on_hello(streams, hello)``: a pinned device (``peer_der`` says which) and its first message.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        on_pairing: Callable[[socket.socket, Guest], None],
+        on_hello: Callable[[tls.Streams, Hello], None],
+        on_proof: Callable[[tls.Streams], Awaitable[None]],
+        strangers: Strangers | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._identity = identity
+        self._on_pairing = on_pairing
+        self._on_hello = on_hello
+        self._on_proof = on_proof
+        self._pins: frozenset[bytes] = frozenset()
+        self._pending: bytes | None = None
+        self._context = tls.server_context(identity, ())
+        self._pins_changed = asyncio.Event()
+        self._sockets: tuple[socket.socket, ...] = ()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.strangers = strangers or Strangers()
+        self.refusals = Refusals((clock or asyncio.get_running_loop()).time, _log.warning)
+        self.port = 0
+
+    async def start(self, port: int, hosts: Sequence[str] = EVERYWHERE) -> Problem | None:
+        """Listen (``port`` 0: any). Returns a notice where another port was taken. Raises ``TandemError``."""
+        opened = await open_port(port, hosts)
+        self._sockets, self.port = opened.sockets, opened.port
+        for listening in self._sockets:
+            self._in_background(self._accept(listening))
+        return opened.notice
+
+    def trust(self, pins: Iterable[bytes], pending: bytes | None = None) -> None:
+        """Whose certificates (DER) open a link from now on; ``pending`` may only prove its pairing."""
+        self._pins, self._pending = frozenset(pins), pending
+        self._context = tls.server_context(self._identity, sorted(self._known()))
+        self._pins_changed.set()
+        self._pins_changed = asyncio.Event()
+
+    async def close(self) -> None:
+        """Stop listening and end what has not been handed on."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for listening in self._sockets:
+            listening.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, name = await loop.sock_accept(listening)
+            except ConnectionError:
+                continue
+            except OSError as error:
+                # Out of file descriptors: the connection stays in the queue until some are free.
+                self.refusals.add("the network", f"accepting failed: {error.strerror or error}")
+                await asyncio.sleep(_OUT_OF_FILES_S)
+                continue
+            sock.setblocking(False)
+            host = plain_host(name[0])
+            guest = self.strangers.admit(host)
+            if guest is not None:
+                self._in_background(self._serve(sock, host, guest))
+            else:
+                sock.close()
+                self.refusals.add(host, "too many strangers at once")
+
+    async def _serve(self, sock: socket.socket, host: str, guest: Guest) -> None:
+        passed_on = False
+        try:
+            first = await self._first_byte(sock)
+            if first == _PAIRING:
+                passed_on = True
+                self._on_pairing(sock, guest)
+            elif first == _TLS:
+                await self._serve_tls(sock, host)
+            else:
+                sock.close()
+                why = "nothing was said" if first is None else "neither TLS nor pairing"
+                self.refusals.add(host, why)
+        except (TandemError, OSError, EOFError) as error:
+            self.refusals.add(host, error.code if isinstance(error, TandemError) else "broken off")
+        except Exception:
+            _log.exception("serving a connection from %s", host)
+        finally:
+            if not passed_on:
+                guest.leave()
+
+    async def _first_byte(self, sock: socket.socket) -> int | None:
+        try:
+            return await _peek(sock)
+        except BaseException:
+            sock.close()
+            raise
+
+    async def _serve_tls(self, sock: socket.socket, host: str) -> None:
+        streams = await tls.accept(sock, self._context, self._known())
+        handed_on = False
+        try:
+            async with asyncio.timeout(FIRST_FRAME_S):
+                body = await read_body(streams[0], FIRST_FRAME_BYTES)
+            certificate = tls.peer_der(streams[1])
+            if body[:1] == b"{":
+                if certificate == self._pending:
+                    handed_on = True
+                    await self._on_proof((_replayed(body), streams[1]))
+                    return
+                self.refusals.add(host, "a proof that nobody waits for")
+                return
+            message = decode(body)
+            if not isinstance(message, Hello):
+                raise BadFrame(f"{type(message).__name__} before a hello")
+            if await self._pinned(certificate):
+                handed_on = True
+                self._on_hello(streams, message)
+            else:
+                self.refusals.add(host, "not paired")
+        finally:
+            if not handed_on:
+                streams[1].transport.abort()
+
+    async def _pinned(self, certificate: bytes) -> bool:
+        """Whether this is a pin still, or becomes one within ``PENDING_S`` where its pairing is under way."""
+        if certificate == self._pending:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PENDING_S):
+                    while certificate not in self._pins:
+                        await self._pins_changed.wait()
+        return certificate in self._pins
+
+    def _known(self) -> frozenset[bytes]:
+        return self._pins if self._pending is None else self._pins | {self._pending}
+
+    def _in_background(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _replayed(body: bytes) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    reader.feed_data(len(body).to_bytes(4, "big") + body)
+    reader.feed_eof()
+    return reader
+
+
+async def _peek(sock: socket.socket) -> int | None:
+    """The first byte, left in place; None where the other side closed. Raises ``OSError``."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(sock, readable.set)
+    try:
+        async with asyncio.timeout(PEEK_S):
+            await readable.wait()
+    finally:
+        loop.remove_reader(sock)
+    first = sock.recv(1, socket.MSG_PEEK)
+    return first[0] if first else None

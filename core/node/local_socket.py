@@ -1,0 +1,116 @@
+"""A second process on the same home speaks with this node over a Unix socket: JSON lines, this user only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator
+
+from core.home import socket_path
+from core.home.home import Home
+from core.home.peer_uid import same_user
+from core.node.jsonl import Conversation
+from core.vocabulary.errors import TandemError
+from core.vocabulary.node import NodeFace
+
+SPEAKERS = 32
+CHUNK = 64 * 1024
+LAST_WORDS_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+class LocalSocket:
+    """Listens from ``open`` to ``close``."""
+
+    def __init__(self, home: Home, node: NodeFace) -> None:
+        self._home = home
+        self._node = node
+        self._server: asyncio.Server | None = None
+        self._speakers: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Raises ``TandemError``: the node works without it, but no second process can reach it."""
+        if not hasattr(socket, "AF_UNIX") or os.name != "posix":
+            raise TandemError(
+                code="no-local-socket",
+                what="This system has no Unix sockets for Python: a second Tandem can't talk to this one.",
+                fix="Use this window, or tandem agent --jsonl.",
+            )
+        try:
+            listening = await asyncio.to_thread(_listen, self._home)
+            self._server = await asyncio.start_unix_server(self._on_speaker, sock=listening, limit=CHUNK)
+        except OSError as error:
+            raise TandemError(
+                code="no-local-socket",
+                what=f"The socket for other commands on this home can't be made ({error.strerror or error}).",
+                fix="Make the home writable, or choose one on an ordinary disk with --home DIR.",
+            ) from error
+
+    async def reopen(self) -> None:
+        """Its file was deleted: listen at a new one. Who speaks already goes on."""
+        if self._server is not None:
+            self._server.close()
+        await self.open()
+
+    async def close(self) -> None:
+        """Speakers hear the node's last event, within ``LAST_WORDS_S``."""
+        if self._server is None:
+            return
+        self._server.close()
+        if self._speakers:
+            await asyncio.wait(self._speakers, timeout=LAST_WORDS_S if self._node.state.stopped else 0)
+        for speaker in self._speakers:
+            speaker.cancel()
+        await asyncio.gather(*self._speakers, return_exceptions=True)
+        await self._server.wait_closed()
+        self._server = None
+        await asyncio.to_thread(socket_path.release, self._home)
+
+    def _on_speaker(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not same_user(writer.get_extra_info("socket")):
+            _log.warning("another user tried the local socket")
+            writer.close()
+        elif len(self._speakers) >= SPEAKERS:
+            _log.warning("more than %d processes on the local socket", SPEAKERS)
+            writer.close()
+        else:
+            task = asyncio.create_task(self._converse(reader, writer), name="local-socket-speaker")
+            self._speakers.add(task)
+            task.add_done_callback(self._speakers.discard)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def write(line: bytes) -> None:
+            writer.write(line)
+            await writer.drain()
+
+        try:
+            await Conversation(self._node, write).run(_chunks(reader))
+        except Exception:
+            _log.exception("a conversation on the local socket broke off")
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+def _listen(home: Home) -> socket.socket:
+    path = socket_path.choose(home)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # The folder is 0700; the mode is set before anybody could connect, all the same.
+        listening.bind(str(path))
+        path.chmod(0o600)
+        listening.listen(SPEAKERS)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while data := await reader.read(CHUNK):
+        yield data

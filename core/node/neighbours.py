@@ -1,0 +1,312 @@
+"""The other laptops: one listener, discovery, pairing, trust and links, joined. On the core loop.
+
+Security invariant: what discovery says is a hint where to call. Only the certificate of a TLS handshake,
+compared with the pins of the trust store, says who somebody is.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from core.discovery.presence import Presence
+from core.discovery.record import Announcement
+from core.home import trust
+from core.home.opened_home import OpenedHome
+from core.home.trust import TrustedPeer, TrustStore
+from core.home.trust_keeper import TrustKeeper
+from core.link.hub import Links
+from core.net import address
+from core.net.port import EVERYWHERE, LOOPBACK
+from core.net.tls import Streams
+from core.node.listener import Listener
+from core.pairing import events as pairing_events
+from core.pairing.service import Pairing
+from core.pairing.strangers import Guest, Strangers
+from core.pairing.telling import told
+from core.runtime.background import Background
+from core.vocabulary import events as ev
+from core.vocabulary.commands import CodePolicy, Pair
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State
+from core.vocabulary.text import fit_name
+from core.vocabulary.versions import LINK_PROTOCOL, difference
+
+_log = logging.getLogger(__name__)
+
+CLOSING = Problem(code="closed", what="Tandem was closed there.", fix="Open it again on that laptop.")
+
+
+class Neighbours:
+    """``emit`` takes events; ``on_message`` gets what links bring besides telemetry; ``on_lost`` ended links.
+
+    ``hello`` is asked for anew for each connection.
+    """
+
+    def __init__(
+        self,
+        opened: OpenedHome,
+        *,
+        hello: Callable[[], Hello],
+        emit: Callable[[ev.Event], None],
+        on_message: Callable[[DeviceId, Message], None],
+        on_lost: Callable[[DeviceId, Problem], None],
+        background: Background,
+    ) -> None:
+        self._emit, self._on_message, self._on_lost = emit, on_message, on_lost
+        self._hello = hello
+        self._background = background
+        self._settings = opened.settings
+        identity = opened.identity
+        self._identity = identity
+        self.trust = TrustKeeper(opened.home.folder, opened.trust, self._on_trust)
+        self._presence: Presence | None = None
+        self._busy: dict[DeviceId, bool] = {}
+        strangers = Strangers()
+        self.listener = Listener(
+            identity,
+            on_pairing=self._on_pairing_call,
+            on_hello=self._on_hello,
+            on_proof=self._on_proof,
+            strangers=strangers,
+        )
+        self.pairing = Pairing(
+            identity,
+            opened.settings.name,
+            lambda: self.listener.port,
+            on_event=self._on_pairing,
+            on_held=self._on_held,
+            known_as=lambda name: self.trust.store.known_as(name),
+            strangers=strangers,
+        )
+        self.links = Links(
+            identity,
+            hello,
+            on_up=self._on_up,
+            on_down=self._on_down,
+            on_message=self._on_link_message,
+        )
+
+    @property
+    def port(self) -> int:
+        return self.listener.port
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """This laptop's own, ``host:port``."""
+        return self._presence.addresses if self._presence is not None else ()
+
+    async def listen(self) -> Problem | None:
+        """Be reachable, be found, look around. Returns a notice where another port was taken.
+
+        Raises ``TandemError``.
+        """
+        self._on_held()
+        hello = self._hello()
+        self.pairing.rename(hello.name)
+        notice = await self.listener.start(self._settings.port, _hosts(self._settings))
+        self._presence = Presence(
+            Announcement(
+                device=self._identity.device_id,
+                name=hello.name,
+                port=self.listener.port,
+                protocol=LINK_PROTOCOL,
+            ),
+            on_found=self._on_found,
+            on_gone=self._on_gone,
+            on_addresses=self._on_addresses,
+            on_problem=lambda problem: self._emit(ev.NoticeRaised(problem=problem)),
+            wanted=self._settings.interfaces,
+            discovery=self._settings.discovery,
+        )
+        await self._presence.start()
+        return notice
+
+    async def follow(self, before: Settings, after: Settings, name: str) -> None:
+        """The user changed settings; another port is taken at the next start."""
+        self.pairing.rename(name)
+        if self._presence is not None:
+            await self._presence.change(
+                name=name if before.name != after.name else None,
+                wanted=after.interfaces if before.interfaces != after.interfaces else None,
+                discovery=after.discovery if before.discovery != after.discovery else None,
+            )
+
+    def meet_paired(self) -> None:
+        """Say who is paired, and begin to call them."""
+        for peer in self.trust.store.peers:
+            self._meet(peer)
+
+    async def close(self) -> None:
+        """Goodbye to the network and on every link; a few seconds at most."""
+        if self._presence is not None:
+            await self._presence.close()
+        await self.pairing.close()
+        await self.listener.close()
+        await self.links.close(CLOSING)
+
+    # --- discovery -----------------------------------------------------------------------------------------
+
+    def _on_found(self, device: DeviceId, name: str, addresses: tuple[str, ...]) -> None:
+        self._emit(ev.DeviceFound(device=device, name=name, addresses=addresses))
+        self.links.found(device, addresses)
+
+    def _on_gone(self, device: DeviceId) -> None:
+        self._emit(ev.DeviceGone(device=device))
+        self.links.gone(device)
+
+    def _on_addresses(self, addresses: tuple[str, ...]) -> None:
+        self._emit(ev.AddressesChanged(addresses=addresses))
+        self.links.addresses_changed()
+
+    # --- what the user wants -------------------------------------------------------------------------------
+
+    def pair(self, command: Pair, state: State) -> None:
+        """Raises ``TandemError``: not seen, no address, a pairing under way."""
+        if command.address:
+            self.pairing.start(address.parse(command.address))
+            return
+        device = state.devices.get(command.device) if command.device else None
+        if device is None or not device.addresses:
+            raise TandemError(
+                code="not-seen",
+                what=f"No device {short(command.device or '')} is seen in the network.".replace("  ", " "),
+                fix="Open Tandem on it in the same network, or pair by the address that it shows.",
+            )
+        nearest = address.nearest(device.addresses, self.addresses)[0]
+        self.pairing.start(address.parse(nearest), device.name)
+
+    async def forget(self, device: DeviceId) -> None:
+        await self.trust.change(lambda store: trust.forget(store, device))
+
+    async def rename(self, device: DeviceId, nickname: str) -> None:
+        nickname = fit_name(nickname) if nickname else ""
+        await self.trust.change(lambda store: trust.rename(store, device, nickname))
+
+    async def set_policy(self, device: DeviceId, policy: CodePolicy) -> None:
+        await self.trust.change(lambda store: trust.set_policy(store, device, policy))
+
+    # --- trust ---------------------------------------------------------------------------------------------
+
+    def _on_trust(self, before: TrustStore, after: TrustStore) -> None:
+        known = {peer.device for peer in before.peers}
+        kept = {peer.device for peer in after.peers}
+        for device in known - kept:
+            self.links.forget(device)
+        if before.pins != after.pins:
+            self._on_held()
+        for device in known - kept:
+            self._emit(ev.DeviceForgotten(device=device))
+        for peer in after.peers:
+            old = before.peer(peer.device)
+            if old is None:
+                self._meet(peer)
+                continue
+            if peer.nickname != old.nickname:
+                self._emit(ev.DeviceRenamed(device=peer.device, nickname=peer.nickname))
+            if peer.code_policy != old.code_policy:
+                self._emit(ev.CodePolicyChanged(device=peer.device, policy=peer.code_policy))
+
+    def _meet(self, peer: TrustedPeer) -> None:
+        self._emit(
+            ev.DevicePaired(
+                device=peer.device,
+                name=peer.name_at_pairing,
+                nickname=peer.nickname,
+                policy=peer.code_policy,
+                addresses=peer.addr_hints,
+            )
+        )
+        self.links.pair(peer.cert_der, name=peer.name, hints=peer.addr_hints)
+
+    def _on_held(self) -> None:
+        self.listener.trust(self.trust.store.pins, self.pairing.held())
+
+    # --- pairing -------------------------------------------------------------------------------------------
+
+    def _on_pairing_call(self, sock: socket.socket, guest: Guest) -> None:
+        self.pairing.accept_plain(sock, guest)
+
+    async def _on_proof(self, streams: Streams) -> None:
+        await self.pairing.accept_proof(streams)
+
+    def _on_pairing(self, event: pairing_events.Event) -> None:
+        if isinstance(event, pairing_events.Paired):
+            self._background.start("keeping a pairing", self._keep(event))
+        elif (shown := told(event)) is not None:
+            self._emit(shown)
+
+    async def _keep(self, paired: pairing_events.Paired) -> None:
+        peer = TrustedPeer(
+            cert_der=paired.cert,
+            name_at_pairing=paired.name,
+            paired_at=time.time(),
+            addr_hints=(str(paired.address),),
+        )
+        try:
+            await self.trust.change(lambda store: trust.add(store, peer))
+        except TandemError as error:
+            if self.trust.store.peer(paired.device) is None:
+                self._emit(ev.PairingEnded(device=paired.device, problem=error.problem))
+                return
+            self._emit(ev.NoticeRaised(problem=error.problem))
+        self._emit(ev.PairingEnded(device=paired.device))
+
+    # --- links ---------------------------------------------------------------------------------------------
+
+    def _on_hello(self, streams: Streams, hello: Hello) -> None:
+        self.links.take(streams, hello)
+
+    def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
+        self._busy[device] = hello.busy
+        name = self._name_for(device, hello.name)
+        self._emit(
+            ev.LinkUp(
+                device=device,
+                name=name,
+                address=where,
+                versions=hello.versions,
+                hardware=hello.hardware,
+                busy=hello.busy,
+                problem=difference(self._hello().versions, hello.versions, name),
+            )
+        )
+        self._background.start("keeping an address", self._remember(device, where))
+
+    def _name_for(self, device: DeviceId, said: str) -> str:
+        """What a device calls itself now; not where that is another one's name: questions show names."""
+        peer = self.trust.store.peer(device)
+        others = [each for each in self.trust.store.known_as(said) if each != device]
+        return peer.name_at_pairing if others and peer is not None else said
+
+    async def _remember(self, device: DeviceId, where: str) -> None:
+        """The next start calls it there at once, even where the network hides it from discovery."""
+        try:
+            await self.trust.change(lambda store: trust.add_hint(store, device, where))
+        except TandemError as error:
+            _log.info("the address of %s is not kept: %s", short(device), error.what)
+
+    def _on_down(self, device: DeviceId, problem: Problem) -> None:
+        self._emit(ev.LinkDown(device=device, problem=problem))
+        self._on_lost(device, problem)
+
+    def _on_link_message(self, device: DeviceId, message: Message) -> None:
+        if not isinstance(message, TelemetrySent | BusyTold):
+            self._on_message(device, message)
+            return
+        if isinstance(message, TelemetrySent):
+            self._emit(ev.TelemetryReported(device=device, reading=message.reading))
+        if self._busy.get(device) != message.busy:
+            self._busy[device] = message.busy
+            self._emit(ev.BusyChanged(device=device, busy=message.busy))
+
+
+def _hosts(settings: Settings) -> Sequence[str]:
+    """A node for this machine alone (the demo) is not reachable from any other."""
+    only_loopback = settings.interfaces and all(name.startswith("lo") for name in settings.interfaces)
+    return LOOPBACK if only_loopback else EVERYWHERE

@@ -1,0 +1,312 @@
+"""A node: owns the state, and joins neighbours, runs and telemetry. Everything here is on the core loop.
+
+The state changes only in its chronicle, by ``core.vocabulary.state.apply``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Self
+
+from core.doctor.view import View
+from core.home import settings_file
+from core.home.home import Home
+from core.home.opened_home import OpenedHome, open_home
+from core.node import care
+from core.node.local_socket import LocalSocket
+from core.node.neighbours import Neighbours
+from core.node.store import Chronicle
+from core.run.runs import Runs
+from core.run.trainers import MakeTrainer
+from core.runtime.background import Background
+from core.telemetry.sampler import Sampler
+from core.telemetry.watch import Watch
+from core.vocabulary import commands as cm
+from core.vocabulary import events as ev
+from core.vocabulary import settings
+from core.vocabulary.answers import Answer, Done, Findings, Refused, RunAccepted, Saved, StateNow
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.node import Listener
+from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
+from core.vocabulary.readings import Hardware, Reading
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import State
+from core.vocabulary.text import fit_name
+from core.vocabulary.versions import installed
+
+RUN_ENDS_S = 22.0
+"""Longer than ``Runs.close`` gives itself; then trainers are ended by their leash."""
+PART_ENDS_S = 5.0
+"""The most that any other part of a node may take to end."""
+_log = logging.getLogger(__name__)
+
+
+class Node:
+    """One per home, made by ``start``. Until ``stop`` it takes commands and tells its listeners events."""
+
+    def __init__(
+        self, opened: OpenedHome, watch: Watch, hardware: Hardware, make_trainer: MakeTrainer | None = None
+    ) -> None:
+        self.home = opened.home
+        self._chronicle = Chronicle()
+        self._opened = opened
+        self._watch = watch
+        self._hardware = hardware
+        self._versions = installed()
+        self._settings = opened.settings
+        self._background = Background(self._on_crash)
+        self._stopping: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self._neighbours = Neighbours(
+            opened,
+            hello=self._hello,
+            emit=self._emit,
+            on_message=self._on_message,
+            on_lost=self._on_lost,
+            background=self._background,
+        )
+        self._runs = Runs(
+            opened.home,
+            opened.identity.device_id,
+            state=lambda: self.state,
+            links=self._neighbours.links,
+            trust=self._neighbours.trust,
+            emit=self._emit,
+            on_busy=lambda busy: self._neighbours.links.send_all(BusyTold(busy=busy)),
+            make_trainer=make_trainer,
+        )
+        self._socket = LocalSocket(opened.home, self)
+
+    # --- life ----------------------------------------------------------------------------------------------
+
+    @classmethod
+    async def start(
+        cls, home: Home, *, watch: Watch | None = None, make_trainer: MakeTrainer | None = None
+    ) -> Self:
+        """Raises ``TandemError`` where this home can have no node now; nothing is left open then.
+
+        ``watch``, ``make_trainer``: other telemetry and trainers than the real ones, for tests.
+        """
+        began_s = time.monotonic()
+        watch = watch or Watch(make_sampler=partial(Sampler, disk=home.folder))
+        opened = await asyncio.to_thread(open_home, home)
+        token = opened.log.enter()
+        try:
+            node = cls(opened, watch, await watch.start(), make_trainer)
+            try:
+                await node._begin()
+            except BaseException:
+                await node.stop()
+                raise
+            _log.info("ready on port %d after %.2f s", node._neighbours.port, time.monotonic() - began_s)
+            return node
+        finally:
+            opened.log.leave(token)
+
+    async def _begin(self) -> None:
+        await self._runs.open()
+        taken = await self._neighbours.listen()
+        self._emit(
+            ev.NodeStarted(
+                device=self._opened.identity.device_id,
+                name=self._name,
+                addresses=self._neighbours.addresses,
+                versions=self._versions,
+                hardware=self._hardware,
+                settings=self._settings,
+                home=str(self.home.folder),
+            )
+        )
+        for problem in (*self._opened.notices, *((taken,) if taken else ())):
+            self._notice(problem)
+        self._neighbours.meet_paired()
+        try:
+            await self._socket.open()
+        except TandemError as error:
+            self._notice(error.problem)
+        self._watch.begin(self._on_reading, lambda error: self._on_crash("telemetry", error))
+        if self._settings.warm_trainer:
+            self._background.start("a warm trainer", self._runs.set_warm(True))
+
+    async def stop(self) -> None:
+        """End runs, say goodbye, close everything; bounded. Called again, it waits for the first."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(), name="node-stop")
+        await asyncio.shield(self._stopping)
+
+    async def wait_stopped(self) -> None:
+        """Until the node has ended, by ``stop`` or by ``Quit``."""
+        await self._stopped.wait()
+
+    async def _stop(self) -> None:
+        self._opened.log.enter()
+        await _bounded("the run", self._runs.close(), RUN_ENDS_S)
+        await _bounded("the neighbours", self._neighbours.close())
+        await _bounded("telemetry", self._watch.stop())
+        await _bounded("what was under way", self._background.settle(PART_ENDS_S / 2))
+        if self.state.me is not None:
+            self._emit(ev.NodeStopped())
+        await _bounded("the local socket", self._socket.close())
+        await asyncio.to_thread(self._opened.close)
+        self._stopped.set()
+
+    # --- the state -----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        return self._chronicle.state
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """``listener`` hears every event from now on, in order, each with the state that follows from it."""
+        return self._chronicle.subscribe(listener)
+
+    def _emit(self, event: ev.Event) -> None:
+        self._chronicle.add(event)
+
+    def _notice(self, problem: Problem) -> None:
+        self._emit(ev.NoticeRaised(problem=problem))
+
+    def _on_crash(self, name: str, error: BaseException) -> None:
+        self._notice(
+            Problem(
+                code="internal",
+                what=f"A part of Tandem ended by a failure of its own ({name}).",
+                fix="Restart Tandem; if it happens again, save the diagnostics and report it.",
+                detail=repr(error),
+            )
+        )
+
+    # --- commands ------------------------------------------------------------------------------------------
+
+    async def submit(self, command: cm.Command) -> Answer:
+        """Never raises: what cannot be done is answered with ``Refused``."""
+        token = self._opened.log.enter()
+        try:
+            if self._stopping is not None and not isinstance(command, cm.GetState | cm.Quit):
+                return Refused(problem=_ENDING)
+            return await self._do(command)
+        except TandemError as error:
+            return Refused(problem=error.problem)
+        except Exception as error:
+            _log.exception("%s failed", type(command).__name__)
+            return Refused(problem=_internal(error))
+        finally:
+            self._opened.log.leave(token)
+
+    async def _do(self, command: cm.Command) -> Answer:
+        match command:
+            case cm.Pair():
+                self._neighbours.pair(command, self.state)
+            case cm.AnswerPairing(same=same):
+                self._neighbours.pairing.answer(same)
+            case cm.CancelPairing():
+                self._neighbours.pairing.cancel()
+            case cm.Forget(device=device):
+                await self._neighbours.forget(device)
+            case cm.Rename(device=device, nickname=nickname):
+                await self._neighbours.rename(device, nickname)
+            case cm.SetCodePolicy(device=device, policy=policy):
+                await self._neighbours.set_policy(device, policy)
+            case cm.AnalyseScript(path=path):
+                return await self._runs.analyse(path)
+            case cm.PlanRun(spec=spec):
+                return await self._runs.plan(spec)
+            case cm.StartRun(spec=spec):
+                return RunAccepted(run=await self._runs.start(spec))
+            case cm.StopRun():
+                self._runs.stop()
+            case cm.AnswerConsent(run=run, decision=decision):
+                await self._runs.answer_consent(run, decision)
+            case cm.ListRuns(limit=limit):
+                return await self._runs.list_runs(limit)
+            case cm.GetRun(run=run):
+                return await self._runs.get_run(run)
+            case cm.FindCheckpoints(run=run):
+                await self._runs.find_checkpoints(run)
+            case cm.GetState():
+                return StateNow(state=self.state)
+            case cm.RunDoctor(deep=deep):
+                return Findings(findings=await care.examine(self._view, deep=deep))
+            case cm.Mend(code="socket-gone"):
+                await self._socket.reopen()
+            case cm.Mend(code=code):
+                await care.mend(self._view, code)
+            case cm.SaveDiagnostics(path=path):
+                return Saved(path=await care.save_diagnostics(self._view, path))
+            case cm.ChangeSettings(change=change):
+                await self._change_settings(settings.changed(self._settings, change))
+            case cm.Quit():
+                if self._stopping is None:
+                    self._stopping = asyncio.create_task(self._stop(), name="node-stop")
+        return Done()
+
+    @property
+    def _view(self) -> View:
+        return View(self.home, self._settings, self.state, self._neighbours.port)
+
+    async def _change_settings(self, wanted: Settings) -> None:
+        settings_file.check(wanted)
+        await asyncio.to_thread(settings_file.write, self.home.settings, wanted)
+        before, self._settings = self._settings, wanted
+        self._emit(ev.SettingsChanged(settings=wanted))
+        if before.port != wanted.port:
+            self._notice(_LATER_PORT)
+        await self._neighbours.follow(before, wanted, self._name)
+        if before.warm_trainer != wanted.warm_trainer:
+            await self._runs.set_warm(wanted.warm_trainer)
+
+    # --- what comes in -------------------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return fit_name(self._settings.name or platform.node().partition(".")[0])
+
+    def _hello(self) -> Hello:
+        return Hello(
+            name=self._name,
+            versions=self._versions,
+            hardware=self._hardware,
+            port=self._neighbours.port,
+            busy=self._runs.busy,
+        )
+
+    def _on_reading(self, reading: Reading) -> None:
+        self._emit(ev.TelemetryReported(device=self._opened.identity.device_id, reading=reading))
+        self._neighbours.links.send_all(TelemetrySent(reading=reading, busy=self._runs.busy))
+
+    def _on_message(self, device: DeviceId, message: Message) -> None:
+        self._runs.on_message(device, message)
+
+    def _on_lost(self, device: DeviceId, problem: Problem) -> None:
+        self._runs.on_link_down(device, problem)
+
+
+async def _bounded(what: str, ending: Coroutine[object, object, None], limit_s: float = PART_ENDS_S) -> None:
+    try:
+        async with asyncio.timeout(limit_s):
+            await ending
+    except TimeoutError:
+        _log.error("%s did not end within %g s", what, limit_s)
+    except Exception:
+        _log.exception("%s did not end well", what)
+
+
+def _internal(error: Exception) -> Problem:
+    return Problem(
+        code="internal",
+        what=f"This failed by a fault of Tandem's own ({type(error).__name__}).",
+        fix="Try again; if it happens again, save the diagnostics and report it.",
+        detail=repr(error),
+    )
+
+
+_ENDING = Problem(code="ending", what="Tandem is ending.", fix="Start it again.")
+_LATER_PORT = Problem(
+    code="port-later", what="The new port is used from the next start on.", fix="Restart Tandem."
+)

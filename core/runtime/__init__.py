@@ -1,0 +1,1 @@
+"""What the rest stands on and that knows nothing of Tandem: tasks, timers, threads, logs."""

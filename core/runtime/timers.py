@@ -1,0 +1,67 @@
+"""Timers by name: asked for by machines, kept by their drivers with a clock. On the core loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+Name = TypeVar("Name", bound=str)
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """What of an event loop is needed to know the time; tests have one that they move themselves."""
+
+    def time(self) -> float: ...
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer(Generic[Name]):
+    """Begin a wait, or begin it anew."""
+
+    name: Name
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer(Generic[Name]):
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired(Generic[Name]):
+    """Told to a machine: a wait ran out."""
+
+    name: Name
+
+
+class Timers(Generic[Name]):
+    """``on_fired(name)`` is called when one runs out; setting it again begins its time anew."""
+
+    def __init__(self, clock: Clock, on_fired: Callable[[Name], None]) -> None:
+        self._clock = clock
+        self._on_fired = on_fired
+        self._timers: dict[Name, Timer] = {}
+
+    def set(self, name: Name, seconds: float) -> None:
+        self.cancel(name)
+        self._timers[name] = self._clock.call_later(seconds, partial(self._fire, name))
+
+    def cancel(self, name: Name) -> None:
+        if timer := self._timers.pop(name, None):
+            timer.cancel()
+
+    def cancel_all(self) -> None:
+        for name in tuple(self._timers):
+            self.cancel(name)
+
+    def _fire(self, name: Name) -> None:
+        del self._timers[name]
+        self._on_fired(name)

@@ -1,0 +1,98 @@
+"""Our own certificate is as promised; each wrong kind of a peer's is refused."""
+
+import hashlib
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.home.certificate import build, check_peer_certificate, device_id, fingerprint
+from core.vocabulary.errors import TandemError
+from tests.core.certificates import device_certificate, device_key, odd_certificate
+
+
+def test_a_certificate_names_its_key_and_is_valid_whatever_the_clock_says() -> None:
+    certificate = x509.load_der_x509_certificate(device_certificate(1))
+
+    [name] = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    assert len(name.value) == 64
+    assert certificate.not_valid_before_utc.year == 2000
+    assert certificate.not_valid_after_utc.year == 9999
+    for extension in (x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier, x509.SubjectAlternativeName):
+        certificate.extensions.get_extension_for_class(extension)
+    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert constraints.critical
+    assert not constraints.value.ca
+
+
+def test_the_device_id_is_the_fingerprint_of_the_certificate() -> None:
+    der = device_certificate(1)
+    assert fingerprint(der) == hashlib.sha256(der).digest()
+    assert device_id(der) == hashlib.sha256(der).hexdigest()
+
+
+def test_one_key_always_gives_the_same_certificate_and_two_keys_different_ones() -> None:
+    assert build(device_key(1)) == build(device_key(1))
+    assert build(device_key(1)) != build(device_key(2))
+
+
+def test_a_right_certificate_is_taken() -> None:
+    check_peer_certificate(device_certificate(1))
+
+
+@pytest.mark.parametrize(
+    ("der", "why"),
+    [
+        (odd_certificate(ca=True), "CA:TRUE"),
+        (odd_certificate(ca=None), "does not say"),
+        (odd_certificate(key=ec.generate_private_key(ec.SECP256R1())), "not an Ed25519"),
+        (odd_certificate(signer=device_key(7)), "not signed with its own key"),
+        (odd_certificate(padding=3000), "at most 2048"),
+        (device_certificate(1) + b"\0", "can't be read"),
+        (device_certificate(1) + device_certificate(2), "can't be read"),
+        (device_certificate(1)[:-1], "can't be read"),
+        (odd_certificate().replace(b"\x02\x01\x01", b"\x02\x01\xff"), "can't be read"),
+        (b"", "can't be read"),
+        (b"-----BEGIN CERTIFICATE-----", "can't be read"),
+    ],
+)
+def test_a_wrong_certificate_is_refused_with_the_reason(der: bytes, why: str) -> None:
+    with pytest.raises(TandemError) as failure:
+        check_peer_certificate(der)
+    assert failure.value.code == "bad-certificate"
+    assert why in failure.value.what
+    assert failure.value.fix
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_no_altered_certificate_raises_anything_but_a_refusal(data: st.DataObject) -> None:
+    der = bytearray(device_certificate(1))
+    for _ in range(data.draw(st.integers(1, 4))):
+        der[data.draw(st.integers(0, len(der) - 1))] ^= data.draw(st.integers(1, 255))
+    if bytes(der) == device_certificate(1):
+        return
+    with pytest.raises(TandemError):
+        check_peer_certificate(bytes(der))
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=100, deadline=None)
+def test_no_garbage_raises_anything_but_a_refusal(garbage: bytes) -> None:
+    with pytest.raises(TandemError):
+        check_peer_certificate(garbage)
+
+
+def test_an_unsigned_byte_of_the_certificate_cannot_be_another() -> None:
+    """The algorithm is named twice, and only the first is signed: two certificates would be one device."""
+    der = device_certificate(1)
+    ed25519 = bytes.fromhex("06032b6570")
+    second = der.rindex(ed25519)
+    assert der.index(ed25519) != second
+    for at in range(second, second + len(ed25519)):
+        altered = bytearray(der)
+        altered[at] ^= 1
+        with pytest.raises(TandemError):
+            check_peer_certificate(bytes(altered))

@@ -1,0 +1,57 @@
+"""Only the owner's own ordinary files are read."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from core.home.private_file import MAX_BYTES, make_private_folder, read_private
+from core.vocabulary.errors import TandemError
+
+
+def private(path: Path, content: bytes = b"x") -> Path:
+    path.write_bytes(content)
+    path.chmod(0o600)
+    return path
+
+
+def test_the_owners_file_is_read(tmp_path: Path) -> None:
+    assert read_private(private(tmp_path / "a", b"content")) == b"content"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610])
+def test_any_right_of_others_is_too_much(tmp_path: Path, mode: int) -> None:
+    path = private(tmp_path / "a")
+    path.chmod(mode)
+    with pytest.raises(TandemError) as failure:
+        read_private(path)
+    assert failure.value.code == "wrong-mode"
+    assert f"{mode:04o}" in failure.value.what
+
+
+def test_a_missing_file_is_no_trouble_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_private(tmp_path / "a")
+
+
+def test_a_folder_or_an_endless_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    private(tmp_path / "large", b"\0" * (MAX_BYTES + 1))
+    for name in ("folder", "large"):
+        with pytest.raises(TandemError) as failure:
+            read_private(tmp_path / name)
+        assert failure.value.code == "file-unusable"
+        assert failure.value.fix
+
+
+def test_a_folder_is_made_private_with_those_above_it(tmp_path: Path) -> None:
+    make_private_folder(tmp_path / "a" / "b")
+    make_private_folder(tmp_path / "a" / "b")
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
+    make_private_folder(tmp_path / "theirs")
+    (tmp_path / "ours").symlink_to(tmp_path / "theirs")
+    with pytest.raises(TandemError):
+        make_private_folder(tmp_path / "ours")

@@ -1,0 +1,60 @@
+"""Settings survive a restart; a broken file costs the settings, not the node."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from core.home import settings_file
+from core.vocabulary.errors import TandemError
+from core.vocabulary.settings import Settings
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    settings = Settings(name="Büro", port=30000, interfaces=("wlan0",), theme="dark")
+
+    settings_file.write(tmp_path / "settings.json", settings)
+
+    assert settings_file.read(tmp_path / "settings.json") == (settings, None)
+    assert stat.S_IMODE((tmp_path / "settings.json").stat().st_mode) == 0o600
+
+
+def test_no_file_means_the_defaults_and_nothing_to_say(tmp_path: Path) -> None:
+    assert settings_file.read(tmp_path / "settings.json") == (Settings(), None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"port": "x"}', b'{"port": 70000}', b'{"port": 80}', b"\xff\xfe", b"9" * 300_000],
+)
+def test_a_broken_file_gives_the_defaults_and_is_kept(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(content)
+
+    settings, problem = settings_file.read(path)
+
+    assert settings == Settings()
+    assert problem is not None and problem.code == "settings-corrupt"
+    assert [kept.read_bytes() for kept in tmp_path.glob("settings-corrupt-*.json")] == [content]
+    assert not path.exists()
+
+
+def test_unknown_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"name": "a", "of_tomorrow": 1}')
+
+    assert settings_file.read(tmp_path / "settings.json") == (Settings(name="a"), None)
+
+
+def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TandemError) as failure:
+        settings_file.write(tmp_path / "missing" / "settings.json", Settings())
+
+    assert failure.value.code == "settings-unwritable"
+
+
+@pytest.mark.parametrize("name", ["a\nb", " a", "ü" * 32, "\x1b[31m"])
+def test_a_name_that_cannot_be_announced_is_refused(name: str) -> None:
+    with pytest.raises(TandemError) as failure:
+        settings_file.check(Settings(name=name))
+
+    assert failure.value.code == "bad-name"

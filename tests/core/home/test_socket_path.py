@@ -1,0 +1,72 @@
+"""The local socket's path fits into the system's field, however deep the home lies."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from core.home import socket_path
+from core.home.home import Home
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A home whose own socket fits: ``tmp_path`` alone may be long already."""
+    monkeypatch.setattr(socket_path, "LONGEST", len(os.fsencode(tmp_path)) + 60)
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(socket_path, "LONGEST", len(os.fsencode(tmp_path)) + 60)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    home = tmp_path / ("deep" * 30)
+    home.mkdir()
+    return home
+
+
+def test_it_lies_in_the_home_where_it_fits(short: Path) -> None:
+    home = Home(short)
+
+    assert socket_path.choose(home) == home.socket == socket_path.find(home)
+
+
+def test_a_long_home_has_it_in_a_private_folder_elsewhere(long: Path, tmp_path: Path) -> None:
+    home = Home(long)
+
+    path = socket_path.choose(home)
+
+    assert path == socket_path.find(home)
+    assert path.parent.parent == tmp_path
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_nothing_is_left_after_release(long: Path, tmp_path: Path) -> None:
+    home = Home(long)
+    socket_path.choose(home).write_bytes(b"")
+
+    socket_path.release(home)
+
+    assert list(tmp_path.iterdir()) == [long]
+    assert list(long.iterdir()) == []
+
+
+def test_what_a_crash_left_is_taken_away(long: Path, tmp_path: Path) -> None:
+    home = Home(long)
+    crashed = socket_path.choose(home)
+    crashed.write_bytes(b"")
+
+    assert socket_path.choose(home) != crashed
+    assert not crashed.parent.exists()
+
+
+def test_a_record_that_names_another_folder_deletes_nothing(long: Path, tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    (long / "node.sock.path").write_text(str(tmp_path / "documents" / "node.sock"))
+
+    socket_path.release(Home(long))
+
+    assert (tmp_path / "documents").is_dir()
+    assert socket_path.find(Home(long)) == Home(long).socket

@@ -1,0 +1,141 @@
+"""Who is trusted, and what is remembered about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from core.home.certificate import device_id
+from core.home.trust import (
+    MAX_ADDRESS_HINTS,
+    MAX_APPROVED,
+    TrustedPeer,
+    TrustStore,
+    add,
+    add_hint,
+    approve,
+    forget,
+    may_run,
+    rename,
+    set_policy,
+)
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId
+from tests.core.certificates import device_certificate, odd_certificate
+
+SELF, ANNA, BERT = (device_certificate(number) for number in (1, 2, 3))
+EMPTY = TrustStore(device_id(SELF))
+PEER = TrustedPeer(cert_der=ANNA, name_at_pairing="Anna's laptop", paired_at=1.0)
+STORE = add(EMPTY, PEER)
+ID = PEER.device
+PROJECT = ProjectId("a" * 64)
+
+
+def test_a_paired_device_is_pinned() -> None:
+    assert EMPTY.pins == ()
+    assert STORE.pins == (ANNA,)
+    assert STORE.peer(ID) == PEER
+    assert EMPTY.peers == (), "stores are never changed in place"
+
+
+def test_a_peer_with_a_new_certificate_is_not_trusted() -> None:
+    """Invariant: the same name with another key is another device, and replaces nobody."""
+    impostor = replace(PEER, cert_der=BERT)
+    assert STORE.peer(impostor.device) is None
+    assert list(STORE.known_as("Anna's laptop")) == [ID]
+    both = add(STORE, impostor)
+    assert both.pins == (ANNA, BERT)
+
+
+@pytest.mark.parametrize("cert", [SELF, odd_certificate(ca=True), b"x"])
+def test_invariant_an_unfit_certificate_is_never_pinned(cert: bytes) -> None:
+    with pytest.raises(TandemError):
+        add(STORE, replace(PEER, cert_der=cert))
+
+
+def test_a_forgotten_device_is_revoked_until_it_is_paired_again() -> None:
+    store = forget(STORE, ID)
+    assert store.pins == ()
+    assert store.revoked == {ID}
+    store = add(store, PEER)
+    assert store.pins == (ANNA,)
+    assert store.revoked == frozenset()
+
+
+def test_forgetting_takes_the_users_decisions_along() -> None:
+    store = set_policy(approve(STORE, ID, PROJECT), ID, "always")
+    store = add(forget(store, ID), PEER)
+    assert store.peer(ID) == PEER
+
+
+def test_pairing_again_keeps_what_the_user_decided() -> None:
+    store = add_hint(set_policy(rename(STORE, ID, "Anna"), ID, "always"), ID, "10.0.0.1:27600")
+    store = add(store, replace(PEER, name_at_pairing="new", paired_at=2.0, addr_hints=("10.0.0.2:27600",)))
+    [peer] = store.peers
+    assert (peer.name, peer.code_policy, peer.paired_at) == ("Anna", "always", 2.0)
+    assert peer.addr_hints == ("10.0.0.2:27600", "10.0.0.1:27600")
+
+
+def test_a_nickname_goes_before_the_name_and_can_be_taken_away() -> None:
+    store = rename(STORE, ID, "Anna")
+    assert store.peers[0].name == "Anna"
+    assert list(store.known_as("Anna")) == list(store.known_as("Anna's laptop")) == [ID]
+    assert list(store.known_as("ANNA")) == [ID]
+    assert rename(store, ID, "").peers[0].name == "Anna's laptop"
+
+
+def test_nothing_may_run_unasked_until_the_user_says_so() -> None:
+    assert not may_run(EMPTY, ID, PROJECT)
+    assert not may_run(STORE, ID, PROJECT)
+    assert may_run(set_policy(STORE, ID, "always"), ID, PROJECT)
+
+
+def test_an_approved_project_runs_again_and_a_changed_one_asks() -> None:
+    store = approve(STORE, ID, PROJECT)
+    assert may_run(store, ID, PROJECT)
+    assert not may_run(store, ID, ProjectId("b" * 64))
+    assert not may_run(set_policy(store, ID, "ask"), ID, PROJECT)
+
+
+def test_what_was_allowed_with_some_arguments_asks_again_with_others() -> None:
+    store = approve(STORE, ID, PROJECT, ("--epochs", "3"))
+    assert may_run(store, ID, PROJECT, ("--epochs", "3"))
+    for others in ((), ("--epochs", "4"), ("--epochs 3",), ("--epochs", "3", "")):
+        assert not may_run(store, ID, PROJECT, others)
+    assert store.peers[0].approved_projects == (PROJECT,)
+    assert may_run(set_policy(store, ID, "always"), ID, PROJECT, ("anything",))
+
+
+def test_memory_has_its_bounds() -> None:
+    store = STORE
+    for number in range(MAX_APPROVED + 5):
+        store = approve(store, ID, ProjectId(f"{number:064x}"))
+    for number in range(MAX_ADDRESS_HINTS + 5):
+        store = add_hint(store, ID, f"10.0.0.{number}:27600")
+    [peer] = store.peers
+    assert len(peer.approved) == MAX_APPROVED
+    assert len(peer.addr_hints) == MAX_ADDRESS_HINTS
+    assert peer.addr_hints[0] == f"10.0.0.{MAX_ADDRESS_HINTS + 4}:27600"
+
+
+def test_a_known_hint_is_no_news() -> None:
+    store = add_hint(STORE, ID, "10.0.0.1:27600")
+    assert add_hint(store, ID, "10.0.0.1:27600") is store
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda store, device: forget(store, device),
+        lambda store, device: rename(store, device, "x"),
+        lambda store, device: set_policy(store, device, "always"),
+        lambda store, device: approve(store, device, PROJECT),
+        lambda store, device: add_hint(store, device, "a:1"),
+    ],
+)
+def test_a_device_that_is_not_paired_is_named(change: object) -> None:
+    with pytest.raises(TandemError) as failure:
+        change(STORE, DeviceId("f" * 64))  # type: ignore[operator]
+    assert failure.value.code == "not-paired"
+    assert "ffffffff" in failure.value.what

@@ -1,0 +1,183 @@
+"""The trust store survives a restart; a damaged one trusts nobody."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.home import trust
+from core.home.certificate import device_id
+from core.home.trust import TrustedPeer, TrustStore
+from core.home.trust_file import FILE, load, save
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId
+from tests.core.certificates import device_certificate, odd_certificate
+
+SELF = device_id(device_certificate(1))
+
+
+def full_store() -> TrustStore:
+    anna = TrustedPeer(
+        cert_der=device_certificate(2),
+        name_at_pairing="Anna's laptop",
+        paired_at=1763750000.5,
+        nickname="Änna",
+        code_policy="always",
+        addr_hints=("10.0.0.2:27600", "[fe80::1]:27600"),
+        approved=(trust.allowance(ProjectId("a" * 64), ("--epochs", "3")), ProjectId("b" * 64)),
+    )
+    bert = TrustedPeer(cert_der=device_certificate(3), name_at_pairing="Bert", paired_at=1.0)
+    store = trust.add(trust.add(TrustStore(SELF), anna), bert)
+    return trust.forget(store, bert.device)
+
+
+def kept(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in folder.glob("*.kept.json")]
+
+
+def test_without_a_file_nobody_is_trusted_and_nothing_is_said(tmp_path: Path) -> None:
+    assert load(tmp_path, SELF) == (TrustStore(SELF), None)
+
+
+def test_a_store_survives_a_restart_and_is_private(tmp_path: Path) -> None:
+    save(tmp_path, full_store())
+    assert load(tmp_path, SELF) == (full_store(), None)
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+
+
+def damaged(change: str) -> bytes:
+    content = json.loads(saved_bytes())
+    peer = content["peers"][0]
+    match change:
+        case "another's certificate":
+            peer["fp"] = "0" * 64
+        case "authority":
+            der = odd_certificate(ca=True)
+            peer["cert_b64"], peer["fp"] = base64.b64encode(der).decode(), device_id(der)
+        case "twice":
+            content["peers"].append(peer)
+        case "trusted and forgotten":
+            content["revoked"].append(peer["fp"])
+        case "unknown field":
+            peer["admin"] = True
+        case "unknown policy":
+            peer["code_policy"] = "everything"
+        case "no certificate":
+            del peer["cert_b64"]
+    return json.dumps(content).encode()
+
+
+def saved_bytes() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        save(Path(folder), full_store())
+        return (Path(folder) / FILE).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 100,
+        b"{",
+        b"{}",
+        b"[]",
+        b'{"v":1}',
+        b'{"v":"1"}',
+        b"[" * 100_000,
+        saved_bytes()[:-20],
+        damaged("another's certificate"),
+        damaged("authority"),
+        damaged("twice"),
+        damaged("trusted and forgotten"),
+        damaged("unknown field"),
+        damaged("unknown policy"),
+        damaged("no certificate"),
+    ],
+    ids=lambda content: content[:12],
+)
+def test_invariant_a_corrupt_store_trusts_nobody_says_so_and_is_kept(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / FILE).chmod(0o600)
+
+    store, problem = load(tmp_path, SELF)
+
+    assert store == TrustStore(SELF)
+    assert problem is not None
+    assert problem.code == "trust-corrupt"
+    assert "no device is trusted" in problem.what
+    assert problem.fix
+    assert kept(tmp_path) == [content]
+    save(tmp_path, full_store())
+    assert kept(tmp_path) == [content]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_flipped_byte_makes_another_device_trusted(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("trust")
+    content = bytearray(saved_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    (folder / FILE).write_bytes(content)
+    (folder / FILE).chmod(0o600)
+    try:
+        store, _ = load(folder, SELF)
+    except TandemError as error:
+        assert error.code == "trust-newer"
+        return
+    assert set(store.pins) <= {device_certificate(2)}
+
+
+def test_the_store_of_another_key_trusts_nobody(tmp_path: Path) -> None:
+    save(tmp_path, full_store())
+    other = DeviceId("e" * 64)
+    store, problem = load(tmp_path, other)
+    assert store == TrustStore(other)
+    assert problem is not None
+    assert problem.code == "trust-of-another"
+    assert len(kept(tmp_path)) == 1
+
+
+def test_a_newer_tandems_store_is_neither_read_nor_touched(tmp_path: Path) -> None:
+    content = b'{"v": 2, "peers": "whatever"}'
+    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / FILE).chmod(0o600)
+    with pytest.raises(TandemError) as failure:
+        load(tmp_path, SELF)
+    assert failure.value.code == "trust-newer"
+    assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_invariant_a_store_that_others_can_write_is_refused_with_the_mend(tmp_path: Path) -> None:
+    save(tmp_path, full_store())
+    (tmp_path / FILE).chmod(0o666)
+    with pytest.raises(TandemError) as failure:
+        load(tmp_path, SELF)
+    assert failure.value.code == "wrong-mode"
+    assert "chmod 600" in failure.value.fix
+
+
+def test_a_full_disk_keeps_the_old_store_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path, full_store())
+    calls = []
+
+    def full_disk(descriptor: int) -> None:
+        calls.append(descriptor)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(TandemError) as failure:
+            save(tmp_path, TrustStore(SELF))
+    assert calls, "the fault did not happen"
+    assert failure.value.code == "trust-unwritable"
+    assert load(tmp_path, SELF) == (full_store(), None)

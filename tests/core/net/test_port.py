@@ -1,0 +1,98 @@
+"""One port for a node: the wanted one, its neighbour, or any."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from core.net import port as port_module
+from core.net.port import LOOPBACK, Opened, open_port
+from core.vocabulary.errors import TandemError
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def holder() -> Iterator[socket.socket]:
+    """Another program's listening socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def close(opened: Opened) -> None:
+    for each in opened.sockets:
+        each.close()
+
+
+async def test_any_port_is_outside_the_ephemeral_range_and_the_same_for_ipv4_and_ipv6() -> None:
+    opened = await open_port(0, LOOPBACK)
+    try:
+        assert 10_000 <= opened.port < 20_000
+        assert {each.getsockname()[1] for each in opened.sockets} == {opened.port}
+        assert opened.sockets[0].family == socket.AF_INET
+        assert opened.notice is None
+    finally:
+        close(opened)
+
+
+async def test_a_taken_port_gives_a_neighbour_and_names_the_holder(
+    holder: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = holder.getsockname()[1]
+    # Neighbours that nobody else on this machine uses at the moment.
+    free = await open_port(0, ["127.0.0.1"])
+    close(free)
+    monkeypatch.setattr(port_module, "NEIGHBOURS", [taken, free.port])
+    opened = await open_port(taken, ["127.0.0.1"])
+    try:
+        assert opened.port == free.port
+        assert opened.notice is not None
+        assert opened.notice.code == "port-taken"
+        assert str(taken) in opened.notice.what
+        assert f"process {os.getpid()}" in opened.notice.what
+        assert f":{free.port}" in opened.notice.fix
+    finally:
+        close(opened)
+
+
+async def test_where_all_neighbours_are_taken_it_says_so(
+    holder: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = holder.getsockname()[1]
+    monkeypatch.setattr(port_module, "NEIGHBOURS", [taken])
+    with pytest.raises(TandemError) as failure:
+        await open_port(taken, ["127.0.0.1"])
+    assert failure.value.code == "no-port"
+    assert str(taken) in failure.value.what
+
+
+async def test_a_machine_without_ipv6_listens_on_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    listen = port_module._listen
+
+    def no_ipv6(host: str, port: int) -> socket.socket:
+        if ":" in host:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return listen(host, port)
+
+    monkeypatch.setattr(port_module, "_listen", no_ipv6)
+    opened = await open_port(0, LOOPBACK)
+    close(opened)
+    assert [each.family for each in opened.sockets] == [socket.AF_INET]
+    with pytest.raises(TandemError) as failure:
+        await open_port(0, ["::1"])
+    assert failure.value.code == "port-unusable"
+
+
+async def test_a_forbidden_port_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(host: str, port: int) -> socket.socket:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(port_module, "_listen", forbidden)
+    with pytest.raises(TandemError) as failure:
+        await open_port(80)
+    assert failure.value.code == "port-unusable"
+    assert "80" in failure.value.what

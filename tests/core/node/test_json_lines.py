@@ -1,0 +1,115 @@
+"""Lines that any program can speak, and none can break."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.node import json_lines
+from core.node.json_lines import Asked, Greeting, Lines, Replied
+from core.vocabulary.answers import Done, Refused, StateNow
+from core.vocabulary.commands import AnswerPairing, GetState, StopRun
+from core.vocabulary.state import State, apply
+from tests.core.fake_node import found, started
+
+STATE = apply(apply(State(), started()), found())
+
+
+def refused(line: bytes | None) -> Replied:
+    answer = json_lines.read_asked(line)
+    assert isinstance(answer, Replied)
+    assert isinstance(answer.answer, Refused)
+    assert answer.answer.problem.code == "bad-line"
+    return answer
+
+
+def test_a_command_keeps_its_number() -> None:
+    line = json_lines.write_asked(7, AnswerPairing(same=True))
+
+    assert json.loads(line) == {"id": 7, "type": "answer_pairing", "same": True}
+    assert json_lines.read_asked(line) == Asked(7, AnswerPairing(same=True))
+
+
+def test_a_command_needs_no_number() -> None:
+    assert json_lines.read_asked(b'{"type":"stop_run"}') == Asked(None, StopRun())
+
+
+def test_a_number_may_be_a_word() -> None:
+    assert json_lines.read_asked(b'{"type":"get_state","id":"first"}') == Asked("first", GetState())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"type": "format_disk"}',
+        b'{"type": "answer_pairing"}',
+        b'{"type": "answer_pairing", "same": "yes"}',
+        b'{"id": [1], "type": "get_state"}',
+        b"\xff\xfe",
+        b'{"type": "pair", "address": "\xff"}',
+        b"[" * 100_000,
+        None,
+    ],
+)
+def test_what_is_no_command_is_answered_so(line: bytes | None) -> None:
+    refused(line)
+
+
+def test_a_refusal_carries_the_number_where_it_was_readable() -> None:
+    assert refused(b'{"id": 3, "type": "format_disk"}').id == 3
+
+
+def test_an_empty_line_says_nothing() -> None:
+    assert json_lines.read_asked(b"  \r") is None
+
+
+def test_a_reply_is_one_object_with_the_answers_fields() -> None:
+    line = json_lines.write_reply(3, Done())
+
+    assert json.loads(line) == {"reply": 3, "type": "done"}
+    assert line.endswith(b"\n") and line.count(b"\n") == 1
+    assert json_lines.read_told(line) == Replied(3, Done())
+
+
+def test_a_whole_state_goes_there_and_comes_back() -> None:
+    assert json_lines.read_told(json_lines.write_reply(None, StateNow(state=STATE))) == Replied(
+        None, StateNow(state=STATE)
+    )
+    assert json_lines.read_told(json_lines.write_greeting(STATE, 2)) == Greeting(state=STATE, missed=2)
+
+
+def test_an_event_goes_there_and_comes_back() -> None:
+    assert json_lines.read_told(json_lines.write_event(found("büro\n"))) == found("büro\n")
+    assert json_lines.write_event(found("büro\n")).count(b"\n") == 1
+
+
+@given(
+    st.lists(st.binary(max_size=30).filter(lambda piece: b"\n" not in piece), max_size=8), st.integers(1, 7)
+)
+def test_lines_are_the_same_however_the_bytes_arrive(pieces: list[bytes], size: int) -> None:
+    stream = b"".join(piece + b"\n" for piece in pieces) + b"rest"
+    lines = Lines()
+
+    cut = [line for at in range(0, len(stream), size) for line in lines.feed(stream[at : at + size])]
+
+    assert cut == pieces
+    assert lines.rest() == [b"rest"]
+
+
+def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_heard() -> None:
+    lines = Lines(max_bytes=4)
+
+    assert lines.feed(b"abcde") == [None]
+    assert lines.feed(b"fghijklmnop") == []
+    assert lines.feed(b"q\nab\n") == [b"ab"]
+    assert lines.rest() == []
+
+
+@given(st.binary(max_size=200))
+def test_no_line_whatever_raises(line: bytes) -> None:
+    assert json_lines.read_asked(line) is None or refused(line) is not None

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.runtime.bounded_file import LogFile
+
+
+def test_everything_is_kept_up_to_the_bound_and_the_part_before_beside_it(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "deep/er/log", most_bytes=10)
+    for piece in (b"12345", b"67890", b"abc", b"def"):
+        log.write(piece)
+    log.close()
+    assert (tmp_path / "deep/er/log").read_bytes() == b"abcdef"
+    assert (tmp_path / "deep/er/log.1").read_bytes() == b"1234567890"
+    assert log.trouble() == ""
+
+
+def test_what_was_there_counts(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"12345678")
+    log = LogFile(tmp_path / "log", most_bytes=10)
+    log.write(b"abc")
+    log.close()
+    assert (tmp_path / "log").read_bytes() == b"abc"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_is_said_once_and_never_raised() -> None:
+    log = LogFile(Path("/dev/full"))
+    log.write(b"one")
+    log.write(b"two")
+    words = log.trouble()
+    assert "No space left on device" in words and "Free some disk space" in words
+    log.write(b"three")
+    log.close()
+    assert log.trouble() == ""
