@@ -17,17 +17,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         # First, and without anything of the core: the window paints before it loads what it needs.
         return _open_window(given)
 
-    from core.run import launch
+    from core.supervisor import spawn
 
     # A frozen program has no `python -m`: it starts itself anew, as one of these.
     match given:
-        case [launch.HIDDEN_ARGUMENT, *rest]:
+        case [spawn.HIDDEN_ARGUMENT, *rest]:
             code: int = import_module("core.trainer.__main__").run(rest)
             return code
-        case [launch.PROBE_ARGUMENT]:
+        case [spawn.PROBE_ARGUMENT]:
             import_module("core.trainer.probe").main()
             return 0
-        case [launch.TENSORBOARD_ARGUMENT, *rest]:
+        case [spawn.TENSORBOARD_ARGUMENT, *rest]:
             sys.argv[1:] = rest
             import_module("tensorboard.main").run_main()
             return 0

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from core.run import expectation
 from core.run.kept import is_model
-from core.run.stragglers import straggler
+from core.speed import sentences
+from core.speed.stragglers import straggler
 from core.vocabulary import phases
 from core.vocabulary.events import CheckpointCame
 from core.vocabulary.ids import DeviceId, short
@@ -219,7 +219,7 @@ def summary_lines(
     if speed:
         lines.append(", ".join(speed))
     if plan is not None:
-        lines += expectation.came_out(summary, plan, names).lines
+        lines += sentences.came_out(summary, plan, names).lines
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(digests) > 1:
         if len(set(digests.values())) == 1:

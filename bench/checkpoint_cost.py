@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from bench.engine.pair import Pair
 from bench.result import Row, median, ratios, spread
-from core.run import checkpoints
+from core.project import checkpoint_store
 
 ROUNDS = 3
 WORK = "5m-adam"
@@ -36,7 +36,7 @@ def measure() -> list[Row]:
 
 def _written(folder: Path) -> int:
     """How many the chief has written so far: they are numbered."""
-    newest = checkpoints.look(folder / "0")
+    newest = checkpoint_store.look(folder / "0")
     return int(Path(newest.folder).name) if newest is not None else 0
 
 

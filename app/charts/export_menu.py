@@ -17,7 +17,7 @@ from app.widgets.labels import Label
 from core.vocabulary.errors import Problem
 
 if TYPE_CHECKING:
-    from app.charts.panel import Source
+    from app.charts.points import Source
 
 _KINDS = {".png": "Picture (PNG)…", ".svg": "Drawing (SVG)…", ".csv": "Numbers (CSV)…"}
 

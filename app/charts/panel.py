@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, QTimer
@@ -16,11 +15,11 @@ from app.charts import loading
 from app.charts.export_menu import ExportMenu
 from app.charts.legend import Legend
 from app.charts.look_bar import LookBar
-from app.charts.points import CurveKey, RunPoints
+from app.charts.points import CurveKey, Source
 from app.widgets.card import take_out
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
-from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.ids import short
 
 if TYPE_CHECKING:
     from app.charts.curve import Curve
@@ -35,15 +34,6 @@ MOST_PLOTS = 3
 _OVER = object()
 _COMING = "Drawing…"
 _NOTHING_YET = "The first numbers show up here with the first step."
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One run. ``label`` tells it from the others; ``names``: what to call its members."""
-
-    label: str
-    points: RunPoints
-    names: dict[DeviceId, str] = field(default_factory=dict)
 
 
 class ChartPanel(QWidget):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from core.vocabulary.answers import RunDetails
@@ -118,3 +119,12 @@ class RunPoints:
                 return
             points = self.curves[key] = Points()
         points.add(step, second, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One run. ``label`` tells it from the others; ``names``: what to call its members."""
+
+    label: str
+    points: RunPoints
+    names: dict[DeviceId, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from app import naming, run_words
 from app.cli.screen import Screen
-from core.run.expectation import expected
+from core.speed.sentences import expected
 from core.vocabulary import events as ev
 from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId

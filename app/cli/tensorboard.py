@@ -17,8 +17,8 @@ from app.cli.interrupts import Interrupts
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from core.run import launch
-from core.run.tensorboard import check_installed, write_event_files
+from core.report.tensorboard import check_installed, write_event_files
+from core.supervisor import spawn
 from core.vocabulary import answers, installing
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
@@ -95,7 +95,7 @@ async def _serve(logdir: Path, port: int | None, screen: Screen, interrupts: Int
 
 def _program() -> tuple[str, ...]:
     if getattr(sys, "frozen", False):
-        return sys.executable, launch.TENSORBOARD_ARGUMENT
+        return sys.executable, spawn.TENSORBOARD_ARGUMENT
     # -P: else `-m` looks into the working directory first, where a project may have such a folder.
     return sys.executable, "-P", "-m", "tensorboard.main"
 

@@ -14,7 +14,7 @@ from app.demo.report import Report
 from app.demo.saying import Say
 from app.examples import copied
 from core.cluster.tf_config import tf_config
-from core.run.expectation import expected
+from core.speed.sentences import expected
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, RunAccepted, RunDetails
 from core.vocabulary.commands import AnswerConsent, GetRun, StartRun

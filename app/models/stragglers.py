@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from app.run_words import Share, share_of
-from core.run import expectation
-from core.run.stragglers import straggler
+from core.speed import sentences
+from core.speed.stragglers import straggler
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.state import Run
 
@@ -105,7 +105,7 @@ def wire_words(run: Run | None) -> str:
     sent = progress.wire_bytes
     if sent is None and run.expectation is not None:
         sent = run.expectation.wire_bytes
-    words = expectation.wire_words(progress.wire_s, progress.step_s, sent)
+    words = sentences.wire_words(progress.wire_s, progress.step_s, sent)
     return f"{words}." if words else ""
 
 

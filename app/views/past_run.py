@@ -8,8 +8,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.beside import beside
-from app.charts.panel import ChartPanel, Source
-from app.charts.points import RunPoints
+from app.charts.panel import ChartPanel
+from app.charts.points import RunPoints, Source
 from app.models.runs_model import goes_on_from, when
 from app.repeating import where_on
 from app.run_words import phase_words

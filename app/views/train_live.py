@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 from app.beside import beside
 from app.bridge import Bridge
 from app.charts import loading
-from app.charts.panel import ChartPanel, Source
-from app.charts.points import RunPoints
+from app.charts.panel import ChartPanel
+from app.charts.points import RunPoints, Source
 from app.models import stragglers
 from app.naming import names_of
 from app.repeating import where_on

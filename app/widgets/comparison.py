@@ -10,7 +10,7 @@ from app.models.runs_model import goes_on_from, when
 from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
-from core.run.expectation import speed_up, times
+from core.speed.sentences import speed_up, times
 from core.vocabulary.answers import RunEntry
 
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QProgressBar, QVBoxLayout
 from app import run_words
 from app.widgets.card import Card, row, take_out
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
-from core.run.expectation import expected
+from core.speed.sentences import expected
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Stopping, Training
 from core.vocabulary.state import Run

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from bench.engine.place import Answer, Place
 from bench.wire.link import Link
-from core.run.ports import hold_ports
+from core.supervisor.ports import hold_ports
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Task, Wire
 from core.vocabulary.roles import Role

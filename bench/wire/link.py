@@ -13,7 +13,7 @@ import itertools
 from types import TracebackType
 from typing import Self
 
-from core.cluster.making import FIRST_PORT
+from core.cluster.make_plan import FIRST_PORT
 from tests.lab.network import Network, NoLab
 
 FREE_MBIT = 20_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import core
 from core.doctor.view import View, error, note, ok, warning
-from core.run import launch
+from core.supervisor import spawn
 from core.vocabulary import installing
 from core.vocabulary.answers import Finding
 from core.vocabulary.state import Device
@@ -77,7 +77,7 @@ async def check_loading(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=_HOUSE if _HOUSE.is_dir() else None,  # `-m` looks into the working directory first
-        env=launch.environment(),
+        env=spawn.environment(),
     )
     try:
         async with asyncio.timeout(limit_s):
@@ -117,5 +117,5 @@ async def check_loading(
 
 def probe_command() -> list[str]:
     if installing.is_frozen():
-        return [sys.executable, launch.PROBE_ARGUMENT]
+        return [sys.executable, spawn.PROBE_ARGUMENT]
     return [sys.executable, "-m", "core.trainer.probe"]

@@ -22,8 +22,8 @@ from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Chronicle
 from core.run.runs import Runs
-from core.run.trainers import MakeTrainer
 from core.runtime.background import Background
+from core.supervisor.trainers import MakeTrainer
 from core.telemetry.sampler import Sampler
 from core.telemetry.watch import Watch
 from core.vocabulary import commands as cm

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from core.project import checkpoint_store
 from core.project.copying import storing
 from core.project.receipt import Receipt
-from core.run import checkpoints
 from core.run.workplace import Incoming, Workplace
 from core.vocabulary import run_folder
 from core.vocabulary.manifest import Manifest
@@ -95,15 +95,15 @@ class Arriving:
     def _resumed(self, files: Manifest) -> tuple[int, ...]:
         """The checkpoint becomes the first of the new run: from the old run's folder, or from the starter."""
         assert self._plan.resume is not None
-        checkpoints.check_listing(files)
+        checkpoint_store.check_listing(files)
         kept = self._place.folder(self._plan.run) / run_folder.CHECKPOINTS
         old = self._place.folder(self._plan.resume.run) / run_folder.CHECKPOINTS
-        found = checkpoints.find(old, files.digest)
+        found = checkpoint_store.find(old, files.digest)
         if found is not None:
             with storing(kept):
-                checkpoints.adopt(found, kept)
+                checkpoint_store.adopt(found, kept)
             return ()
-        receipt = Receipt(files, self._place.folder(self._plan.run) / INCOMING, checkpoints.first(kept))
+        receipt = Receipt(files, self._place.folder(self._plan.run) / INCOMING, checkpoint_store.first(kept))
         self._parts[1].receipt = receipt
         return tuple(wanted.file for wanted in receipt.wanted)
 

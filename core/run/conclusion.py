@@ -8,8 +8,8 @@ from msgspec import structs
 
 from core.run import verdicts
 from core.run.coordination import Over
-from core.run.tally import summary
 from core.run.turn import Turn
+from core.speed.summary import summary
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from core.run.tally import Tally
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
+from core.speed.summary import Tally
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId

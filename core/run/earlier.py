@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from core.run.expectation import last_time
-from core.run.history import History
-from core.run.reading import read_plan
+from core.history.index import History
+from core.history.read import read_plan
+from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Plan

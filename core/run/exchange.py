@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.history.read import read_project
 from core.run import resuming
 from core.run.gathering import Found, Gathering
 from core.run.lending import Lending
-from core.run.reading import read_project
 from core.run.workplace import Workplace
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import TandemError

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.project import checkpoint_store
 from core.project.files import NotRegular
 from core.project.receipt import Receipt
-from core.run import checkpoints
 from core.run.workplace import Incoming, Workplace
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
@@ -109,7 +109,7 @@ class Gathering:
         """Its folder here, with the very bytes that were told. Raises ``TandemError``."""
         if found.device is not None:
             return await self._receive(found, found.device)
-        here = await self._place.files.do(checkpoints.find, self._kept, found.files.digest)
+        here = await self._place.files.do(checkpoint_store.find, self._kept, found.files.digest)
         if here is None:
             raise TandemError(
                 code="checkpoint-damaged",
@@ -136,9 +136,9 @@ class Gathering:
     def _own(self) -> list[Found]:
         """On the files' thread."""
         found = []
-        for checkpoint in checkpoints.looks(self._kept):
+        for checkpoint in checkpoint_store.looks(self._kept):
             try:
-                files = checkpoints.listing(checkpoint)
+                files = checkpoint_store.listing(checkpoint)
             except (OSError, NotRegular):
                 continue
             head = checkpoint.head
@@ -169,7 +169,7 @@ class Gathering:
     def _add(self, device: DeviceId, told: CheckpointTold) -> None:
         if told.moment is not None and told.files is not None and sound_moment(told.moment):
             try:
-                checkpoints.check_listing(told.files)
+                checkpoint_store.check_listing(told.files)
             except TandemError:
                 return  # As good as none.
             found = Found(self.run, told.moment, told.shares, told.files, device)
@@ -209,8 +209,8 @@ class Gathering:
     def _begin(self, found: Found) -> Receipt:
         """On the files' thread. All files are sent: what came of an earlier try would be in their way."""
         parts = self._kept / INCOMING
-        checkpoints.clear(parts)
-        return Receipt(found.files, parts, checkpoints.next_place(self._kept))
+        checkpoint_store.clear(parts)
+        return Receipt(found.files, parts, checkpoint_store.next_place(self._kept))
 
     async def _wait(self, done: asyncio.Future[None]) -> None:
         limit_s = FIRST_PIECE_S
@@ -239,13 +239,13 @@ class Gathering:
 def _finish(receipt: Receipt, found: Found) -> Path:
     """On the files' thread. Its manifest must say what its laptop told of it."""
     folder = receipt.finish()
-    here = checkpoints.at(folder)
+    here = checkpoint_store.at(folder)
     if (
         here is None
-        or checkpoints.listing(here).digest != found.files.digest
+        or checkpoint_store.listing(here).digest != found.files.digest
         or (here.head.moment, here.head.shares) != (found.moment, found.shares)
     ):
-        checkpoints.clear(folder)
+        checkpoint_store.clear(folder)
         raise TandemError(
             code="checkpoint-refused",
             what="It is not what the laptop that has it told of it.",

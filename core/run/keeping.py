@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from core.history.index import History
+from core.history.read import read_run
+from core.history.record import RunRecord
+from core.report.write import write_report
 from core.run.earlier import newest_alike, with_last_time
-from core.run.history import History
-from core.run.reading import read_run
-from core.run.record import RunRecord
-from core.run.report import write_report
 from core.runtime.worker_thread import Lane
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry
 from core.vocabulary.answers import Runs as RunsKept

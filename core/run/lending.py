@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from core.history.read import read_plan
+from core.project import checkpoint_store
+from core.project.checkpoint_store import Checkpoint
 from core.project.files import NotRegular
-from core.run import checkpoints
-from core.run.checkpoints import Checkpoint
-from core.run.reading import read_plan
 from core.run.workplace import Workplace, send_pieces
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
@@ -86,7 +86,7 @@ class Lending:
             return None
         kept = folder / run_folder.CHECKPOINTS
         if isinstance(message, CheckpointAsked) or message.checkpoint is None:
-            found = checkpoints.look(kept)
+            found = checkpoint_store.look(kept)
         else:
-            found = checkpoints.find(kept, message.checkpoint) or checkpoints.newest(kept)
-        return None if found is None else (found, checkpoints.listing(found))
+            found = checkpoint_store.find(kept, message.checkpoint) or checkpoint_store.newest(kept)
+        return None if found is None else (found, checkpoint_store.listing(found))

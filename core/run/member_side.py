@@ -6,17 +6,18 @@ import shutil
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
+from core.project import checkpoint_store
 from core.project.copying import Changed, copy_project
 from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.scan import is_broad
-from core.run import checkpoints, kept, participant, verdicts
+from core.run import kept, participant, verdicts
 from core.run import participation as pa
 from core.run.arriving import Arriving
-from core.run.ports import HeldPorts, hold_ports
-from core.run.trainers import Trainers
 from core.run.workplace import Workplace, send_pieces, trouble_of
 from core.run.written import Snapshot
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
+from core.supervisor.ports import HeldPorts, hold_ports
+from core.supervisor.trainers import Trainers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem, TandemError
@@ -287,7 +288,7 @@ class MemberSide:
                 return  # then the working copy stays as it is
         shutil.rmtree(self.folder / TASKS, ignore_errors=True)
         self.place.store.trim(keep=frozenset([self.known.plan.project]))
-        checkpoints.trim(self.place.runs)
+        checkpoint_store.trim(self.place.runs)
 
 
 def _copied(manifest: Manifest, source: Path, work: Path) -> Path:

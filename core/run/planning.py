@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.cluster.making import make_plan
+from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import check, tf_config
 from core.project.find import SeveralScripts, find_script

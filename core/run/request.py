@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from core.project.checkpoint_store import check_listing
 from core.run import verdicts
-from core.run.checkpoints import check_listing
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project

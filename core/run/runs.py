@@ -20,12 +20,12 @@ from core.run.keeping import Keeping
 from core.run.member_side import MemberSide
 from core.run.reception import Reception
 from core.run.starter_side import StarterSide
-from core.run.trainers import MakeTrainer, real_trainers
-from core.run.warm import WarmTrainer
 from core.run.workplace import RunLinks, Workplace
 from core.runtime.background import Background
 from core.runtime.timers import Clock
 from core.runtime.worker_thread import Lane
+from core.supervisor.trainers import MakeTrainer, real_trainers
+from core.supervisor.warm import WarmTrainer
 from core.vocabulary import answers
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms

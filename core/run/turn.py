@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from core.run.coordination import Coordination, Effect, Emit, Part, Send
-from core.run.tally import counted
 from core.runtime.timers import CancelTimer, SetTimer
+from core.speed.summary import counted
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.events import RunEvent

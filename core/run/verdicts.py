@@ -210,15 +210,6 @@ def closed(name: str) -> Problem:
     return Problem(code="closed", what=f"Tandem was closed on {name}.", fix="Start it there and train again.")
 
 
-def cut_off() -> Problem:
-    """A run that was under way when the node started: the node had ended without ending it."""
-    return Problem(
-        code="cut-off",
-        what="Tandem ended while this run was under way.",
-        fix="Train again. The run's folder keeps what was written until then.",
-    )
-
-
 def nothing_shared() -> str:
     return (
         "Nothing was shared between the laptops: the script trained neither with fit nor in a strategy of "

@@ -10,10 +10,10 @@ from typing import Protocol
 from core.project.receipt import Piece, Receipt, Wanted
 from core.project.send import pieces
 from core.project.store import ProjectStore
-from core.run.trainers import MakeTrainer
 from core.runtime.background import Background
 from core.runtime.timers import Clock
 from core.runtime.worker_thread import Lane
+from core.supervisor.trainers import MakeTrainer
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from core.run import leash
+from core.supervisor import parent_death
 from core.trainer import script
 from core.trainer.orders import Orders, own
 from core.trainer.reporter import Reporter
@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> None:
     for name in ("orders", "reports", "leash"):
         parser.add_argument(f"--{name}", type=int, required=True)
     fds = parser.parse_args(arguments)
-    leash.arm(own(fds.leash))
+    parent_death.arm(own(fds.leash))
     main(own(fds.orders), own(fds.reports))
 
 

@@ -18,7 +18,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from core.run import checkpoints
+from core.project import checkpoint_store
 from core.trainer import cluster_hooks, exits, graphics, kept_models, own_fit, script, tpu
 from core.trainer.exact import meeting, solo
 from core.trainer.exact.installation import Installation
@@ -125,7 +125,7 @@ class Session:
         """There is nothing left to go on with; but what was trained must not be lost with the model."""
         # By their names: after the script no manifest can be decoded for the first time (script.hide_house).
         if kept or not any(folder.glob("[0-9]*")):
-            checkpoints.clear(folder)
+            checkpoint_store.clear(folder)
         else:
             self._observer.on_said(
                 f"Since the model could not be kept, its checkpoints are left in {folder}."

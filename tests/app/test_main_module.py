@@ -8,7 +8,7 @@ import pytest
 
 from app import __main__ as entry
 from app.cli.exit_codes import ExitCode
-from core.run.launch import HIDDEN_ARGUMENT, PROBE_ARGUMENT, TENSORBOARD_ARGUMENT
+from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, TENSORBOARD_ARGUMENT
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from app import run_words
-from core.run.expectation import expected
+from core.speed.sentences import expected
 from core.vocabulary import phases
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Member

@@ -10,7 +10,7 @@ from pathlib import Path
 from core.home import settings_file
 from core.home.home import Home, prepare
 from core.node.node import Node
-from core.run.trainers import MakeTrainer
+from core.supervisor.trainers import MakeTrainer
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
 from core.vocabulary import events as ev

@@ -30,7 +30,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "script printing megabytes; packages of its own called app and core": (
         f"{TROUBLE}scripts.py::test_a_script_with_packages_of_our_names_that_prints_megabytes_trains",
-        f"{CORE}run/test_output.py::test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted",
+        f"{CORE}supervisor/test_output.py::test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted",
     ),
     "training with neither fit nor a strategy": (
         f"{TROUBLE}scripts.py::test_a_script_that_shares_nothing_is_told_so",
@@ -145,13 +145,13 @@ COVERED: dict[str, tuple[str, ...]] = {
     "corrupt history": (
         f"{TROUBLE}homes.py::test_a_damaged_history_is_made_anew_and_said",
         f"{TROUBLE}windows.py::test_a_damaged_history_is_said_on_runs_and_what_is_whole_of_it_can_be_used",
-        f"{CORE}run/test_history.py::test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone",
+        f"{CORE}history/test_index.py::test_a_run_whose_summary_is_damaged_is_named_and_its_folder_left_alone",
     ),
     "a home that turns read-only or full while it is in use": (
         f"{TROUBLE}disks.py::"
         "test_a_home_that_turns_read_only_refuses_what_it_cannot_keep_and_stays_as_it_was",
         f"{TROUBLE}windows.py::test_a_home_whose_disk_refuses_while_the_window_is_open",
-        f"{CORE}run/test_history.py::test_an_index_that_only_the_disk_refuses_is_not_taken_for_broken",
+        f"{CORE}history/test_index.py::test_an_index_that_only_the_disk_refuses_is_not_taken_for_broken",
         f"{CORE}trainer/test_exits.py::test_a_disk_that_refuses_is_not_the_scripts_fault",
     ),
     "disk full while writing history": (

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.history.index import FILE, History
 from core.home import home as homes
 from core.home import settings_file
 from core.home.home import Home
-from core.run.history import FILE, History
 from core.vocabulary import wire
 from core.vocabulary.ids import RunId
 from core.vocabulary.run_folder import METRICS, SUMMARY

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from core.project import checkpoint_store
+from core.project.checkpoint_store import Checkpoint, KeptFile
 from core.project.copying import check_room
-from core.run import checkpoints
-from core.run.checkpoints import Checkpoint, KeptFile
 from core.trainer.exact import local_state, model_state, plain
 from core.vocabulary import limits
 from core.vocabulary.errors import TandemError
@@ -164,12 +164,12 @@ class Writer:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             size = sum(memoryview(buffer).nbytes for buffers in files.values() for buffer in buffers)
             whole = size + sum(known.size for _, known in self._unchanged.values())
-            if whole > checkpoints.LIMIT_BYTES:  # Nobody would read it.
-                most = f"{checkpoints.LIMIT_BYTES / 1e9:.0f} GB is the most"
+            if whole > checkpoint_store.LIMIT_BYTES:  # Nobody would read it.
+                most = f"{checkpoint_store.LIMIT_BYTES / 1e9:.0f} GB is the most"
                 self._trouble = f"one would take {whole / 1e9:.1f} GB, and {most}."
                 return
             check_room(self._folder, size)
-            self._written = checkpoints.write(self._folder, moment, shares, files, self._unchanged)
+            self._written = checkpoint_store.write(self._folder, moment, shares, files, self._unchanged)
         except TandemError as error:
             self._trouble = error.what
         except OSError as error:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.run import checkpoints
-from core.run.checkpoints import Checkpoint
+from core.project import checkpoint_store
+from core.project.checkpoint_store import Checkpoint
 from core.trainer.exact import callback_state, checkpoint, plain, randomness
 from core.trainer.exact.checkpoint import NOW, Writer
 from core.trainer.exact.kept_fit import KeptFit
@@ -153,8 +153,8 @@ class Keeper:
 
 
 def _opened(folder: Path) -> Checkpoint:
-    found = checkpoints.at(folder)
-    if found is None or not checkpoints.intact(found):
+    found = checkpoint_store.at(folder)
+    if found is None or not checkpoint_store.intact(found):
         raise _broken(str(folder))
     return found
 

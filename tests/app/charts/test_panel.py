@@ -12,8 +12,8 @@ import pytest
 import shiboken6
 from pytestqt.qtbot import QtBot
 
-from app.charts.panel import ChartPanel, Source
-from app.charts.points import RunPoints
+from app.charts.panel import ChartPanel
+from app.charts.points import RunPoints, Source
 from core.vocabulary.ids import DeviceId
 from tests.app.charts.test_points import A, B, epoch, plan, step
 

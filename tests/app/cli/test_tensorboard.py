@@ -60,7 +60,7 @@ async def test_event_files_alone_are_written_and_named(node: ScriptedNode, tmp_p
 async def test_without_the_extra_nothing_is_asked(
     node: ScriptedNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.run.tensorboard.find_spec", lambda name: None)
+    monkeypatch.setattr("core.report.tensorboard.find_spec", lambda name: None)
     with pytest.raises(TandemError) as caught:
         await tensorboard.tensorboard(Namespace(run="2026", port=None, write_only=False), Words())
     assert "pip install tandem[tensorboard]" in caught.value.fix

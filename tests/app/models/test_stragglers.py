@@ -1,4 +1,4 @@
-"""Who waits for whom, in words. When a wait counts is tested with core.run.stragglers."""
+"""Who waits for whom, in words. When a wait counts is tested with core.speed.stragglers."""
 
 from msgspec.structs import replace
 

@@ -17,7 +17,7 @@ from app.views.train import TrainView
 from app.views.train_setup import TrainSetup
 from app.widgets.role_row import MIME
 from app.widgets.script_choices import MOST
-from core.cluster.making import make_plan
+from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import tf_config
 from core.run.planning import read_script

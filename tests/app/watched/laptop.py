@@ -24,7 +24,7 @@ def remember_runs(home: Home) -> None:
     """``RUNS`` runs in the history; the newest two have ``STEPS`` steps and long logs."""
     from msgspec.structs import replace
 
-    from core.run.history import History
+    from core.history.index import History
     from core.vocabulary import wire
     from core.vocabulary.ids import DeviceId, RunId
     from core.vocabulary.run_folder import LOGS, METRICS, PLAN, SUMMARY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.cluster.making import FIRST_PORT, make_plan
+from core.cluster.make_plan import FIRST_PORT, make_plan
 from core.cluster.proposal import propose_roles
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.plan import Plan, RunSpec, StrategyKind

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from core.run import leash
+from core.supervisor import parent_death
 from core.trainer.orders import Orders, own
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
@@ -20,7 +20,7 @@ def main() -> None:
     for name in ("orders", "reports", "leash"):
         parser.add_argument(f"--{name}", type=int)
     fds = parser.parse_args()
-    leash.arm(own(fds.leash))
+    parent_death.arm(own(fds.leash))
 
     def say(report: trainer_messages.Report) -> None:
         os.write(own(fds.reports), to_json(report) + b"\n")

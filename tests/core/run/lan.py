@@ -14,7 +14,7 @@ from core.home.certificate import build, device_id
 from core.home.home import Home
 from core.home.trust import TrustedPeer, TrustStore, add, set_policy
 from core.home.trust_keeper import TrustKeeper
-from core.run import checkpoints
+from core.project import checkpoint_store
 from core.run.runs import Runs
 from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
@@ -296,4 +296,4 @@ def project(folder: Path, text: str = "import keras\nmodel = keras.Sequential()\
 def keep(folder: Path, step: int, data: bytes = b"w" * 700_000) -> None:
     """A checkpoint, as a trainer keeps it."""
     files = {"now.json": [b"{}"], "now.bin": [data], "fit-0.bin": [b""]}
-    checkpoints.write(folder, Moment(step=step, fit=1, epoch=2, batch=3), (3, 1), files, {})
+    checkpoint_store.write(folder, Moment(step=step, fit=1, epoch=2, batch=3), (3, 1), files, {})

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from core.run import launch
+from core.supervisor import spawn
 from core.vocabulary import trainer_messages, wire
 from tests.core.run.fake_trainer import COMMAND
 from tests.core.trainer.attended import Attended
@@ -26,5 +26,5 @@ async def attend(train: trainer_messages.Train, ready: type) -> None:
 if __name__ == "__main__":
     kind, order, ready = sys.argv[1:]
     if kind == "fake":
-        launch.command = lambda: COMMAND  # type: ignore[assignment]
+        spawn.command = lambda: COMMAND  # type: ignore[assignment]
     asyncio.run(attend(wire.from_json(order, trainer_messages.Train), getattr(trainer_messages, ready)))

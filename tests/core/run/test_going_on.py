@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.run import checkpoints, exchange, gathering, lending, resuming, verdicts
+from core.project import checkpoint_store
+from core.run import exchange, gathering, lending, resuming, verdicts
 from core.run.gathering import Found
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
@@ -323,9 +324,9 @@ async def test_how_much_of_the_checkpoint_has_come_is_told(lan: Lan, spec: RunSp
     keep(kept(ben, run), 40)
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
     came = [event for event in anna.events if isinstance(event, ev.CheckpointCame)]
-    newest = checkpoints.newest(kept(ben, run))
+    newest = checkpoint_store.newest(kept(ben, run))
     assert newest is not None
-    whole = checkpoints.listing(newest).total_bytes
+    whole = checkpoint_store.listing(newest).total_bytes
     assert {(event.run, event.device, event.total) for event in came} == {(run, ben.device, whole)}
     done = [event.done for event in came]
     assert done == sorted(done) and (done[0], done[-1]) == (0, whole)
@@ -362,9 +363,9 @@ async def test_invariant_who_was_not_asked_finds_nothing_for_us(three: Lan, spec
     anna, ben, cleo = three.nodes.values()
     run = await stopped(three, replace(spec, devices=(ben.device,)), "Anna", "Ben")
     keep(kept(ben, run), 40)
-    newest = checkpoints.newest(kept(ben, run))
+    newest = checkpoint_store.newest(kept(ben, run))
     assert newest is not None
-    told = ms.CheckpointTold(run=run, moment=moment_of(80), files=checkpoints.listing(newest))
+    told = ms.CheckpointTold(run=run, moment=moment_of(80), files=checkpoint_store.listing(newest))
     heard: list[ms.Message] = []
     on_message = anna.runs.on_message
 
@@ -476,13 +477,13 @@ async def test_invariant_a_laptop_that_was_not_in_a_run_learns_nothing_of_its_ch
     keep(kept(anna, run), 40)
     heard: list[ms.Message] = []
     cleo.runs.on_message = lambda device, message: heard.append(message)  # type: ignore[method-assign]
-    found = checkpoints.newest(kept(anna, run))
+    found = checkpoint_store.newest(kept(anna, run))
     assert found is not None
     asked = [ms.CheckpointAsked(run=run), ms.CheckpointAsked(run=RunId("../" + run))]
     for number, question in enumerate(asked, 1):
         cleo.send(anna.device, question)
         await three.wait_until(lambda number=number: len(heard) == number)
-    cleo.send(anna.device, ms.CheckpointWanted(run=run, checkpoint=checkpoints.listing(found).digest))
+    cleo.send(anna.device, ms.CheckpointWanted(run=run, checkpoint=checkpoint_store.listing(found).digest))
     # What is asked while an answer is under way is left alone: ask until the next one comes.
     await three.wait_until(lambda: cleo.send(anna.device, asked[0]) and len(heard) > 2)
     assert heard[:2] == [ms.CheckpointTold(run=question.run) for question in asked]

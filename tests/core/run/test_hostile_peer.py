@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.cluster.making import make_plan, new_run_id
+from core.cluster.make_plan import make_plan, new_run_id
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from core.history.record import RunRecord
 from core.run import keeping
 from core.run.keeping import Keeping
-from core.run.record import RunRecord
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Finished

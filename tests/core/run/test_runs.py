@@ -507,8 +507,8 @@ async def test_a_full_disk_does_not_end_a_training(
 ) -> None:
     anna, ben = both(lan)
     await train(lan, spec)
-    monkeypatch.setattr("core.run.record.write_atomically", full_disk)
-    monkeypatch.setattr("core.run.metrics_file.MetricsFile._write", full_disk)
+    monkeypatch.setattr("core.history.record.write_atomically", full_disk)
+    monkeypatch.setattr("core.history.metrics_file.MetricsFile._write", full_disk)
     for number in range(1, 4):
         lan.clock.advance(1.0)
         anna.trainers[0].make_step(number)

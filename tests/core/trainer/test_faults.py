@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.run.supervision import Limits
-from core.run.warm import WarmTrainer
+from core.supervisor.machine import Limits
+from core.supervisor.warm import WarmTrainer
 from core.vocabulary import trainer_messages
 from tests.core.trainer.attended import LONG_S, Attended, cluster, members
 

@@ -13,9 +13,9 @@ from statistics import median
 import pytest
 from msgspec.structs import replace
 
-from core.run import checkpoints
-from core.run.launch import environment
-from core.run.stragglers import straggler
+from core.project import checkpoint_store
+from core.speed.stragglers import straggler
+from core.supervisor.spawn import environment
 from core.vocabulary import trainer_messages
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import Progress
@@ -166,7 +166,7 @@ async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tm
     said = [said.words for said in trainer.of(trainer_messages.Said)]
     assert said[0] == "The trained model (model) could not be kept: Not a directory."
     folder = tmp_path / "checkpoints"
-    assert checkpoints.newest(folder) is not None, "what was trained is not lost with the model"
+    assert checkpoint_store.newest(folder) is not None, "what was trained is not lost with the model"
     assert said[1:] == [f"Since the model could not be kept, its checkpoints are left in {folder}."]
 
 

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from core.run import checkpoints
+from core.project import checkpoint_store
 from core.trainer.exact import callback_state, randomness
 from core.trainer.exact import keras_private as private
 from core.trainer.exact.resuming import Keeper
@@ -156,7 +156,7 @@ def scene(folder: Path, asked: Asked, place: tuple[int, int], together: int = 1)
         host.keeper = Keeper(Keeping(folder / kind, 1e6, resume if kind == "resumed" else None), host)
         told[kind] = train(asked, where, together)
         told[kind]["said"] = asked.said
-        found = checkpoints.newest(folder / kind)
+        found = checkpoint_store.newest(folder / kind)
         if found is not None and kind == "stopped":
             told["moment"] = [found.head.moment.epoch, found.head.moment.batch, found.head.moment.step]
     return told

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.run import checkpoints
+from core.project import checkpoint_store
 from tests.exactness import processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -26,7 +26,7 @@ def run(out: Path, shares: tuple[int, ...], *jobs: Job) -> list[Path]:
 
 
 def kept(folder: Path, job: str) -> str:
-    found = checkpoints.newest(folder / job / "kept")
+    found = checkpoint_store.newest(folder / job / "kept")
     assert found is not None
     return found.folder
 
@@ -88,9 +88,9 @@ def alone(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_was_stopped_in_mid_epoch_ends_with_the_same_bits(before: list[Path], after: list[Path]) -> None:
     assert record(before[0], "stopped")["stopped"]
-    moment = checkpoints.at(Path(kept(before[1], "stopped"))).head.moment  # type: ignore[union-attr]
-    both = [checkpoints.newest(member / "stopped" / "kept") for member in before]
-    assert len({checkpoints.listing(each).digest for each in both if each is not None}) == 1
+    moment = checkpoint_store.at(Path(kept(before[1], "stopped"))).head.moment  # type: ignore[union-attr]
+    both = [checkpoint_store.newest(member / "stopped" / "kept") for member in before]
+    assert len({checkpoint_store.listing(each).digest for each in both if each is not None}) == 1
     assert (moment.fit, moment.epoch) == (1, 2) and 7 < moment.batch < 20
     for then, now in zip(before, after, strict=True):
         assert_same(weights(then, "whole"), weights(now, "resumed"))
@@ -108,7 +108,7 @@ def test_a_log_is_gone_on_with_where_it_was(before: list[Path], after: list[Path
 
 
 def test_checkpoints_change_nothing_and_each_is_good(before: list[Path], after: list[Path]) -> None:
-    assert len(list((before[0] / "crowded" / "kept").iterdir())) == checkpoints.KEPT
+    assert len(list((before[0] / "crowded" / "kept").iterdir())) == checkpoint_store.KEPT
     for then, now in zip(before, after, strict=True):
         assert_same(weights(then, "whole"), weights(then, "crowded"))
         assert_same(weights(then, "whole"), weights(now, "crowded"))
@@ -116,7 +116,7 @@ def test_checkpoints_change_nothing_and_each_is_good(before: list[Path], after: 
 
 def test_a_stop_in_a_validation_loses_nothing_of_its_epoch(before: list[Path], after: list[Path]) -> None:
     assert record(before[0], "validating")["stopped"]
-    moment = checkpoints.at(Path(kept(before[0], "validating"))).head.moment  # type: ignore[union-attr]
+    moment = checkpoint_store.at(Path(kept(before[0], "validating"))).head.moment  # type: ignore[union-attr]
     assert (moment.fit, moment.epoch, moment.batch) == (1, 2, 20)
     for then, now in zip(before, after, strict=True):
         assert_same(weights(then, "whole"), weights(now, "validated"))

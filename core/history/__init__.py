@@ -1,0 +1,1 @@
+"""What is recorded of runs on the disk, and the list of them."""

@@ -1,0 +1,122 @@
+"""One run as it lies in its folder, thinned so that it fits a screen and a message. Blocks: use a thread."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from core.history.metrics_file import DECODER, Metric, Thinned
+from core.project import checkpoint_store
+from core.vocabulary import events as ev
+from core.vocabulary import run_folder, wire
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.plan import Plan
+from core.vocabulary.progress import EpochEnd, Progress
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT
+
+MOST_POINTS = 4_000
+LOG_BYTES = 64 * 1024
+
+_ENDED = msgspec.json.Decoder(ev.MemberEnded)
+
+T = TypeVar("T")
+
+
+def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> RunDetails:
+    """Whatever of the run can still be read; a folder that is gone gives the entry alone."""
+    steps, epochs = _metrics(folder / METRICS, most_epochs)
+    report = folder / REPORT
+    return RunDetails(
+        entry=entry,
+        plan=read_plan(folder),
+        steps={device: thinned.items for device, thinned in steps.items()},
+        epochs={device: thinned.items for device, thinned in epochs.items()},
+        log=_log(folder / LOGS),
+        report=str(report) if report.is_file() else "",
+        checkpoint=kept.head.moment
+        if (kept := checkpoint_store.look(folder / run_folder.CHECKPOINTS))
+        else None,
+    )
+
+
+def read_exits(folder: Path) -> list[ev.MemberEnded]:
+    """How each trainer of a run ended, as far as its record says."""
+    return list(_lines(folder / EVENTS, _ENDED))
+
+
+def read_plan(folder: Path) -> Plan | None:
+    return _read(folder / PLAN, Plan)
+
+
+def read_project(folder: Path) -> Manifest | None:
+    """The files that a run started here began with."""
+    return _read(folder / PROJECT, Manifest)
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        return wire.from_json(path.read_bytes(), kind)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def read_metrics(folder: Path) -> Iterator[Metric]:
+    """Every step and epoch that was kept, in order."""
+    return _lines(folder / METRICS, DECODER)
+
+
+def _metrics(
+    path: Path, most_epochs: int
+) -> tuple[dict[DeviceId, Thinned[Progress]], dict[DeviceId, Thinned[EpochEnd]]]:
+    steps: dict[DeviceId, Thinned[Progress]] = defaultdict(lambda: Thinned(MOST_POINTS))
+    epochs: dict[DeviceId, Thinned[EpochEnd]] = defaultdict(lambda: Thinned(most_epochs))
+    for event in _lines(path, DECODER):
+        if isinstance(event, ev.MemberProgressed):
+            steps[event.device].add(event.progress)
+        else:
+            epochs[event.device].add(event.epoch)
+    return steps, epochs
+
+
+def _lines(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+    """Those lines of a file that are what is looked for; half a line from a crash is none."""
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                try:
+                    yield decoder.decode(line)
+                except msgspec.DecodeError:
+                    continue
+    except OSError:
+        return
+
+
+def _log(folder: Path) -> str:
+    """The ends of all logs, each under its name, ``LOG_BYTES`` together."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".log" and path.is_file())
+    except OSError:
+        return ""
+    parts = [_end_of(path, LOG_BYTES // len(paths) - 100) for path in paths]
+    texts = [f"--- {path.stem} ---\n{text}" for path, text in zip(paths, parts, strict=True) if text]
+    return "\n".join(texts)
+
+
+def _end_of(path: Path, most: int) -> str:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - max(0, most)))
+            data = file.read(max(0, most))
+    except OSError:
+        return ""
+    if size > len(data):
+        data = data.partition(b"\n")[2]
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,50 @@
+"""A run's epochs as CSV for spreadsheets and as JSON for programs. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from core.report.curves import loss_first, member_names
+from core.vocabulary import wire
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.progress import EpochEnd
+
+_COLUMNS = ("member", "fit", "epoch", "steps", "seconds")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def history_csv(details: RunDetails) -> str:
+    """One row an epoch and member; ``fit`` and ``epoch`` count from 1. No value: an empty cell."""
+    rows = [(name, epoch) for _, name, epochs in _members(details) for epoch in epochs]
+    metrics = sorted({metric for _, epoch in rows for metric in epoch.logs}, key=loss_first)
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow((*_COLUMNS, *(_cell(metric) for metric in metrics)))
+    for name, epoch in rows:
+        values = (epoch.logs.get(metric, "") for metric in metrics)
+        numbers = (epoch.fit + 1, epoch.epoch + 1, epoch.step + 1, round(epoch.seconds, 3))
+        table.writerow((_cell(name), *numbers, *values))
+    return text.getvalue()
+
+
+def history_json(details: RunDetails) -> bytes:
+    """By member, its epochs as they were reported: everything counts from 0, as in the record."""
+    members = [
+        {"device": device, "name": name, "epochs": epochs} for device, name, epochs in _members(details)
+    ]
+    return wire.to_json({"run": details.entry.run, "script": details.entry.script, "members": members})
+
+
+def _members(details: RunDetails) -> list[tuple[DeviceId, str, tuple[EpochEnd, ...]]]:
+    names = member_names(details)
+    return [
+        (DeviceId(device), names.get(DeviceId(device), short(device)), epochs)
+        for device, epochs in details.epochs.items()
+    ]
+
+
+def _cell(text: str) -> str:
+    """A name from elsewhere that a spreadsheet would take for a formula is shown as text."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,68 @@
+"""What a run leaves for people, in its folder: history.csv, history.json, plot.svg and report.html.
+
+Blocks: made on a thread of its own after a run's end. What fails is said or logged; the run has ended well
+without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from core.history.read import read_exits, read_run
+from core.history.record import RunRecord
+from core.home.atomic import write_atomically
+from core.report.curves import Panel, panels
+from core.report.page import MOST_FILES, page
+from core.report.svg import svg
+from core.report.table import history_csv, history_json
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.paths import shown
+from core.vocabulary.run_folder import HISTORY_CSV, HISTORY_JSON, OUTPUTS, PLOT, REPORT
+
+MOST_EPOCHS = 100_000
+"""A member, in the history's files; more are thinned."""
+
+_log = logging.getLogger(__name__)
+
+
+def write_report(record: RunRecord) -> None:
+    """All four files of a run whose record is closed. One without a folder never took shape: it gets none."""
+    folder = record.folder
+    if not folder.is_dir():
+        return
+    details = read_run(record.entry, folder, MOST_EPOCHS)
+    exits = [(end.device, end.task, end.exit) for end in read_exits(folder)]
+    plot = _plot(panels(details))
+    try:
+        write_atomically(folder / HISTORY_CSV, history_csv(details).encode())
+        write_atomically(folder / HISTORY_JSON, history_json(details))
+        if plot is not None:
+            write_atomically(folder / PLOT, plot.encode())
+        text = page(details, plot, exits, _outputs_here(record.entry, folder / OUTPUTS))
+        write_atomically(folder / REPORT, text.encode())
+    except OSError as error:
+        record.trouble(f"its report in {shown(str(folder))} cannot be written ({error.strerror or error}).")
+
+
+def _plot(shown_panels: list[Panel]) -> str | None:
+    if not shown_panels:
+        return None
+    try:
+        return svg(shown_panels)
+    except Exception:
+        _log.exception("the plot of a run could not be drawn")
+        return None
+
+
+def _outputs_here(entry: RunEntry, folder: Path) -> set[str]:
+    """Outputs that lie here and whose names can only mean a file below ``folder``."""
+    return {
+        path
+        for path in entry.summary.outputs[:MOST_FILES]
+        if not Path(path).is_absolute()
+        and ".." not in Path(path).parts
+        and not urlsplit(path).scheme
+        and (folder / path).is_file()
+    }

@@ -1,0 +1,1 @@
+"""Starts, watches and ends trainer processes, and says why one ended."""

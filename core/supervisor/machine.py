@@ -1,0 +1,159 @@
+"""The life of one trainer process as a machine without I/O: reports, stops and the clock in, effects out.
+
+booting → running ⇄ meeting → leaving → dead        (each with its limit)
+and, beside it, the stop ladder: Stop order → SIGTERM → SIGKILL
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from msgspec import structs
+
+from core.supervisor import exit_causes, port_probe
+from core.vocabulary import trainer_messages
+from core.vocabulary.limits import STOP_S
+from core.vocabulary.phases import Exit
+
+Force = Literal[0, 1, 2]
+"""0: the ladder from its first rung. 1: SIGTERM now. 2: SIGKILL now."""
+
+Effect = Literal["train", "stop", "terminate", "kill", "try-peers"]
+"""What the driver has to do: send an order, send a signal to the group, or knock at the peers' ports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """All in seconds. The limit on meeting comes with the order."""
+
+    boot_s: float = 120.0
+    grace_s: float = STOP_S[0]
+    """From the Stop order to SIGTERM: not sooner than the run itself loses its patience."""
+    terminate_s: float = 5.0
+    leave_s: float = 15.0
+    """From the trainer's last report to the end of its process."""
+    knock_s: float = 3.0
+    """How long before the end of the meeting the peers' ports are tried."""
+
+
+class Supervision:
+    """One trainer. Every method takes the time as ``now_s``; ``deadline_s`` is when ``on_time`` is due."""
+
+    def __init__(self, train: trainer_messages.Train, limits: Limits, now_s: float) -> None:
+        self.train = train
+        self.limits = limits
+        self.booted = False
+        self.deadline_s: float | None = now_s + limits.boot_s
+        self._phase: Literal["booting", "running", "meeting", "knocking", "unmet", "leaving"] = "booting"
+        self._meet_by_s = 0.0
+        self._rung: Literal["none", "asked", "terminated", "killed"] = "none"
+        self._exit: Exit | None = None
+        self._unmet: Exit | None = None
+
+    def on_report(self, report: trainer_messages.Report, now_s: float) -> list[Effect]:
+        match report:
+            case trainer_messages.Booted():
+                self.booted = True
+                if self._rung != "none":
+                    return []
+                self._to("running", None)
+                return ["train"]
+            case trainer_messages.Meeting() if self._phase == "running":
+                self._meet_by_s = now_s + self.train.meet_timeout_s
+                knock_s = min(self.limits.knock_s, self.train.meet_timeout_s / 2)
+                if self._rung == "asked":  # Stop came just before: nothing reads orders while it waits.
+                    return self._kill(Exit(reason="stopped"))
+                self._to("meeting", self._meet_by_s - knock_s)
+            case trainer_messages.Met() if self._phase in ("meeting", "knocking", "unmet"):
+                self._to("running", None)
+            case trainer_messages.Ended():
+                if self._exit is None:
+                    self._exit = report.exit
+                if self._rung != "killed":
+                    self._to("leaving", now_s + self.limits.leave_s)
+        return []
+
+    def on_stop(self, force: Force, now_s: float) -> list[Effect]:
+        """A user, or a run that ended elsewhere, wants this to end. Repeating it is harmless."""
+        if self._rung == "killed" or (self._phase == "leaving" and force == 0):
+            return []
+        if force == 2:
+            return self._kill(exit_causes.forced("The script was ended at once, as asked."))
+        if self._phase in ("booting", "meeting", "knocking", "unmet"):
+            # Nothing of a managed script has run, and nothing reads orders there.
+            return self._kill(Exit(reason="stopped"))
+        if force == 1:
+            return self._terminate(now_s)
+        if self._rung == "none":
+            self._rung = "asked"
+            self.deadline_s = now_s + self.limits.grace_s
+            return ["stop"]
+        return []
+
+    def on_time(self, now_s: float) -> list[Effect]:
+        """The deadline has passed (harmless where it has not)."""
+        if self.deadline_s is None or now_s < self.deadline_s:
+            return []
+        self.deadline_s = None
+        if self._phase == "leaving":
+            return self._kill(self._exit)
+        if self._rung == "asked":
+            return self._terminate(now_s)
+        if self._rung == "terminated":
+            waited_s = self.limits.grace_s + self.limits.terminate_s
+            return self._kill(
+                exit_causes.forced(f"The script did not end within {waited_s:.0f} s after Stop.")
+            )
+        if self._phase == "booting":
+            return self._kill(exit_causes.slow_boot(self.limits.boot_s))
+        if self._phase == "meeting":
+            self._phase = "knocking"
+            return ["try-peers"]
+        if self._phase == "unmet":
+            return self._kill(self._unmet)
+        return []
+
+    def on_answers(self, answers: dict[str, port_probe.Answer]) -> None:
+        """What the knock at the peers' ports gave."""
+        if self._phase == "knocking":
+            problem = port_probe.verdict(self.train.peers, answers, self.train.meet_timeout_s)
+            self._unmet = Exit(reason="never-met", problem=problem, shared=False)
+            self._to("unmet", self._meet_by_s)
+
+    def on_dead(self, status: int, *, memory: bool, tail: str) -> Exit:
+        """The process is gone; the last word on how."""
+        if self._exit is not None:
+            return _with_tail(self._exit, tail)
+        if self._rung == "terminated" and status < 0:
+            return exit_causes.forced("The script did not end by itself after Stop, so it was ended.", tail)
+        if self._rung == "asked":
+            return Exit(reason="stopped")
+        return exit_causes.died(
+            status, booted=self.booted, cluster=bool(self.train.tf_config), memory=memory, tail=tail
+        )
+
+    def _to(self, phase: Literal["running", "meeting", "unmet", "leaving"], deadline_s: float | None) -> None:
+        self._phase = phase
+        if phase == "leaving" or self._rung == "none":
+            self.deadline_s = deadline_s
+
+    def _terminate(self, now_s: float) -> list[Effect]:
+        if self._rung == "terminated":
+            return []
+        self._rung = "terminated"
+        self.deadline_s = now_s + self.limits.terminate_s
+        return ["terminate"]
+
+    def _kill(self, exit: Exit | None) -> list[Effect]:
+        if self._exit is None:
+            self._exit = exit
+        self._rung = "killed"
+        self.deadline_s = None
+        return ["kill"]
+
+
+def _with_tail(exit: Exit, tail: str) -> Exit:
+    if exit.problem is None or exit.problem.detail:
+        return exit
+    return structs.replace(exit, problem=structs.replace(exit.problem, detail=tail))

@@ -1,0 +1,278 @@
+"""Owns one trainer process: starts it, reads what it says, ends it. One background thread a run.
+
+``start`` and ``stop`` may be called from any thread; the callbacks come on the loop's thread. Exactly one
+``on_exit`` comes, after the process and its group are gone and everything they wrote was passed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import selectors
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from core.runtime.bounded_file import LogFile
+from core.supervisor import exit_causes, parent_death, port_probe, spawn
+from core.supervisor.machine import Effect, Force, Limits, Supervision
+from core.supervisor.output import Batches, Lines
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.phases import Exit
+from core.vocabulary.progress import LogLines
+from core.vocabulary.wire import to_json
+
+_READ = 65536
+_LONGEST_REPORT = 1024 * 1024
+_DRAIN_S = 2.0
+_log = logging.getLogger(__name__)
+_REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
+
+
+class TrainerProcess:
+    """``child``: one that was kept warm; otherwise one is started. ``loop`` by default is the running one."""
+
+    def __init__(
+        self,
+        train: trainer_messages.Train,
+        *,
+        log_path: Path,
+        on_report: Callable[[trainer_messages.Report], None],
+        on_output: Callable[[LogLines], None],
+        on_exit: Callable[[Exit], None],
+        child: spawn.Child | None = None,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._train = train
+        self._log_path = log_path
+        self._on_report = on_report
+        self._on_output = on_output
+        self._on_exit = on_exit
+        self._child = child
+        self._limits = limits
+        self._loop = loop or asyncio.get_running_loop()
+        self._stops: deque[Force] = deque()
+        self._wake_read = self._wake_write = -1
+        self._guard = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"run {train.task}", daemon=True)
+
+    def start(self) -> None:
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        self._thread.start()
+
+    def stop(self, force: Force = 0) -> None:
+        """Ask for the end; see ``supervision.Force``. After the end it does nothing."""
+        self._stops.append(force)
+        with self._guard:
+            if self._wake_write >= 0:
+                try:
+                    os.write(self._wake_write, b"s")
+                except BlockingIOError:
+                    pass  # Woken often enough.
+
+    @property
+    def pid(self) -> int | None:
+        """The trainer's process id; None before it started."""
+        return None if self._child is None else self._child.pid
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the run thread, off the loop's thread. True once it ended."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    # --- the run thread ------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            exit = self._own()
+        except TandemError as error:
+            exit = Exit(reason="killed", problem=error.problem, shared=False)
+        except Exception as error:  # Whatever broke here, the run must hear of an end.
+            _log.exception("the supervision of %s broke", self._train.task)
+            exit = Exit(reason="killed", problem=_broken(error), shared=False)
+        finally:
+            with self._guard:
+                os.close(self._wake_write)
+                os.close(self._wake_read)
+                self._wake_write = -1
+        self._post(self._on_exit, exit)
+
+    def _own(self) -> Exit:
+        before = exit_causes.memory_kills()
+        self._child = child = self._child or spawn.spawn()
+        supervision = Supervision(self._train, self._limits, time.monotonic())
+        log = LogFile(self._log_path)
+        try:
+            attendance = _Attendance(child, supervision, log, self)
+            attendance.watch()
+            status, tail = attendance.finish()
+        finally:
+            if child.leash >= 0:
+                child.end()
+            log.close()
+        memory = exit_causes.memory_kills().more_than(before)
+        return supervision.on_dead(status, memory=memory, tail=tail)
+
+    def _post(self, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:  # The loop is closed: the node is gone, and so must the trainer be.
+            self._stops.append(2)
+
+
+class _Attendance:
+    """One child's descriptors, watched until it is dead. Lives on the run thread."""
+
+    def __init__(
+        self, child: spawn.Child, supervision: Supervision, log: LogFile, owner: TrainerProcess
+    ) -> None:
+        self._child = child
+        self._supervision = supervision
+        self._log = log
+        self._owner = owner
+        self._dead = False
+        self._reports = Lines(_LONGEST_REPORT)
+        self._lines = {"stdout": Lines(), "stderr": Lines()}
+        self._batches = Batches(owner._train.task)
+        self._tail: deque[bytes] = deque(maxlen=40)
+        self._selector = selectors.DefaultSelector()
+        process = child.process
+        assert process.stdout is not None and process.stderr is not None
+        self._open = {
+            process.stdout.fileno(): "stdout",
+            process.stderr.fileno(): "stderr",
+            child.reports: "report",
+        }
+        for fd, what in self._open.items():
+            os.set_blocking(fd, False)
+            self._selector.register(fd, selectors.EVENT_READ, what)
+        self._selector.register(owner._wake_read, selectors.EVENT_READ, "wake")
+        os.set_blocking(child.orders, False)
+        self._death = parent_death.watch_death(child.pid)
+        self._selector.register(self._death, selectors.EVENT_READ, "death")
+
+    def watch(self) -> None:
+        """Until the process is dead; its exit status is not fetched yet, so that its group keeps its name."""
+        while not self._dead:
+            for key, _ in self._selector.select(self._timeout_s()):
+                self._on_ready(key.fd, key.data)
+            while self._owner._stops:
+                self._do(self._supervision.on_stop(self._owner._stops.popleft(), time.monotonic()))
+            self._do(self._supervision.on_time(time.monotonic()))
+            self._pass_on()
+
+    def finish(self) -> tuple[int, str]:
+        """What is left of the group goes, what is left in the pipes is read. Status, tail of stderr."""
+        self._child.signal(signal.SIGKILL)
+        for fd in (self._owner._wake_read, self._death):
+            self._selector.unregister(fd)
+        os.close(self._death)
+        until_s = time.monotonic() + _DRAIN_S
+        # A grandchild that left the group may hold the pipes open for ever: hence the limit.
+        while self._open and (left_s := until_s - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left_s):
+                self._on_ready(key.fd, key.data)
+            self._pass_on()
+        for stream, lines in self._lines.items():
+            self._batches.add(stream, lines.end())
+        self._pass_on(last=True)
+        self._selector.close()
+        tail = b"\n".join(self._tail).decode("utf-8", "replace")
+        return self._child.reap(), tail
+
+    def _timeout_s(self) -> float | None:
+        if self._owner._stops:
+            return 0.0
+        due = [at for at in (self._supervision.deadline_s, self._batches.due_s) if at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _on_ready(self, fd: int, what: str) -> None:
+        if what == "death":
+            self._dead = True
+            return
+        try:
+            data = os.read(fd, _READ)
+        except BlockingIOError:
+            return
+        if what == "wake":
+            return
+        if not data:
+            self._selector.unregister(fd)
+            del self._open[fd]
+        elif what == "report":
+            for line in self._reports.feed(data):
+                self._on_report(line)
+        else:
+            self._log.write(data)
+            lines = self._lines[what].feed(data)
+            if what == "stderr":
+                self._tail.extend(lines)
+            if self._supervision.booted:  # Before, it is TensorFlow's chatter while loading: the log has it.
+                self._batches.add(what, lines)
+
+    def _on_report(self, line: bytes) -> None:
+        try:
+            report = _REPORT.decode(line)
+        except msgspec.DecodeError:
+            self._log.write(b"[tandem] not a report: " + line[:500] + b"\n")
+            return
+        self._do(self._supervision.on_report(report, time.monotonic()))
+        if not isinstance(report, trainer_messages.Ended):
+            self._owner._post(self._owner._on_report, report)
+
+    def _do(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case "train":
+                    self._order(self._owner._train)
+                case "stop":
+                    self._order(trainer_messages.Stop())
+                case "terminate":
+                    self._child.signal(signal.SIGTERM)
+                case "kill":
+                    self._child.signal(signal.SIGKILL)
+                case "try-peers":
+                    answers = port_probe.try_peers(self._owner._train.peers, self._supervision.limits.knock_s)
+                    self._supervision.on_answers(answers)
+
+    def _order(self, order: trainer_messages.Order) -> None:
+        """The trainer reads orders all the time: one that does not take them within seconds is ended."""
+        data = to_json(order) + b"\n"
+        until_s = time.monotonic() + self._supervision.limits.terminate_s
+        with selectors.DefaultSelector() as writable:
+            writable.register(self._child.orders, selectors.EVENT_WRITE)
+            while data:
+                if not writable.select(max(0.0, until_s - time.monotonic())):
+                    self._child.signal(signal.SIGKILL)
+                    return
+                try:
+                    data = data[os.write(self._child.orders, data) :]
+                except BlockingIOError:
+                    continue
+                except BrokenPipeError:
+                    return  # It died; that comes next.
+
+    def _pass_on(self, *, last: bool = False) -> None:
+        if words := self._log.trouble():
+            lines = LogLines(task=self._owner._train.task, stream="tandem", text=words)
+            self._owner._post(self._owner._on_output, lines)
+        for batch in self._batches.take(time.monotonic(), all_of_it=last):
+            self._owner._post(self._owner._on_output, batch)
+
+
+def _broken(error: Exception) -> Problem:
+    return Problem(
+        code="supervision-broke",
+        what="Tandem lost hold of its trainer and ended it.",
+        fix="Press Train again; the node's log has the details.",
+        detail=repr(error),
+    )

@@ -1,0 +1,135 @@
+"""One trainer process for each of this device's tasks in a run. On the core loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Literal, Protocol, cast
+
+from core.cluster.tf_config import address, tf_config
+from core.project.checkpoint_store import resumed
+from core.supervisor.process import TrainerProcess
+from core.supervisor.warm import WarmTrainer
+from core.vocabulary import limits
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit
+from core.vocabulary.plan import Plan, Task, ranks, shares_by_rank
+from core.vocabulary.progress import LogLines
+from core.vocabulary.roles import Role
+from core.vocabulary.run_folder import CHECKPOINTS, LOGS, SAVED, log_name, task_name
+from core.vocabulary.trainer_messages import Report, Train
+
+
+class Trainer(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self, force: Literal[0, 1, 2] = 0) -> None: ...
+
+
+class MakeTrainer(Protocol):
+    """``TrainerProcess``, or a test's own. Exactly one ``on_exit`` comes after ``start``."""
+
+    def __call__(
+        self,
+        train: Train,
+        *,
+        log_path: Path,
+        on_report: Callable[[Report], None],
+        on_output: Callable[[LogLines], None],
+        on_exit: Callable[[Exit], None],
+    ) -> Trainer: ...
+
+
+def real_trainers(warm: WarmTrainer) -> MakeTrainer:
+    """Real processes; the kept one, if any, is used first."""
+
+    def make(
+        train: Train,
+        *,
+        log_path: Path,
+        on_report: Callable[[Report], None],
+        on_output: Callable[[LogLines], None],
+        on_exit: Callable[[Exit], None],
+    ) -> Trainer:
+        return TrainerProcess(
+            train,
+            log_path=log_path,
+            on_report=on_report,
+            on_output=on_output,
+            on_exit=on_exit,
+            child=warm.take(),
+        )
+
+    return make
+
+
+def order(plan: Plan, task: Task, folder: Path, run: Path) -> Train:
+    """What one trainer is told. ``folder`` has its script and the files beside it; ``run``: the run's own."""
+    in_cluster = [other for other in plan.tasks if other.role is not Role.EVALUATOR and other is not task]
+    return Train(
+        run=plan.run,
+        task=task.name,
+        folder=str(folder),
+        script=plan.script,
+        arguments=plan.arguments,
+        tf_config=tf_config(plan, task),
+        strategy=plan.strategy,
+        rank=plan.tasks.index(task),
+        ranks=tuple(rank for rank, device in enumerate(ranks(plan)) if device == task.device),
+        shares=shares_by_rank(plan),
+        balance=plan.balance,
+        seed=plan.seed,
+        wire=plan.wire,
+        keep=str(run / SAVED) if task is plan.chief else "",
+        checkpoints=str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else "",
+        resume=str(place) if (place := resumed(run, plan)) is not None else "",
+        peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
+        meet_timeout_s=limits.MEET_S,
+    )
+
+
+def _checkpoints(plan: Plan, task: Task, run: Path) -> Path:
+    """A folder for each trainer. The first one's is that which is lent to others."""
+    if task == plan.tasks_of(task.device)[0]:
+        return run / CHECKPOINTS
+    return run / f"{CHECKPOINTS}-{task_name(task.name)}"
+
+
+class Trainers:
+    """Callbacks name the task. Each task that was started ends by exactly one ``on_exit``."""
+
+    def __init__(
+        self,
+        make: MakeTrainer,
+        *,
+        on_report: Callable[[str, Report], None],
+        on_output: Callable[[LogLines], None],
+        on_exit: Callable[[str, Exit], None],
+    ) -> None:
+        self._make = make
+        self._on_report = on_report
+        self._on_output = on_output
+        self._on_exit = on_exit
+        self._running: dict[str, Trainer] = {}
+
+    def start(self, plan: Plan, device: DeviceId, folders: Mapping[str, Path], run: Path) -> None:
+        """``folders`` by task name; ``run``: the run's own."""
+        for task in plan.tasks_of(device):
+            trainer = self._make(
+                order(plan, task, folders[task.name], run),
+                log_path=run / LOGS / log_name(task.name),
+                on_report=partial(self._on_report, task.name),
+                on_output=self._on_output,
+                on_exit=partial(self._ended, task.name),
+            )
+            self._running[task.name] = trainer
+            trainer.start()
+
+    def stop(self, force: int) -> None:
+        for trainer in tuple(self._running.values()):
+            trainer.stop(cast("Literal[0, 1, 2]", force))
+
+    def _ended(self, task: str, end: Exit) -> None:
+        self._running.pop(task, None)
+        self._on_exit(task, end)

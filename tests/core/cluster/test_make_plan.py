@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+
+from core.cluster.make_plan import FIRST_PORT, LAST_PORT, make_plan, new_run_id
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.plan import Plan, RunSpec, shares_by_rank, with_ports
+from core.vocabulary.roles import Role
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
+
+
+def plan_for(spec: RunSpec) -> Plan:
+    return make_plan(
+        spec,
+        starter=ANNA,
+        project=ProjectId("d" * 64),
+        script="train.py",
+        strategy="managed",
+        roles={ANNA: (Role.CHIEF,), BEN: (Role.WORKER,)},
+        names=NAMES,
+        hosts=HOSTS,
+    )
+
+
+def test_a_run_id_sorts_by_time_and_repeats_for_nobody() -> None:
+    early, late = datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 2, 0, 0, 1, tzinfo=UTC)
+    assert new_run_id(early)[:15] == "20260102-000000"
+    assert new_run_id(early) < new_run_id(late)
+    assert len({new_run_id(early) for _ in range(50)}) == 50
+
+
+def test_tasks_come_in_rank_order_whoever_started() -> None:
+    plan = plan_of(
+        (ANNA, BEN, CLEO), fixed={ANNA: (Role.WORKER, Role.PS), CLEO: (Role.CHIEF,)}, strategy="own"
+    )
+    assert [(task.name, task.device) for task in plan.tasks] == [
+        ("chief:0", CLEO),
+        ("worker:0", ANNA),
+        ("worker:1", BEN),
+        ("ps:0", ANNA),
+    ]
+    assert [member.device for member in plan.members] == [CLEO, ANNA, BEN]
+    assert [task.port for task in plan.tasks] == [FIRST_PORT + rank for rank in range(4)]
+    assert plan.chief.host == HOSTS[CLEO]
+
+
+def test_each_run_asks_for_other_ports_of_the_range() -> None:
+    plans = [plan_for(RunSpec(script="x")) for _ in range(20)]
+    assert len({plan.chief.port for plan in plans}) > 1
+    assert all(FIRST_PORT <= task.port < LAST_PORT for plan in plans for task in plan.tasks)
+
+
+def test_one_device_alone_has_no_address() -> None:
+    plan = plan_of((ANNA,))
+    assert plan.solo
+    assert (plan.chief.host, plan.chief.port) == ("", 0)
+
+
+def test_a_seed_is_drawn_once_for_all_and_can_be_fixed() -> None:
+    assert plan_for(RunSpec(script="x", seed=7)).seed == 7
+    assert plan_for(RunSpec(script="x")).seed != plan_for(RunSpec(script="x")).seed
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 31])
+def test_a_seed_that_numpy_would_refuse_is_refused_at_once(seed: int) -> None:
+    with pytest.raises(TandemError, match="cannot be a seed"):
+        plan_for(RunSpec(script="x", seed=seed))
+
+
+def test_shares_follow_the_members_in_rank_order() -> None:
+    plan = plan_for(RunSpec(script="x", shares={BEN: 16, ANNA: 48}))
+    assert shares_by_rank(plan) == (48, 16)
+    assert shares_by_rank(plan_for(RunSpec(script="x"))) == (1, 1)
+
+
+def test_shares_follow_the_speed_unless_the_user_fixed_them_or_nothing_is_shared() -> None:
+    assert plan_for(RunSpec(script="x")).balance
+    assert not plan_for(RunSpec(script="x", shares={ANNA: 48, BEN: 16})).balance
+    assert not plan_of(strategy="own").balance
+    assert not plan_of((ANNA,)).balance
+
+
+def test_a_laptop_that_is_several_members_counts_as_many_and_shares_its_part_equally() -> None:
+    two = {ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)}
+    plan = plan_of(fixed=two)
+    assert [member.share for member in plan.members] == [2, 1]
+    assert [task.device for task in plan.tasks] == [ANNA, ANNA, BEN]
+    assert shares_by_rank(plan) == (1, 1, 1)
+    by_hand = [replace(member, share=share) for member, share in zip(plan.members, (48, 16), strict=True)]
+    assert shares_by_rank(replace(plan, members=tuple(by_hand))) == (24, 24, 16)
+    odd = [replace(member, share=share) for member, share in zip(plan.members, (47, 17), strict=True)]
+    assert shares_by_rank(replace(plan, members=tuple(odd))) == (47, 47, 34)
+
+
+def test_a_share_of_a_whole_leaves_the_rest_to_the_others() -> None:
+    plan = plan_for(RunSpec(script="x", shares={BEN: 25}, shares_total=100))
+    assert shares_by_rank(plan) == (75, 25)
+    assert not plan.balance
+    with pytest.raises(TandemError, match="more than 64"):
+        plan_for(RunSpec(script="x", shares={BEN: 65}, shares_total=64))
+
+
+@pytest.mark.parametrize(
+    "shares", [{ANNA: 48}, {ANNA: 1, BEN: 1, CLEO: 1}, {ANNA: -1, BEN: 1}, {ANNA: 0, BEN: 0}]
+)
+def test_shares_that_cannot_be_are_refused(shares: dict[DeviceId, int]) -> None:
+    with pytest.raises(TandemError) as caught:
+        plan_for(RunSpec(script="x", shares=shares))
+    assert caught.value.code == "bad-shares"
+
+
+def test_each_task_gets_the_port_that_its_device_chose() -> None:
+    plan = plan_of()
+    complete = with_ports(plan, {ANNA: {"chief:0": 21_000}, BEN: {"worker:0": 22_000}})
+    assert [task.port for task in complete.tasks] == [21_000, 22_000]
+    assert replace(complete, tasks=plan.tasks) == plan

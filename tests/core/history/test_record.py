@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.history.index import History
+from core.history.read import LOG_BYTES, MOST_POINTS, read_run
+from core.history.record import RunRecord
+from core.vocabulary import events as ev
+from core.vocabulary import wire
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit, Finished, Planning, Preparing
+from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
+from core.vocabulary.run_folder import EVENTS, METRICS, SUMMARY, log_name
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
+
+PLAN = plan_of()
+RUN = PLAN.run
+
+
+class Kept:
+    def __init__(self, folder: Path) -> None:
+        self.history = History(folder)
+        self.history.open()
+        self.troubles: list[Problem] = []
+        self.folder = folder / RUN
+        entry = RunEntry(
+            run=RUN, started_s=100.0, script="train.py", phase=Planning(), folder=str(self.folder)
+        )
+        self.record = RunRecord(
+            self.folder, entry, ANNA, self.history, self.troubles.append, wall_clock=lambda: 160.0
+        )
+
+    def add(self, *events: ev.RunEvent) -> None:
+        for event in events:
+            self.record.add(event)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    kept = Kept(tmp_path)
+    yield kept
+    kept.record.close()
+    kept.history.close()
+
+
+def step(number: int) -> ev.MemberProgressed:
+    progress = Progress(at_s=float(number), epoch=0, epochs=1, step=number, batch=number)
+    return ev.MemberProgressed(run=RUN, device=ANNA, progress=progress)
+
+
+def said(text: str, *, device: ev.DeviceId = BEN, stream: str = "stdout", task: str = "worker:0") -> ev.Event:
+    return ev.MemberLogged(run=RUN, device=device, lines=LogLines(task=task, stream=stream, text=text))
+
+
+def test_a_run_is_kept_from_its_plan_to_its_end(kept: Kept) -> None:
+    epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0, logs={"loss": 0.5})
+    summary = Summary(epochs=1, steps=10)
+    kept.add(
+        ev.RunPlanned(plan=PLAN),
+        ev.RunPhaseChanged(run=RUN, phase=Preparing()),
+        step(0),
+        ev.MemberEndedEpoch(run=RUN, device=BEN, epoch=epoch),
+        ev.MemberEnded(run=RUN, device=BEN, task="worker:0", exit=Exit(reason="finished")),
+        said("hello"),
+        said("Nothing was shared.", stream="tandem"),
+        ev.RunSummarised(run=RUN, summary=summary),
+        ev.RunPhaseChanged(run=RUN, phase=Finished()),
+    )
+    (entry,) = kept.history.newest(5)
+    assert entry.phase == Finished()
+    assert entry.duration_s == 60.0
+    assert entry.summary == summary
+    assert entry.devices == ("Anna's", "Ben's")
+    assert wire.from_json((kept.folder / SUMMARY).read_bytes(), RunEntry) == entry
+    details = read_run(entry, kept.folder)
+    assert details.plan == PLAN
+    assert details.steps == {ANNA: (step(0).progress,)}
+    assert details.epochs == {BEN: (epoch,)}
+    assert "--- worker-0 ---\nhello" in details.log
+    assert "--- tandem ---\nNothing was shared." in details.log
+
+
+def test_what_was_measured_is_kept_at_once(kept: Kept) -> None:
+    expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
+    kept.add(ev.RunPlanned(plan=PLAN), ev.MemberMeasured(run=RUN, device=ANNA, expectation=expectation))
+    (entry,) = kept.history.newest(5)
+    assert entry.summary.expectation == expectation, "also of a run whose end nobody sees"
+    assert read_run(entry, kept.folder).entry.summary.expectation == expectation
+    assert b"member_measured" in (kept.folder / EVENTS).read_bytes()
+    summary = Summary(epochs=1, expectation=expectation)
+    kept.add(ev.RunSummarised(run=RUN, summary=summary), ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    assert kept.history.newest(5)[0].summary == summary
+
+
+def test_this_laptops_own_output_is_kept_by_its_trainer_alone(kept: Kept) -> None:
+    kept.add(said("mine", device=ANNA, task="chief:0"))
+    assert not (kept.folder / "logs" / "chief-0.log").exists()
+
+
+@pytest.mark.parametrize("task", ["../../evil", "a/b", "worker:0\x00", "x" * 500, ""])
+def test_a_tasks_name_from_a_peer_never_becomes_a_path(kept: Kept, task: str) -> None:
+    kept.add(said("hello", task=task))
+    (log,) = (kept.folder / "logs").iterdir()
+    assert log.name == log_name(task)
+    assert log.read_bytes() == b"hello\n"
+
+
+def test_a_full_disk_is_said_once_and_nothing_is_raised(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("core.history.record.write_atomically", full)
+    monkeypatch.setattr(Path, "open", full)
+    kept.add(ev.RunPlanned(plan=PLAN), step(0), step(1), said("hello"))
+    kept.add(ev.RunPhaseChanged(run=RUN, phase=Preparing()))
+    assert [problem.code for problem in kept.troubles] == ["record-unwritten"]
+    assert "No space left" in kept.troubles[0].what
+
+
+def test_many_steps_are_thinned_and_half_a_line_is_left_out(kept: Kept) -> None:
+    kept.add(ev.RunPlanned(plan=PLAN))
+    lines = b"".join(wire.to_json(step(number)) + b"\n" for number in range(3 * MOST_POINTS))
+    (kept.folder / METRICS).write_bytes(lines + b'{"type":"member_prog')
+    steps = read_run(kept.record.entry, kept.folder).steps[ANNA]
+    assert MOST_POINTS // 2 <= len(steps) <= MOST_POINTS
+    assert (steps[0].step, steps[-1].step) == (0, 3 * MOST_POINTS - 1)
+
+
+def test_only_the_end_of_a_long_log_is_read(kept: Kept) -> None:
+    for number in range(20):
+        kept.add(said(f"{number} " * 4000), said(f"{number} " * 4000, task="worker:1"))
+    log = read_run(kept.record.entry, kept.folder).log
+    assert len(log) <= LOG_BYTES
+    assert log.count("---") == 4
+    assert log.rstrip().endswith("19")
+
+
+def test_a_folder_that_is_gone_leaves_the_entry(kept: Kept, tmp_path: Path) -> None:
+    details = read_run(kept.record.entry, tmp_path / "gone")
+    assert details.entry == kept.record.entry
+    assert details.plan is None
+    assert details.log == ""

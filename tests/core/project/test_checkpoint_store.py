@@ -1,0 +1,150 @@
+"""Checkpoints on a disk: whole or not at all, two of them, and never one whose bytes are not as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.project import checkpoint_store
+from core.project.checkpoint_store import Checkpoint, Head, KeptFile
+from core.vocabulary import run_folder, wire
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Moment
+
+
+def write(folder: Path, step: int, data: bytes = b"weights") -> Checkpoint:
+    files = {"now.json": [b"{}", b" "], "now.bin": [memoryview(data)]}
+    return checkpoint_store.write(folder, Moment(step=step, epoch=1), (3, 1), files, {})
+
+
+def test_the_newest_two_stay(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        write(tmp_path, step)
+    assert len(list(tmp_path.iterdir())) == 2
+    found = checkpoint_store.newest(tmp_path)
+    assert found is not None and found.head.moment.step == 30 and found.head.shares == (3, 1)
+    assert checkpoint_store.look(tmp_path) == found
+
+
+def spoil(checkpoint: Checkpoint, how: str) -> None:
+    path = Path(checkpoint.folder) / "now.bin"
+    match how:
+        case "one bit":
+            path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+        case "cut":
+            path.write_bytes(path.read_bytes()[:-1])
+        case "gone":
+            path.unlink()
+        case "a link":
+            path.rename(path.with_suffix(".old"))
+            path.symlink_to(path.with_suffix(".old"))
+        case "no manifest":
+            (path.parent / checkpoint_store.MANIFEST).unlink()
+        case "half a manifest":
+            (path.parent / checkpoint_store.MANIFEST).write_bytes(b'{"format":"tandem-checkpoint-1"')
+
+
+@pytest.mark.parametrize("how", ["one bit", "cut", "gone", "a link", "no manifest", "half a manifest"])
+def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, how: str) -> None:
+    write(tmp_path, 10)
+    spoil(write(tmp_path, 20), how)
+    found = checkpoint_store.newest(tmp_path)
+    assert found is not None and found.head.moment.step == 10
+
+
+def test_what_a_crash_left_half_written_is_none(tmp_path: Path) -> None:
+    write(tmp_path, 10)
+    half = tmp_path / ".0123abcd.part"
+    half.mkdir()
+    (half / "now.bin").write_bytes(b"wei")
+    found = checkpoint_store.newest(tmp_path)
+    assert found is not None and found.head.moment.step == 10
+
+
+def test_a_disk_that_refuses_leaves_what_was_there(tmp_path: Path) -> None:
+    write(tmp_path, 10)
+
+    def broken() -> object:
+        yield b"half"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        checkpoint_store.write(tmp_path, Moment(step=20), (1,), {"now.bin": broken()}, {})  # type: ignore[dict-item]
+    assert [path.name for path in tmp_path.iterdir()] == ["00000001"]
+
+
+def test_what_did_not_change_is_not_written_again(tmp_path: Path) -> None:
+    first = checkpoint_store.write(tmp_path, Moment(step=1), (1,), {"fit-0.bin": [b"long ago"]}, {})
+    known = {file.name: (Path(first.folder) / file.name, file) for file in first.head.files}
+    for step in (2, 3, 4):
+        newest = checkpoint_store.write(tmp_path, Moment(step=step), (1,), {"now.bin": [b"new"]}, known)
+        known = {"fit-0.bin": (Path(newest.folder) / "fit-0.bin", known["fit-0.bin"][1])}
+    assert checkpoint_store.newest(tmp_path) == newest
+    assert (Path(newest.folder) / "fit-0.bin").read_bytes() == b"long ago"
+
+
+def head(*files: KeptFile, format: str = checkpoint_store.FORMAT) -> bytes:
+    return wire.to_json(Head(format=format, moment=Moment(), shares=(1,), files=files))
+
+
+GOOD = KeptFile(name="now.bin", size=3, sha256="0" * 64)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{" * 2_000_000,
+        head(GOOD, format="tandem-checkpoint-9"),
+        head(GOOD, GOOD),
+        head(KeptFile(name="../now.bin", size=3, sha256="0" * 64)),
+        head(KeptFile(name="/etc/passwd", size=3, sha256="0" * 64)),
+        head(KeptFile(name="manifest.json", size=3, sha256="0" * 64)),
+        head(KeptFile(name="now.bin\x00.bin", size=3, sha256="0" * 64)),
+        head(KeptFile(name="now.bin", size=-3, sha256="0" * 64)),
+        head(KeptFile(name="now.bin", size=3, sha256="../../x")),
+        head(KeptFile(name="now.bin", size=1 << 60, sha256="0" * 64)),
+    ],
+)
+def test_invariant_a_manifest_that_leads_elsewhere_is_refused(data: bytes) -> None:
+    with pytest.raises(TandemError):
+        checkpoint_store.read_head(data)
+
+
+def test_a_good_manifest_is_read() -> None:
+    assert checkpoint_store.read_head(head(GOOD)).files == (GOOD,)
+
+
+def test_the_oldest_runs_lose_theirs_where_all_take_too_much_room(tmp_path: Path) -> None:
+    runs = [tmp_path / f"2026010{day}-000000-0123abcd" for day in (1, 2, 3)]
+    for run in runs:
+        write(run / run_folder.CHECKPOINTS, 10, b"w" * 1_000_000)
+        write(run / f"{run_folder.CHECKPOINTS}-worker-1", 10)  # of a second trainer on this laptop
+        (run / "summary.json").write_text("{}")
+    checkpoint_store.trim(tmp_path, limit_bytes=2_500_000)
+    assert [checkpoint_store.look(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
+        False,
+        True,
+        True,
+    ]
+    checkpoint_store.trim(tmp_path, limit_bytes=1)
+    assert [checkpoint_store.look(run / run_folder.CHECKPOINTS) is not None for run in runs] == [
+        False,
+        False,
+        True,
+    ]
+    assert all((run / "summary.json").exists() for run in runs)
+
+
+def test_members_that_keep_the_same_have_the_same_bytes(tmp_path: Path) -> None:
+    """One wrote all of it now; the other had a part of it from the time before."""
+    ended = {"fit-0.json": [b"[]"], "fit-0.bin": [b""]}
+    now = {"now.json": [b"{}"], "now.bin": [b"weights"]}
+    earlier = checkpoint_store.write(tmp_path / "one", Moment(step=1, fit=1), (1, 1), ended, {})
+    had = {file.name: (Path(earlier.folder) / file.name, file) for file in earlier.head.files}
+    at = Moment(step=2, fit=1)
+    one = checkpoint_store.write(tmp_path / "one", at, (1, 1), now, had)
+    other = checkpoint_store.write(tmp_path / "other", at, (1, 1), {**ended, **now}, {})
+    assert checkpoint_store.listing(one).digest == checkpoint_store.listing(other).digest

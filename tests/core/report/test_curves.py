@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import math
+
+from core.report.curves import MOST_CURVES, MOST_PANELS, fit_starts, panels, shown_devices
+from core.vocabulary.progress import EpochEnd, Progress
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
+from tests.core.run.told import epochs_of, run_told, steps_of
+
+
+def test_the_loss_comes_first_with_its_validation_and_its_steps_faint_behind() -> None:
+    found = panels(run_told())
+    assert [panel.title for panel in found] == ["loss", "accuracy"]
+    assert [(curve.name, curve.faint) for curve in found[0].curves] == [
+        ("loss", False),
+        ("loss", True),
+        ("val_loss", False),
+    ]
+    assert [x for x, _ in found[0].curves[0].points] == [10, 20, 30, 40]
+
+
+def test_one_epoch_is_drawn_by_its_steps() -> None:
+    found = panels(run_told(steps={ANNA: steps_of(10)}, epochs={ANNA: epochs_of(1, validation=False)}))
+    assert [(curve.name, curve.faint, len(curve.points)) for curve in found[0].curves] == [
+        ("loss", False, 10)
+    ]
+
+
+def test_members_of_a_managed_run_are_drawn_once_and_those_of_an_own_strategy_each() -> None:
+    assert shown_devices(run_told()) == [ANNA]
+    own = run_told(plan=plan_of(strategy="own"), epochs={ANNA: epochs_of(4), BEN: epochs_of(3)})
+    assert shown_devices(own) == [ANNA, BEN]
+    assert [curve.name for curve in panels(own)[1].curves if not curve.faint] == [
+        "accuracy (Anna's)",
+        "accuracy (Ben's)",
+    ]
+    assert shown_devices(run_told(plan=plan_of(strategy="own"))) == [ANNA], "the same numbers"
+    assert shown_devices(run_told(plan=plan_of(strategy="own"), epochs={})) == [ANNA, BEN]
+
+
+def test_each_fit_goes_on_where_the_one_before_ended() -> None:
+    both = (*steps_of(10), *steps_of(5, fit=1))
+    assert fit_starts(both, ()) == {0: 0, 1: 10}
+    found = panels(run_told(steps={ANNA: both}, epochs={}))
+    assert [x for x, _ in found[0].curves[0].points] == [float(x) for x in range(1, 16)]
+
+
+def test_what_is_no_number_is_no_point_and_a_learning_rate_no_curve() -> None:
+    logs = {"loss": math.nan, "mae": math.inf, "learning_rate": 0.1}
+    step = Progress(at_s=0.0, epoch=0, epochs=1, step=0, batch=0, logs=logs)
+    assert panels(run_told(steps={ANNA: (step,)}, epochs={})) == []
+    assert panels(run_told(plan=None, steps={}, epochs={})) == []
+
+
+def test_a_script_with_very_many_metrics_gives_a_plot_of_bounded_size() -> None:
+    logs = {f"metric{number}": 1.0 for number in range(300)}
+    epoch = EpochEnd(at_s=0.0, epoch=0, epochs=1, step=0, logs=logs, seconds=1.0)
+    found = panels(run_told(steps={}, epochs={ANNA: (epoch,)}))
+    assert len(found) == MOST_PANELS
+    assert all(len(panel.curves) <= MOST_CURVES for panel in found)

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from core.report.page import MOST_EPOCHS, MOST_FILES, outcome, page
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit, Failed, Finished, Phase, Stopped
+from core.vocabulary.progress import EpochEnd, Expectation, Progress, Settled, Summary
+from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
+from tests.core.run.told import epochs_of, run_told, steps_of
+
+PLOT = "<svg/>"
+FINISHED = Exit(reason="finished")
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;\x1b[31m\u202e"
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags, their attributes, and the words."""
+
+    VOID = ("meta", "img", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def shown(details: RunDetails, plot: str | None = PLOT, **more: Any) -> Page:
+    exits = more.pop("exits", [(ANNA, "chief:0", FINISHED), (BEN, "worker:0", FINISHED)])
+    return Page(page(details, plot, exits, more.pop("here", ())))
+
+
+SUMMARY = Summary(
+    strategy="MultiWorkerMirroredStrategy",
+    first_step_s=7.2,
+    train_s=61.0,
+    total_s=75.0,
+    epochs=4,
+    steps=40,
+    steps_s=99.25,
+    samples_s=4321.0,
+    last_logs={"val_loss": 0.55, "accuracy": 0.65, "loss": 0.5},
+    weights_sha256={ANNA: "ab" * 32, BEN: "ab" * 32},
+    outputs=("digits.keras", "logs/a b#1.txt"),
+)
+
+
+def test_the_page_says_what_was_trained_by_whom_how_and_what_came_out() -> None:
+    steps = steps_of(40, samples_s=4321.0, step_s=0.01, wait_s=0.002)
+    text = shown(run_told(summary=SUMMARY, steps={ANNA: steps, BEN: steps})).text
+    for words in (
+        "train.py finished · 2 laptops",
+        "1 min 15 s",
+        "Anna's aaaaaaaa chief:0 1 of 2 4,321 10.0 ms 2.0 ms abababababababab finished",
+        "Ben's bbbbbbbb worker:0",
+        "loss 0.5 val_loss 0.55 accuracy 0.65",
+        "first step after 7.2 s training 1 min 01 s in all 1 min 15 s",
+        "steps/s 99.25",
+        "4/4 0.5 0.55 0.65 1.5 s",
+        "script /home/anna/train.py arguments --epochs 4 strategy MultiWorkerMirroredStrategy",
+        "started on Anna's seed 1 numbers on the wire f32",
+        f"weights on Ben's {'ab' * 32}",
+    ):
+        assert words in text, (words, text)
+
+
+EXPECTED = Expectation(alone_s=(0.1, 0.3), step_s=0.08, wire_s=0.02, wire_bytes=1_200_000, shares=(48, 16))
+
+
+def test_the_page_says_what_was_expected_of_both_and_what_came_out() -> None:
+    settled = Settled(
+        step_s=0.3, samples_s=213.0, wire_s=0.2, wire_bytes=9_000_000, shares={ANNA: 47, BEN: 17}
+    )
+    text = shown(run_told(summary=replace(SUMMARY, expectation=EXPECTED, settled=settled))).text
+    assert "47 of 64 rows" in text and "17 of 64 rows" in text
+    out = "came out 0.3 (each step 3.8 times as long as expected)"
+    assert f"Speed Expected 1.2 times as fast as Anna's alone, {out}" in text
+    assert "What would help: half the bytes" in text
+    short = shown(run_told(summary=replace(SUMMARY, expectation=EXPECTED))).text
+    assert "Speed Two laptops: about 1.2 times as fast as Anna's alone" in short
+    assert " Speed " not in shown(run_told(summary=SUMMARY)).text
+
+
+def test_the_page_needs_nothing_else() -> None:
+    found = shown(run_told(summary=SUMMARY), here={"digits.keras"})
+    assert [attributes["src"] for attributes in found.all("img")] == [
+        "data:image/svg+xml;base64," + base64.b64encode(PLOT.encode()).decode()
+    ]
+    assert found.all("script") == found.all("link") == []
+    policy = next(meta["content"] for meta in found.all("meta") if "http-equiv" in meta)
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert not re.search("https?://", page(run_told(summary=SUMMARY), PLOT, [], ()))
+
+
+def test_a_failed_run_says_why_and_how_to_mend_it_and_each_trainers_end() -> None:
+    problem = Problem(code="lost", what="Ben's laptop went away.", fix="Plug it in.")
+    exits = [
+        (ANNA, "chief:0", FINISHED),
+        (ANNA, "ps:0", Exit(reason="stopped")),
+        (BEN, "worker:0", Exit(reason="out-of-memory", problem=Problem(code="m", what="Full.", fix="Less."))),
+    ]
+    text = shown(run_told(phase=Failed(problem=problem)), exits=exits).text
+    assert "failed · 2 laptops" in text
+    assert "Ben's laptop went away. Plug it in." in text
+    assert "out of memory: Full. Less." in text
+
+
+def test_a_run_that_reported_nothing_says_so() -> None:
+    found = shown(run_told(plan=None, steps={}, epochs={}), None, exits=[])
+    assert found.all("img") == []
+    assert "The script reported no numbers." in found.text
+
+
+def test_nothing_foreign_becomes_markup() -> None:
+    evil = EpochEnd(at_s=0.0, epoch=0, epochs=1, step=0, logs={EVIL: 1.0}, seconds=1.0)
+    step = Progress(at_s=0.0, epoch=0, epochs=1, step=0, batch=0, logs={EVIL: 1.0})
+    plan = plan_of(strategy="own")
+    details = run_told(
+        plan=plan,
+        script=EVIL,
+        phase=Failed(problem=Problem(code="x", what=EVIL, fix=EVIL)),
+        summary=Summary(
+            strategy=EVIL,
+            last_logs={EVIL: 1.0},
+            weights_sha256={ANNA: EVIL},
+            outputs=(EVIL, f"a/{EVIL}"),
+        ),
+        steps={ANNA: (step,), DeviceId(EVIL): (step,)},
+        epochs={ANNA: (evil,), DeviceId(EVIL): (evil,)},
+    )
+    ended = Exit(reason="script-error", problem=Problem(code="x", what=EVIL, fix=EVIL))
+    honest = shown(run_told(), here=())
+    found = shown(details, exits=[(ANNA, EVIL, ended), (DeviceId(EVIL), EVIL, ended)], here={EVIL})
+    assert {tag for tag, _ in found.tags} <= {tag for tag, _ in honest.tags} | {"a", "div"}
+    assert len(found.all("img")) == 1
+    assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
+    assert "<script>alert(1)</script>" in found.text, "shown, not run"
+    assert "\x1b" not in found.text
+    assert "\u202e" not in found.text
+
+
+def test_outputs_that_lie_here_can_be_opened_and_others_are_named() -> None:
+    found = shown(run_told(summary=SUMMARY), here={"logs/a b#1.txt"})
+    assert [attributes["href"] for attributes in found.all("a")] == ["outputs/logs/a%20b%231.txt"]
+    assert "digits.keras" in found.text
+
+
+def test_very_many_epochs_and_files_are_cut_with_a_word() -> None:
+    outputs = tuple(f"file{number}" for number in range(MOST_FILES + 5))
+    details = run_told(summary=Summary(outputs=outputs), epochs={ANNA: epochs_of(MOST_EPOCHS + 7)})
+    text = shown(details).text
+    assert f"The last {MOST_EPOCHS} of {MOST_EPOCHS + 7}" in text
+    assert "and 5 more" in text
+    assert f"file{MOST_FILES}" not in text
+
+
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [
+        (Finished(), "finished"),
+        (Stopped(by=NAMES[BEN]), "stopped on Ben's"),
+        (Stopped(), "stopped"),
+        (Failed(problem=Problem(code="x", what="x")), "failed"),
+    ],
+)
+def test_how_it_ended_stands_in_the_title(phase: Phase, words: str) -> None:
+    assert outcome(phase) == words

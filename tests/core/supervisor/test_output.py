@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.supervisor.output import Batches, Lines, plain
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("plain", "plain"),
+        ("10%\r50%\r100%", "100%"),
+        ("windows\r", "windows"),
+        ("\x1b[1;32mgreen\x1b[0m", "green"),
+        ("\x1b]0;a new title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("a\x08\x00\x9b2Jb", "a2Jb"),
+        ("tab\tstays", "tab\tstays"),
+        ("x" * 5000, "x" * 4096 + " …"),
+    ],
+)
+def test_lines_are_shown_as_a_terminal_leaves_them_and_cannot_steer_one(line: str, shown: str) -> None:
+    assert plain(line) == shown
+
+
+@given(st.text())
+def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
+    assert not any((ord(char) < 32 and char not in "\t\n") or 127 <= ord(char) < 160 for char in plain(text))
+
+
+@given(st.lists(st.binary(max_size=200)), st.integers(1, 50))
+def test_bytes_come_out_as_they_went_in_however_they_are_cut(pieces: list[bytes], most: int) -> None:
+    lines = Lines(most_bytes=most)
+    out = [line for piece in pieces for line in lines.feed(piece)] + lines.end()
+    assert b"".join(out) == b"".join(pieces).replace(b"\n", b"")
+
+
+def test_a_line_without_an_end_does_not_grow_for_ever() -> None:
+    lines = Lines(most_bytes=10)
+    assert lines.feed(b"x" * 25) == [b"x" * 10, b"x" * 10]
+    assert lines.end() == [b"xxxxx"]
+    assert lines.end() == []
+
+
+def test_the_first_line_goes_at_once_and_the_next_wait_their_turn() -> None:
+    batches = Batches("chief:0", interval_s=0.1)
+    assert batches.due_s is None and batches.take(5.0) == []
+    batches.add("stdout", [b"one"])
+    assert [lines.text for lines in batches.take(5.0)] == ["one"]
+    batches.add("stdout", [b"two"])
+    batches.add("stdout", [b"three"])
+    assert batches.take(5.05) == []
+    assert batches.due_s == pytest.approx(5.1)
+    assert [lines.text for lines in batches.take(5.11)] == ["two\nthree"]
+    assert batches.due_s is None
+
+
+def test_of_too_many_lines_the_newest_stay_and_the_rest_is_counted() -> None:
+    batches = Batches("chief:0", most_lines=3)
+    batches.add("stdout", [str(number).encode() for number in range(10)])
+    batches.add("stderr", [b"alone"])
+    out, err = batches.take(0.0)
+    assert (out.stream, out.text, out.dropped) == ("stdout", "7\n8\n9", 7)
+    assert (err.stream, err.text, err.dropped) == ("stderr", "alone", 0)
+    batches.add("stdout", [b"x"])
+    assert batches.take(1.0)[0].dropped == 0
+
+
+def test_long_lines_count_by_their_length() -> None:
+    batches = Batches("chief:0", most_chars=100)
+    batches.add("stdout", [b"a" * 60, b"b" * 60])
+    (lines,) = batches.take(0.0)
+    assert (lines.text, lines.dropped) == ("b" * 60, 1)
+
+
+def test_at_the_end_everything_goes() -> None:
+    batches = Batches("chief:0")
+    batches.add("stdout", [b"one"])
+    batches.take(0.0)
+    batches.add("stdout", [b"two"])
+    assert batches.take(0.01, all_of_it=True)[0].text == "two"

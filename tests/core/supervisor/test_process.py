@@ -1,0 +1,248 @@
+"""The run thread with real processes that stand in for trainers: limits, ladder, the one last word."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from core.supervisor import spawn
+from core.supervisor.machine import Limits
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import TandemError
+from tests.core.run.fake_trainer import COMMAND
+from tests.core.trainer.attended import GENEROUS, LONG_S, Attended, free_ports
+
+pytestmark = pytest.mark.real
+
+FINISH = (
+    "from core.vocabulary.phases import Exit; say(Ended(exit=Exit(reason='finished', weights_sha256='ab')))"
+)
+READY = "say(Said(words='ready'))"
+SHORT = Limits(boot_s=LONG_S, grace_s=0.2, terminate_s=0.2, leave_s=LONG_S)
+
+Make = Callable[..., Attended]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
+    monkeypatch.setattr(spawn, "command", lambda: COMMAND)
+    return lambda script, **more: Attended(tmp_path / "logs" / "log", script=script, **more)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def wait_gone(pid: int) -> None:
+    async with asyncio.timeout(LONG_S):
+        while not is_gone(pid):  # noqa: ASYNC110 (nobody tells of a process that is not our child)
+            await asyncio.sleep(0.02)
+
+
+async def test_a_trainer_that_says_how_it_ended_is_believed(run: Make) -> None:
+    trainer = run(f"print('hello'); {FINISH}")
+    exit = await trainer.exit()
+    assert (exit.reason, exit.weights_sha256) == ("finished", "ab")
+    assert trainer.text() == "hello"
+    assert trainer.log.read_text() == "hello\n"
+    assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
+
+
+async def test_what_was_printed_last_comes_before_the_exit(run: Make) -> None:
+    trainer = run(f"{FINISH}; import os; os.write(1, b'the end, without a line end'); os._exit(0)")
+    await trainer.exit()
+    assert trainer.text() == "the end, without a line end"
+
+
+async def test_bytes_that_are_no_text_and_escapes_are_made_plain(run: Make) -> None:
+    trainer = run(f"import os; os.write(2, b'\\x1b[2J\\xff\\x1b]0;title\\x07 a\\rb\\n'); {FINISH}")
+    await trainer.exit()
+    assert trainer.text("stderr") == "b"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason", "code"),
+    [
+        ("import os; os._exit(3)", "script-error", "script-left"),
+        ("import os; os._exit(0)", "script-error", "script-left"),
+        ("import os; os.kill(os.getpid(), 9)", "killed", "killed"),
+        ("import os; os.kill(os.getpid(), 11)", "killed", "crashed"),
+    ],
+)
+async def test_a_trainer_that_ends_without_a_word_is_explained(
+    run: Make, script: str, reason: str, code: str
+) -> None:
+    exit = await run(script).exit()
+    assert exit.problem is not None
+    assert (exit.reason, exit.problem.code) == (reason, code)
+
+
+async def test_nonsense_on_the_report_pipe_goes_to_the_log_alone(run: Make) -> None:
+    trainer = run(f"import os; os.write(reports, b'{{]\\n' + b'x' * 3_000_000 + b'\\n'); {FINISH}")
+    assert (await trainer.exit()).reason == "finished"
+    assert "not a report" in trainer.log.read_text()
+    assert [type(report) for report in trainer.reports] == [trainer_messages.Booted]
+
+
+async def test_stop_reaches_the_trainer_as_an_order(run: Make) -> None:
+    waits = "orders.follow(lambda: None); " + READY + "; orders.stop_asked.wait(); "
+    end = "from core.vocabulary.phases import Exit; say(Ended(exit=Exit(reason='stopped')))"
+    trainer = run(waits + end)
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
+    trainer.stop()
+    assert (await trainer.exit()).reason == "stopped"
+
+
+async def test_the_ladder_ends_at_kill_and_takes_the_whole_group(run: Make) -> None:
+    deaf = (
+        "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "deaf = 'import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)'; "
+        "child = subprocess.Popen([sys.executable, '-c', deaf]); "
+        "say(Said(words=str(child.pid))); time.sleep(3600)"
+    )
+    trainer = run(deaf, limits=SHORT)
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
+    pid = int(trainer.of(trainer_messages.Said)[0].words)
+    assert not is_gone(pid)
+    trainer.stop()
+    exit = await trainer.exit()
+    assert exit.problem is not None
+    assert (exit.reason, exit.problem.code) == ("killed", "stop-forced")
+    assert "after Stop" in exit.problem.what
+    await wait_gone(pid)
+
+
+@pytest.mark.parametrize(("force", "number"), [(1, signal.SIGTERM), (2, signal.SIGKILL)])
+async def test_force_needs_no_grace(run: Make, force: Any, number: signal.Signals) -> None:
+    trainer = run(f"import time; {READY}; time.sleep(3600)")
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
+    trainer.stop(force)
+    exit = await trainer.exit()
+    assert exit.problem is not None
+    assert (exit.reason, exit.problem.code) == ("killed", "stop-forced")
+
+
+async def test_stop_before_the_boot_runs_nothing(run: Make, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    trainer = run(f"open({str(mark)!r}, 'w')")
+    trainer.stop()
+    assert (await trainer.exit()).reason == "stopped"
+    assert not mark.exists()
+
+
+async def test_a_boot_that_takes_too_long_is_ended_and_said(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "import time; time.sleep(3600)"])
+    exit = await run("", limits=Limits(boot_s=0.1)).exit()
+    assert exit.problem is not None
+    assert exit.problem.code == "tensorflow-slow"
+
+
+async def test_a_boot_that_breaks_is_said_with_what_was_printed(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "raise ImportError('no libfoo')"])
+    exit = await run("").exit()
+    assert exit.problem is not None
+    assert exit.problem.code == "tensorflow-broken"
+    assert "no libfoo" in exit.problem.detail
+
+
+async def test_a_program_that_cannot_start_is_an_exit_too(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: ["/nowhere/to/be/found"])
+    exit = await run("").exit()
+    assert exit.problem is not None
+    assert exit.problem.code == "trainer-not-started"
+    with pytest.raises(TandemError):
+        spawn.spawn()
+
+
+async def test_a_peer_that_does_not_come_is_named_with_its_port(run: Make) -> None:
+    silent_port = free_ports(1)[0]
+    with socket.create_server(("127.0.0.1", 0)) as here:
+        peers = {
+            "worker:0": f"Anna's laptop at 127.0.0.1:{here.getsockname()[1]}",
+            "worker:1": f"Ben at home at 127.0.0.1:{silent_port}",
+        }
+        script = "import time; say(Meeting()); time.sleep(3600)"
+        exit = await run(script, peers=peers, meet_timeout_s=0.5, tf_config="{}").exit()
+    assert exit.reason == "never-met"
+    assert exit.problem is not None
+    assert f"worker:1 (Ben at home at 127.0.0.1:{silent_port})" in exit.problem.what
+    assert "Anna" not in exit.problem.what
+    assert "firewall" in exit.problem.fix
+    assert not exit.shared
+
+
+async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_end(run: Make) -> None:
+    away = (
+        "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'import time; "
+        "time.sleep(3600)'], start_new_session=True); say(Said(words=str(child.pid))); " + FINISH
+    )
+    trainer = run(away)
+    try:
+        assert (await trainer.exit()).reason == "finished"
+    finally:
+        psutil.Process(int(trainer.of(trainer_messages.Said)[0].words)).kill()
+
+
+async def test_a_trainer_that_lingers_after_its_last_word_is_ended(run: Make) -> None:
+    limits = Limits(boot_s=LONG_S, leave_s=0.2)
+    exit = await run(f"import time; {FINISH}; time.sleep(3600)", limits=limits).exit()
+    assert exit.reason == "finished"
+
+
+async def test_a_log_that_cannot_be_written_is_said_once_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: COMMAND)
+    (tmp_path / "file").write_text("not a folder")
+    script = f"import time; print('one'); time.sleep(0.2); print('two'); {FINISH}"
+    trainer = Attended(tmp_path / "file" / "log", script=script, limits=GENEROUS)
+    assert (await trainer.exit()).reason == "finished"
+    assert trainer.text("tandem").count("cannot be written") == 1
+    assert "one" in trainer.text() and "two" in trainer.text()
+
+
+async def test_memory_that_ran_out_is_told_by_the_kernels_count(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.supervisor import exit_causes
+
+    counts = iter([exit_causes.MemoryKills(group=4, machine=7), exit_causes.MemoryKills(group=5, machine=8)])
+    monkeypatch.setattr(exit_causes, "memory_kills", lambda: next(counts))
+    exit = await run("import os; os.kill(os.getpid(), 9)").exit()
+    assert exit.reason == "out-of-memory"
+
+
+async def test_the_trainers_environment_is_its_own(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", "somebody else's")
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    names = "('TF_CONFIG', 'TF_CPP_MIN_LOG_LEVEL', 'KERAS_BACKEND', 'MPLBACKEND')"
+    trainer = run(f"import os, sys; print([os.environ.get(n) for n in {names}], sys.stdin.read()); {FINISH}")
+    await trainer.exit()
+    assert trainer.text().startswith("[None, '0', 'tensorflow', ")
+
+
+def test_a_trainer_steps_back_behind_what_a_person_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "import time; time.sleep(60)"])
+    child = spawn.spawn()
+    try:
+        assert psutil.Process(child.pid).nice() == min(19, psutil.Process().nice() + spawn.NICE)
+        group = Path(f"/proc/{child.pid}/autogroup")
+        if group.exists():  # Linux alone has these groups, and a kernel may be made without
+            assert group.read_text().endswith(f" nice {spawn.NICE}\n")
+    finally:
+        child.end()

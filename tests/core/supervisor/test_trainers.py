@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from core.supervisor.trainers import Trainers, order
+from core.vocabulary import trainer_messages
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.phases import Exit
+from core.vocabulary.plan import Moment, Resumption
+from core.vocabulary.progress import LogLines
+from core.vocabulary.roles import Role
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.lan import FakeTrainer
+from tests.core.run.world import FINISHED
+
+
+def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
+    plan = plan_of((ANNA, BEN, CLEO), fixed={CLEO: (Role.EVALUATOR,)}, strategy="own")
+    train = order(plan, plan.tasks[1], Path("/work"), Path("/run"))
+    assert (train.task, train.rank, train.shares, train.seed) == ("worker:0", 1, (1, 1), 1)
+    assert json.loads(train.tf_config)["task"] == {"type": "worker", "index": 0}
+    assert train.peers == {"chief:0": "Anna's at 192.168.1.10:20000"}
+    assert train.folder == "/work"
+    assert train.keep == "", "the chief alone keeps the model"
+
+
+def test_whether_shares_follow_the_speed_is_told() -> None:
+    plan = plan_of()
+    assert order(plan, plan.tasks[1], Path("/work"), Path("/run")).balance
+    fixed = replace(plan, balance=False)
+    assert not order(fixed, fixed.chief, Path("/work"), Path("/run")).balance
+
+
+def test_trainers_of_one_laptop_know_of_each_other() -> None:
+    plan = plan_of(fixed={ANNA: (Role.CHIEF,), BEN: (Role.WORKER, Role.WORKER)})
+    orders = [order(plan, task, Path("/work"), Path("/run/kept")) for task in plan.tasks]
+    assert [train.ranks for train in orders] == [(0,), (1, 2), (1, 2)]
+    assert [train.rank for train in orders] == [0, 1, 2]
+
+
+def test_alone_there_are_no_peers() -> None:
+    plan = plan_of((ANNA,))
+    train = order(plan, plan.chief, Path("/work"), Path("/run"))
+    assert (train.tf_config, train.peers, train.shares) == ("", {}, (1,))
+    assert train.keep == "/run/kept"
+
+
+def test_every_trainer_of_a_managed_run_keeps_checkpoints() -> None:
+    plan = plan_of(fixed={BEN: (Role.WORKER, Role.WORKER)})
+    folders = [order(plan, task, Path("/work"), Path("/run")).checkpoints for task in plan.tasks]
+    assert folders == ["/run/checkpoints", "/run/checkpoints", "/run/checkpoints-worker-1"]
+    assert order(plan, plan.chief, Path("/work"), Path("/run")).resume == ""
+    own = replace(plan, strategy="own")
+    assert order(own, own.chief, Path("/work"), Path("/run")).checkpoints == ""
+    going_on = replace(plan, resume=Resumption(run=RunId("r"), checkpoint=ProjectId("d"), moment=Moment()))
+    assert order(going_on, plan.chief, Path("/work"), Path("/run")).resume == "/run/checkpoints/00000001"
+
+
+def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -> None:
+    made: list[FakeTrainer] = []
+    said: list[object] = []
+
+    def make(train: trainer_messages.Train, **callbacks: object) -> FakeTrainer:
+        made.append(FakeTrainer(train, **callbacks))  # type: ignore[arg-type]
+        return made[-1]
+
+    def on_report(task: str, report: trainer_messages.Report) -> None:
+        said.append((task, report))
+
+    def on_output(lines: LogLines) -> None:
+        said.append(lines)
+
+    def on_exit(task: str, end: Exit) -> None:
+        said.append((task, end))
+
+    plan = plan_of(fixed={BEN: (Role.WORKER, Role.PS)}, strategy="own")
+    trainers = Trainers(make, on_report=on_report, on_output=on_output, on_exit=on_exit)
+    folders = {"worker:0": tmp_path / "w", "ps:0": tmp_path / "p"}
+    trainers.start(plan, BEN, folders, tmp_path / "logs")
+    assert [trainer.work for trainer in made] == [tmp_path / "w", tmp_path / "p"]
+    assert [trainer.log_path.name for trainer in made] == ["worker-0.log", "ps-0.log"]
+    assert all(trainer.started for trainer in made)
+    met = trainer_messages.Meeting()
+    made[1].say(met)
+    made[0].end()
+    assert said == [("ps:0", met), ("worker:0", FINISHED)]
+    made[1].stubborn = True
+    trainers.stop(1)
+    assert (made[0].forces, made[1].forces) == ([], [1])
