@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine, Iterable
 
 from core.home.certificate import device_id
 from core.home.identity import Identity
-from core.link import reasons
-from core.link.calling import Pace
-from core.link.connection import turn_away
+from core.link import problems
+from core.link.dial import Pace
+from core.link.driver import turn_away
 from core.link.peer import Peer
 from core.net.host import host_of
 from core.net.tls import Streams, peer_der
@@ -69,7 +69,7 @@ class Links:
         """End the link to a device for good; it is told."""
         peer = self._peers.pop(device, None)
         if peer is not None:
-            self._end(peer, reasons.forgotten())
+            self._end(peer, problems.forgotten())
 
     def found(self, device: DeviceId, addresses: Iterable[str]) -> None:
         """The network shows a device at these addresses: called at once if it is paired and not linked."""
@@ -90,7 +90,7 @@ class Links:
         """A connection that a pinned device opened, with its first message."""
         peer = self._peers.get(device_id(peer_der(streams[1])))
         if peer is None:
-            self._in_background(turn_away(streams, reasons.forgotten()))
+            self._in_background(turn_away(streams, problems.forgotten()))
         else:
             peer.take(streams, hello)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core.link import reasons
+from core.link import problems
 from core.vocabulary import versions
 from core.vocabulary.errors import Problem
 from core.vocabulary.peer_messages import Bye, Hello, Message, Ping
@@ -128,7 +128,7 @@ def step(state: State, event: Event, now_s: float) -> Step:
             heard = replace(state, heard_s=now_s)
             return heard, () if isinstance(message, Ping) else (Deliver(message),)
         case Opening() | Up(), Received(message):
-            problem = reasons.out_of_turn(state.name, type(message).__name__)
+            problem = problems.out_of_turn(state.name, type(message).__name__)
             return Over(problem), (Send(Bye(problem=problem)), End(problem))
         case _:
             raise TypeError(f"{event} is no event of a link")
@@ -139,7 +139,7 @@ def _ticked(state: Opening | Up, now_s: float) -> Step:
     slept_s = max(0.0, now_s - state.ticked_s - 2 * HEARTBEAT_S)
     heard_s = min(now_s, state.heard_s + slept_s)
     if now_s - heard_s >= SILENT_S:
-        return _over(reasons.silent(state.name, SILENT_S))
+        return _over(problems.silent(state.name, SILENT_S))
     beats: tuple[Effect, ...] = (Send(Ping()),) if isinstance(state, Up) else ()
     return replace(state, heard_s=heard_s, ticked_s=now_s), beats
 
@@ -147,7 +147,7 @@ def _ticked(state: Opening | Up, now_s: float) -> Step:
 def _met(mine: Hello, theirs: Hello, name: str, now_s: float) -> Step:
     if mine.versions.protocol != theirs.versions.protocol:
         # Both sides have both hellos and come to the same verdict: not a word beyond them.
-        return _over(versions.difference(mine.versions, theirs.versions, name) or reasons.bad_hello(name))
+        return _over(versions.difference(mine.versions, theirs.versions, name) or problems.bad_hello(name))
     return Up(name=name, heard_s=now_s, ticked_s=now_s), (CameUp(theirs),)
 
 

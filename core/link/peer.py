@@ -11,10 +11,10 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from core.home.identity import Identity
-from core.link import reasons
-from core.link.calling import Pace, reach
-from core.link.connection import Connection, turn_away
-from core.link.contest import RUN_BYTES, BadNonce, contest
+from core.link import problems
+from core.link.dial import Pace, reach
+from core.link.driver import Connection, turn_away
+from core.link.tie_break import RUN_BYTES, BadNonce, contest
 from core.net import tls
 from core.net.address import Address, parse
 from core.net.host import host_of
@@ -104,10 +104,10 @@ class Peer:
         try:
             nonce = self._contest.judge_call(theirs.nonce)
         except BadNonce:
-            self._in_background(turn_away(streams, reasons.bad_hello(self.name)))
+            self._in_background(turn_away(streams, problems.bad_hello(self.name)))
             return
         if nonce is None:
-            self._in_background(turn_away(streams, reasons.crossed(self.name)))
+            self._in_background(turn_away(streams, problems.crossed(self.name)))
             return
         connection = self._connection(streams)
         connection.start_as_called(replace(self._owner.hello(), nonce=nonce), theirs)
@@ -134,12 +134,12 @@ class Peer:
         try:
             won = self._contest.judge_answer(hello.nonce)
         except BadNonce:
-            connection.leave(reasons.bad_hello(self.name))
+            connection.leave(problems.bad_hello(self.name))
             return
         if won:
             self._become(connection, hello, self._call_address)
         else:
-            connection.leave(reasons.crossed(self.name))
+            connection.leave(problems.crossed(self.name))
 
     def on_message(self, connection: Connection, message: Message) -> None:
         if connection is self.link:
@@ -168,8 +168,8 @@ class Peer:
         self._wake.set()
         if old is not None:
             # What was on its way over the old one may be lost: whoever waits for it has to know.
-            old.leave(reasons.replaced(self.name))
-            self._owner.went_down(self.device, reasons.replaced(self.name))
+            old.leave(problems.replaced(self.name))
+            self._owner.went_down(self.device, problems.replaced(self.name))
         self._owner.came_up(self.device, replace(hello, name=fit_name(hello.name)), str(address))
 
     # --- calling ---------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Peer:
             return
         except Exception:
             _log.exception("calling %s", self.name)
-            self._call_failed(reasons.failed(self.name))
+            self._call_failed(problems.failed(self.name))
             return
         if self.link is not None:
             streams[1].transport.abort()

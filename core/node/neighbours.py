@@ -22,10 +22,10 @@ from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
 from core.net.tls import Streams
 from core.node.listener import Listener
-from core.pairing import events as pairing_events
-from core.pairing.service import Pairing
-from core.pairing.strangers import Guest, Strangers
+from core.pairing import state as pairing_state
+from core.pairing.driver import Pairing
 from core.pairing.telling import told
+from core.pairing.throttle import Guest, Strangers
 from core.runtime.background import Background
 from core.vocabulary import events as ev
 from core.vocabulary.commands import CodePolicy, Pair
@@ -235,13 +235,13 @@ class Neighbours:
     async def _on_proof(self, streams: Streams) -> None:
         await self.pairing.accept_proof(streams)
 
-    def _on_pairing(self, event: pairing_events.Event) -> None:
-        if isinstance(event, pairing_events.Paired):
+    def _on_pairing(self, event: pairing_state.Event) -> None:
+        if isinstance(event, pairing_state.Paired):
             self._background.start("keeping a pairing", self._keep(event))
         elif (shown := told(event)) is not None:
             self._emit(shown)
 
-    async def _keep(self, paired: pairing_events.Paired) -> None:
+    async def _keep(self, paired: pairing_state.Paired) -> None:
         peer = TrustedPeer(
             cert_der=paired.cert,
             name_at_pairing=paired.name,

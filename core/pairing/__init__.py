@@ -2,5 +2,5 @@
 
 Two people compare six digits; a man in the middle gets one guess in a million per attempt and can't grind
 offline. ``code`` has the hashes, ``messages`` what frames contain, ``machine`` the protocol without I/O;
-``service`` drives it.
+``driver`` drives it.
 """

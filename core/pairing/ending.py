@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.pairing.effects import Close, Effect, Send, Tell
-from core.pairing.events import Failed
 from core.pairing.messages import Note, NoteWord, encode
-from core.pairing.phases import (
+from core.pairing.state import (
     AwaitM2,
     AwaitM3,
     AwaitM4,
+    Close,
     Comparing,
     Connection,
     Dialling,
+    Effect,
+    Failed,
     Idle,
     PairingState,
     Peer,
     Phase,
     Proving,
+    Send,
+    Tell,
     Yielded,
 )
 from core.vocabulary.errors import IllegalTransition, Problem

@@ -7,12 +7,9 @@ from dataclasses import replace
 
 from core.home.certificate import check_peer_certificate
 from core.net.address import plain_host
-from core.pairing import reasons
+from core.pairing import problems
 from core.pairing.code import Transcript, commitment, equal, shown
-from core.pairing.effects import Close, Dial, Effect, Refuse, Send, Tell
 from core.pairing.ending import Step, ended, name_of
-from core.pairing.events import Began, CodeShown
-from core.pairing.inputs import Started, StrangerSpoke
 from core.pairing.messages import (
     M1,
     M2,
@@ -23,18 +20,28 @@ from core.pairing.messages import (
     decode_nonce_or_note,
     encode,
 )
-from core.pairing.phases import (
+from core.pairing.state import (
     AwaitM2,
     AwaitM3,
     AwaitM4,
+    Began,
+    Close,
+    CodeShown,
     Comparing,
     Connection,
+    Dial,
     Dialling,
+    Effect,
     Idle,
     PairingState,
     Peer,
+    Refuse,
     Role,
+    Send,
+    Started,
+    StrangerSpoke,
     Target,
+    Tell,
     Yielded,
 )
 from core.vocabulary.errors import IllegalTransition, TandemError
@@ -68,7 +75,7 @@ def on_m2(pairing: PairingState, phase: AwaitM2, body: bytes, now_s: float) -> S
     if isinstance(m2, Note):
         return _on_note_before_m2(pairing, phase, m2, now_s)
     if m2.sid != phase.sid:
-        raise TandemError.of(reasons.malformed("an answer to another question"))
+        raise TandemError.of(problems.malformed("an answer to another question"))
     peer = _checked_peer(pairing, m2, phase.target.address.host, phase.target.address.port)
     after = AwaitM4(
         connection=phase.connection,
@@ -89,7 +96,7 @@ def on_m4(pairing: PairingState, phase: AwaitM4, body: bytes, now_s: float) -> S
         return on_note(pairing, nonce, now_s)
     me, peer = pairing.me.fp, phase.peer.fp
     if not equal(commitment(peer, me, nonce, phase.m1), phase.commit):
-        problem = reasons.attack(f"{phase.peer.name} showed another number than it was bound to.")
+        problem = problems.attack(f"{phase.peer.name} showed another number than it was bound to.")
         return ended(pairing, problem, now_s, "refused")
     transcript = Transcript(me, peer, phase.nonce, nonce, phase.m1, phase.m2)
     return _show(pairing, phase, "initiator", transcript, True, now_s)
@@ -134,15 +141,15 @@ def on_note(pairing: PairingState, note: Note, now_s: float) -> Step:
     name = name_of(pairing.phase)
     match note.note:
         case "different":
-            problem = reasons.different(False, name)
+            problem = problems.different(False, name)
         case "cancelled":
-            problem = reasons.cancelled(False, name)
+            problem = problems.cancelled(False, name)
         case "timeout":
-            problem = reasons.gave_up_waiting(name)
+            problem = problems.gave_up_waiting(name)
         case "refused" | "version":
-            problem = reasons.refused(name)
+            problem = problems.refused(name)
         case _:
-            raise TandemError.of(reasons.malformed(f"the word {note.note!r} at the wrong time"))
+            raise TandemError.of(problems.malformed(f"the word {note.note!r} at the wrong time"))
     return ended(pairing, problem, now_s)
 
 
@@ -152,11 +159,11 @@ def _on_note_before_m2(pairing: PairingState, phase: AwaitM2, note: Note, now_s:
         case "glare":
             return replace(pairing, phase=Yielded(phase.target, phase.deadline_s)), (Close(phase.connection),)
         case "busy":
-            return ended(pairing, reasons.busy(name), now_s)
+            return ended(pairing, problems.busy(name), now_s)
         case "paused":
-            return ended(pairing, reasons.paused(f"on {name}"), now_s)
+            return ended(pairing, problems.paused(f"on {name}"), now_s)
         case "self":
-            return ended(pairing, reasons.itself(), now_s)
+            return ended(pairing, problems.itself(), now_s)
     return on_note(pairing, note, now_s)
 
 
@@ -200,7 +207,7 @@ def _checked_peer(pairing: PairingState, message: M1 | M2, host: str, port: int 
     check_peer_certificate(message.cert)
     peer = Peer(cert=message.cert, name=message.name, host=host, port=port)
     if peer.fp == pairing.me.fp:
-        raise TandemError.of(reasons.itself())
+        raise TandemError.of(problems.itself())
     return peer
 
 

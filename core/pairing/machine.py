@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.net.address import Address
-from core.pairing import reasons
-from core.pairing.effects import Close, Prove, Send, Tell
+from core.pairing import problems
 from core.pairing.ending import Step, connection_of, ended, name_of
-from core.pairing.events import Paired, SaidSame
 from core.pairing.handshake import (
     ANSWER_LIMIT_S,
     CODE_LIMIT_S,
@@ -25,33 +23,37 @@ from core.pairing.handshake import (
     on_started,
     on_stranger,
 )
-from core.pairing.inputs import (
-    Answered,
-    Cancelled,
-    ConnectionLost,
-    DialFailed,
-    Dialled,
-    FrameCame,
-    Input,
-    ProofFailed,
-    Proved,
-    Started,
-    StrangerSpoke,
-    TimePassed,
-)
 from core.pairing.messages import Note, NoteWord, decode, encode
-from core.pairing.pause import Pause
-from core.pairing.phases import (
+from core.pairing.state import (
+    Answered,
     AwaitM2,
     AwaitM3,
     AwaitM4,
+    Cancelled,
+    Close,
     Comparing,
+    ConnectionLost,
+    DialFailed,
+    Dialled,
     Dialling,
+    FrameCame,
     Idle,
+    Input,
+    Paired,
     PairingState,
+    ProofFailed,
+    Prove,
+    Proved,
     Proving,
+    SaidSame,
+    Send,
+    Started,
+    StrangerSpoke,
+    Tell,
+    TimePassed,
     Yielded,
 )
+from core.pairing.throttle import Pause
 from core.vocabulary.errors import TandemError
 
 HOLD_S = 120.0
@@ -83,7 +85,7 @@ def step(pairing: PairingState, happened: Input, now_s: float) -> Step:
                     called = not outgoing
                 case _:
                     called = False
-            problem = reasons.cancelled(True, name_of(pairing.phase))
+            problem = problems.cancelled(True, name_of(pairing.phase))
             return ended(pairing, problem, now_s, "cancelled", counts=called)
         case DialFailed(problem) if isinstance(pairing.phase, Dialling):
             return ended(pairing, problem, now_s)
@@ -92,7 +94,7 @@ def step(pairing: PairingState, happened: Input, now_s: float) -> Step:
         case ConnectionLost(connection, problem) if connection == connection_of(pairing.phase):
             if isinstance(pairing.phase, Proving):
                 return pairing, ()  # the proof has its own connection and its own limit
-            return ended(pairing, problem or reasons.lost(name_of(pairing.phase)), now_s, "refused")
+            return ended(pairing, problem or problems.lost(name_of(pairing.phase)), now_s, "refused")
     return pairing, ()
 
 
@@ -120,7 +122,7 @@ def _on_answered(pairing: PairingState, same: bool, now_s: float) -> Step:
     if not isinstance(phase, Comparing):
         return pairing, ()
     if not same:
-        return ended(pairing, reasons.different(True, phase.peer.name), now_s, "different")
+        return ended(pairing, problems.different(True, phase.peer.name), now_s, "different")
     if phase.held_until_s is not None:
         return pairing, ()
     after, effects = _proving(replace(pairing, phase=replace(phase, held_until_s=now_s + HOLD_S)), now_s)
@@ -165,11 +167,11 @@ def _on_time(pairing: PairingState, now_s: float) -> Step:
     name = name_of(phase)
     match phase:
         case Dialling(target=target) | AwaitM2(target=target) | Yielded(target=target):
-            problem = reasons.no_code(name, str(target.address), CODE_LIMIT_S)
+            problem = problems.no_code(name, str(target.address), CODE_LIMIT_S)
         case AwaitM3(peer=peer) | AwaitM4(peer=peer):
-            problem = reasons.no_code(name, peer.host, CODE_LIMIT_S)
+            problem = problems.no_code(name, peer.host, CODE_LIMIT_S)
         case Comparing():
-            problem = reasons.no_answer(phase.held_until_s is None, name, ANSWER_LIMIT_S)
+            problem = problems.no_answer(phase.held_until_s is None, name, ANSWER_LIMIT_S)
         case _:
-            problem = reasons.no_proof(name, PROOF_LIMIT_S)
+            problem = problems.no_proof(name, PROOF_LIMIT_S)
     return ended(pairing, problem, now_s, "timeout")

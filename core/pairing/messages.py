@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from core.home.certificate import MAX_DER_BYTES
-from core.pairing import reasons
+from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
 from core.vocabulary.errors import TandemError
 from core.vocabulary.text import MAX_NAME, fit_name
@@ -86,12 +86,12 @@ def decode(body: bytes, kind: type[JsonMessage]) -> JsonMessage:
     try:
         message = msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise TandemError.of(reasons.malformed(f"a wrong {kind.__name__} ({str(error)[:200]})")) from error
+        raise TandemError.of(problems.malformed(f"a wrong {kind.__name__} ({str(error)[:200]})")) from error
     if encode(message) != body:
         # Doubled fields or odd spellings: two readers could see two different messages.
-        raise TandemError.of(reasons.malformed(f"a {kind.__name__} in another spelling than the protocol's"))
+        raise TandemError.of(problems.malformed(f"a {kind.__name__} in another spelling than the protocol's"))
     if isinstance(message, M1 | M2) and fit_name(message.name) != message.name:
-        raise TandemError.of(reasons.malformed("its name has characters that can't be shown safely"))
+        raise TandemError.of(problems.malformed("its name has characters that can't be shown safely"))
     return message
 
 
@@ -105,17 +105,17 @@ def decode_nonce_or_note(body: bytes) -> bytes | Note:
     if len(body) == NONCE_BYTES:
         return body
     if not body.startswith(b"{"):
-        raise TandemError.of(reasons.malformed(f"{len(body)} bytes where {NONCE_BYTES} belong"))
+        raise TandemError.of(problems.malformed(f"{len(body)} bytes where {NONCE_BYTES} belong"))
     return decode(body, Note)
 
 
 def _head(body: bytes) -> _Head:
     if len(body) > MAX_FRAME_BYTES:
-        raise TandemError.of(reasons.malformed(f"a message of {len(body)} bytes"))
+        raise TandemError.of(problems.malformed(f"a message of {len(body)} bytes"))
     try:
         head = msgspec.json.decode(body, type=_Head)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise TandemError.of(reasons.malformed("a message that can't be read")) from error
+        raise TandemError.of(problems.malformed("a message that can't be read")) from error
     if head.v != VERSION:
-        raise TandemError.of(reasons.version(head.v, VERSION))
+        raise TandemError.of(problems.version(head.v, VERSION))
     return head

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 
 from core.net.tls import Streams
-from core.pairing import reasons
+from core.pairing import problems
 from core.pairing.code import equal
 from core.pairing.messages import PairOk, decode, encode
 from core.pairing.session import framed, read_frame
@@ -42,5 +42,5 @@ async def answer_proof(streams: Streams, proof: bytes, own_port: int) -> int:
 
 def _checked(pair_ok: PairOk, proof: bytes) -> int:
     if not equal(pair_ok.th, proof):
-        raise TandemError.of(reasons.attack("the other device proved another pairing than this one."))
+        raise TandemError.of(problems.attack("the other device proved another pairing than this one."))
     return pair_ok.port

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from core.net.host import host_of
-from core.pairing import reasons
+from core.pairing import problems
 from core.pairing.messages import LENGTH_BYTES, MAX_FRAME_BYTES
 from core.vocabulary.errors import TandemError
 
@@ -21,7 +21,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
     length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
     if not 0 < length <= MAX_FRAME_BYTES:
         # Before reading: readexactly would gather any length in memory.
-        raise TandemError.of(reasons.malformed(f"a frame of {length} bytes"))
+        raise TandemError.of(problems.malformed(f"a frame of {length} bytes"))
     return await reader.readexactly(length)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.pairing.events import Began, CodeShown, Event, Failed, Paired, SaidSame
+from core.pairing.state import Began, CodeShown, Event, Failed, Paired, SaidSame
 from core.vocabulary import events as ev
 
 

@@ -107,20 +107,20 @@ COVERED: dict[str, tuple[str, ...]] = {
     "version mismatch": (
         f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",
         f"{CORE}link/test_hub.py::test_another_protocol_is_named_on_both_sides_and_nothing_else_said",
-        f"{CORE}pairing/test_service.py::test_another_version_is_named_on_the_callers_screen",
+        f"{CORE}pairing/test_driver.py::test_another_version_is_named_on_the_callers_screen",
     ),
     "wrong certificate": (
         f"{CORE}net/test_tls.py::test_invariant_a_device_without_a_pin_is_refused",
         f"{CORE}net/test_tls.py::test_invariant_a_server_with_another_key_is_refused",
         f"{CORE}link/test_hub.py::test_another_device_at_a_known_address_is_not_linked",
-        f"{CORE}pairing/test_service.py::test_a_known_name_with_a_new_key_is_warned_of",
+        f"{CORE}pairing/test_driver.py::test_a_known_name_with_a_new_key_is_warned_of",
     ),
     "garbage or huge frames on every port, half-open connections": (
         f"{TROUBLE}strangers.py::test_a_training_goes_on_whatever_strangers_send",
         f"{CORE}link/test_frames.py::test_garbage_gives_messages_or_bad_frame_and_nothing_else",
         f"{CORE}link/test_hub.py::test_garbage_from_a_paired_device_ends_its_link_and_is_named",
         f"{CORE}node/test_local_socket.py::test_garbage_is_answered_and_the_next_command_heard",
-        f"{CORE}pairing/test_service.py::test_half_open_connections_hold_no_more_than_four_places",
+        f"{CORE}pairing/test_driver.py::test_half_open_connections_hold_no_more_than_four_places",
     ),
     "mDNS records with oversized, malformed or spoofed fields": (
         f"{CORE}discovery/test_presence.py::"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.home.identity import load_or_create
-from core.link.calling import Pace
+from core.link.dial import Pace
 from core.link.hub import Links
 from core.net.tls import Streams
 from core.node.listener import Listener
-from core.pairing.strangers import Guest
+from core.pairing.throttle import Guest
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message

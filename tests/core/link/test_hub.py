@@ -9,12 +9,12 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from core.link import connection
-from core.link.calling import Pace
-from core.link.contest import contest
+from core.link import driver
+from core.link.dial import Pace
 from core.link.frames import decode, encode, read_body
 from core.link.machine import SILENT_S
 from core.link.outbox import LIMIT_BYTES
+from core.link.tie_break import contest
 from core.net.tls import client_context, connect
 from core.project.receipt import PIECE_BYTES
 from core.vocabulary.errors import Problem
@@ -259,8 +259,8 @@ async def test_a_peer_that_takes_nothing_loses_its_link_before_memory_grows(node
 async def test_a_peer_that_stalls_lets_nobody_wait_for_ever(
     node: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "STALL_S", 0.2)
-    monkeypatch.setattr(connection, "FLUSH_S", 0.2)
+    monkeypatch.setattr(driver, "STALL_S", 0.2)
+    monkeypatch.setattr(driver, "FLUSH_S", 0.2)
     anna, bert = await node("anna"), await node("bert")
     anna.trust(bert, known=False)
     mute = MutePeer(bert)

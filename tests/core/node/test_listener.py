@@ -15,9 +15,9 @@ from core.link.frames import encode
 from core.net.address import parse
 from core.net.tls import client_context, connect
 from core.node import listener as listener_module
-from core.pairing import events as pairing_events
-from core.pairing import strangers
-from core.pairing.service import Pairing
+from core.pairing import state as pairing_state
+from core.pairing import throttle
+from core.pairing.driver import Pairing
 from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Ping
 from tests.core.link.examples import hello
 from tests.core.link.nodes import LIMIT_S, Down, LinkNode, Up
@@ -122,7 +122,7 @@ async def test_a_connection_that_closes_at_once_leaves_no_trace_but_a_count(
 async def test_strangers_are_few_at_once_and_places_come_free(
     anna: LinkNode, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quiet = [await call() for _ in range(strangers.PER_ADDRESS)]
+    quiet = [await call() for _ in range(throttle.PER_ADDRESS)]
     reader, _ = await call()
     assert await closed(reader)
     assert anna.listener.refusals.by_reason["too many strangers at once"] == 1
@@ -239,8 +239,8 @@ async def test_a_device_paired_or_forgotten_while_the_node_runs_is_let_in_or_ref
 def with_pairing(node: LinkNode) -> Pairing:
     """As a node puts the parts together."""
 
-    def on_event(event: pairing_events.Event) -> None:
-        if isinstance(event, pairing_events.Paired):
+    def on_event(event: pairing_state.Event) -> None:
+        if isinstance(event, pairing_state.Paired):
             node.pins.append(event.cert)
             node.links.pair(event.cert, name=event.name, hints=[str(event.address)])
             trust()
@@ -268,13 +268,13 @@ async def test_pairing_and_its_proof_go_through_the_port_and_a_link_follows(
     pairings = [with_pairing(anna), with_pairing(bert)]
     try:
         pairings[0].start(parse(bert.address))
-        codes = [await node.diary.wait(pairing_events.CodeShown) for node in (anna, bert)]
+        codes = [await node.diary.wait(pairing_state.CodeShown) for node in (anna, bert)]
         assert codes[0].code == codes[1].code
         for pairing in pairings:
             pairing.answer(True)
         for node in (anna, bert):
             await node.diary.wait(Up)
-            assert not node.diary.all(pairing_events.Failed)
+            assert not node.diary.all(pairing_state.Failed)
             assert not node.diary.all(Down)
         assert anna.links.linked == (bert.device,)
         assert bert.links.linked == (anna.device,)

@@ -12,8 +12,8 @@ from typing import TypeVar
 from core.home.identity import Identity, load_or_create
 from core.net.address import Address
 from core.net.tls import accept, server_context
-from core.pairing.events import CodeShown, Event, Failed, Paired
-from core.pairing.service import Pairing
+from core.pairing.driver import Pairing
+from core.pairing.state import CodeShown, Event, Failed, Paired
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 

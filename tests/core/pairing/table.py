@@ -6,24 +6,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from core.net.address import Address
-from core.pairing import reasons
-from core.pairing.effects import Close, Dial, Effect, Prove, Refuse, Send, Tell
-from core.pairing.events import CodeShown, Event, Failed, Paired
-from core.pairing.inputs import (
-    Answered,
-    ConnectionLost,
-    Dialled,
-    FrameCame,
-    Input,
-    ProofFailed,
-    Proved,
-    Started,
-    StrangerSpoke,
-    TimePassed,
-)
+from core.pairing import problems
 from core.pairing.machine import step
 from core.pairing.messages import Note, encode
-from core.pairing.phases import Me, PairingState, Target
+from core.pairing.state import (
+    Answered,
+    Close,
+    CodeShown,
+    ConnectionLost,
+    Dial,
+    Dialled,
+    Effect,
+    Event,
+    Failed,
+    FrameCame,
+    Input,
+    Me,
+    Paired,
+    PairingState,
+    ProofFailed,
+    Prove,
+    Proved,
+    Refuse,
+    Send,
+    Started,
+    StrangerSpoke,
+    Target,
+    Tell,
+    TimePassed,
+)
 from core.vocabulary.errors import Problem
 from tests.core.certificates import device_certificate
 
@@ -129,7 +140,7 @@ class Table:
         assert mine is not None
         assert mine.cert == prove.peer.cert
         if held is None or held.cert != side.cert or prove.peer.cert != other.cert:
-            self.waiting.append((side, ProofFailed(reasons.attack("wrong key"))))
+            self.waiting.append((side, ProofFailed(problems.attack("wrong key"))))
             return
         self.waiting.append((other, Proved(27601)))
         self.waiting.append((side, Proved(27602)))

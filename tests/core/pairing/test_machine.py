@@ -10,27 +10,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.net.address import Address
-from core.pairing import reasons
+from core.pairing import problems
 from core.pairing.code import Transcript, commitment
-from core.pairing.effects import Close, Refuse, Send, Tell
-from core.pairing.events import Began, Failed, SaidSame
 from core.pairing.handshake import ANSWER_LIMIT_S, CODE_LIMIT_S
-from core.pairing.inputs import (
+from core.pairing.machine import HOLD_S
+from core.pairing.messages import M1, M2, Note, encode
+from core.pairing.state import (
     Answered,
+    AwaitM3,
+    AwaitM4,
+    Began,
     Cancelled,
+    Close,
+    Comparing,
     ConnectionLost,
     DialFailed,
     Dialled,
+    Failed,
     FrameCame,
+    Idle,
     Input,
     ProofFailed,
     Proved,
+    Proving,
+    Refuse,
+    SaidSame,
+    Send,
     StrangerSpoke,
+    Tell,
     TimePassed,
+    Yielded,
 )
-from core.pairing.machine import HOLD_S
-from core.pairing.messages import M1, M2, Note, encode
-from core.pairing.phases import AwaitM3, AwaitM4, Comparing, Idle, Proving, Yielded
 from core.vocabulary.errors import IllegalTransition
 from tests.core.certificates import device_certificate, odd_certificate
 from tests.core.pairing.table import HIGH, LOW, NAMES, OTHER, Side, Table, nonces
@@ -401,7 +411,7 @@ def test_no_code_within_ten_seconds_ends_it_and_names_the_address(stage: int) ->
 def test_an_unreachable_address_ends_it_with_the_drivers_reason() -> None:
     side = Side(LOW, "10.0.0.1", nonces())
     side.step(side.started(Side(HIGH, "10.0.0.2", nonces())))
-    side.step(DialFailed(reasons.unreachable("10.0.0.2:27600", "refused")))
+    side.step(DialFailed(problems.unreachable("10.0.0.2:27600", "refused")))
     assert side.failures[0].code == "unreachable"
     assert side.state.attempts.failures == 0
 
@@ -422,7 +432,7 @@ def test_a_failed_proof_ends_it_on_both_sides() -> None:
     while not isinstance(table.low.state.phase, Proving):
         table.give(*table.waiting.pop(0))
     table.waiting = [(side, what) for side, what in table.waiting if not isinstance(what, Proved)]
-    table.give(table.low, ProofFailed(reasons.attack("wrong key.")))
+    table.give(table.low, ProofFailed(problems.attack("wrong key.")))
     table.carry_all()
     assert table.low.failures[0].code == "pairing-attack"
     assert table.high.failures[0].code == "pairing-refused"
@@ -509,7 +519,7 @@ _bodies = (
 _numbers = st.integers(1, 4)
 _inputs = st.one_of(
     st.builds(Dialled, _numbers),
-    st.just(DialFailed(reasons.unreachable("a", "b"))),
+    st.just(DialFailed(problems.unreachable("a", "b"))),
     st.builds(
         StrangerSpoke,
         _numbers,
@@ -522,7 +532,7 @@ _inputs = st.one_of(
     st.builds(Answered, st.booleans()),
     st.just(Cancelled()),
     st.builds(Proved, st.integers(1, 65535)),
-    st.just(ProofFailed(reasons.attack("x."))),
+    st.just(ProofFailed(problems.attack("x."))),
     st.just(TimePassed()),
 )
 _news = st.one_of(st.sampled_from(["start", "time", "m2", "m2", "m4", "m4"]), _inputs)

@@ -1,6 +1,6 @@
 """Guessing is slowed down."""
 
-from core.pairing.pause import LONGEST_S, Pause
+from core.pairing.throttle import LONGEST_S, Pause
 
 
 def failed(pause: Pause, times: int, now_s: float) -> Pause:

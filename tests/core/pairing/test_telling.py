@@ -1,7 +1,7 @@
 """What people see of a pairing."""
 
 from core.net.address import Address
-from core.pairing.events import Began, CodeShown, Failed, Paired, SaidSame
+from core.pairing.state import Began, CodeShown, Failed, Paired, SaidSame
 from core.pairing.telling import told
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from typing import Protocol
 
-from core.link import machine, reasons
+from core.link import machine, problems
 from core.link.frames import BadFrame, Decoder, encode
 from core.link.outbox import Outbox
 from core.net.tls import Streams
@@ -68,7 +68,7 @@ class Connection:
         if self._over.is_set():
             return False
         if not self._outbox.put(message):
-            self._happened(machine.Broken(reasons.slow(self._name, self._outbox.waiting_bytes)))
+            self._happened(machine.Broken(problems.slow(self._name, self._outbox.waiting_bytes)))
             return False
         self._to_send.set()
         if not self._outbox.flows:
@@ -154,7 +154,7 @@ class Connection:
         except Exception:
             # A bug in whoever handles messages ends this link, not the node.
             _log.exception("handling a message of %s", self._name)
-            self._happened(machine.Broken(reasons.failed(self._name)))
+            self._happened(machine.Broken(problems.failed(self._name)))
         else:
             self._happened(machine.Broken(self._broke("end of stream")))
 
@@ -174,15 +174,15 @@ class Connection:
                     self._to_send.clear()
                     await self._to_send.wait()
         except TimeoutError:
-            self._happened(machine.Broken(reasons.stalled(self._name, STALL_S)))
+            self._happened(machine.Broken(problems.stalled(self._name, STALL_S)))
         except (OSError, EOFError) as error:
             # The reader may still have the peer's goodbye in hand: it says how this ends, or ends by itself.
             _log.debug("%s: %s", self._name, error)
 
     def _broke(self, detail: str) -> Problem:
         if isinstance(self._state, machine.Opening):
-            return reasons.turned_away(self._name, detail)
-        return reasons.closed(self._name, detail)
+            return problems.turned_away(self._name, detail)
+        return problems.closed(self._name, detail)
 
 
 async def turn_away(streams: Streams, problem: Problem) -> None:

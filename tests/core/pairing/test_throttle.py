@@ -1,6 +1,6 @@
 """Strangers have few places."""
 
-from core.pairing.strangers import AT_ONCE, PER_ADDRESS, Strangers
+from core.pairing.throttle import AT_ONCE, PER_ADDRESS, Strangers
 
 
 def test_one_address_has_four_places() -> None:

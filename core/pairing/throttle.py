@@ -1,12 +1,15 @@
-"""How many connections that proved nothing yet may be open: 16 in all, 4 from one address. Pure counting.
+"""What holds strangers back: few connections that proved nothing yet at once, and pauses after failures.
 
-The listener admits each connection it accepts, and lets it leave once it is known or gone.
+At most 16 such connections are open in all, 4 from one address; the listener admits each connection that it
+accepts, and lets it leave once it is known or gone. After three failures in a row comes a pause of 60 s,
+doubled each time up to an hour. Pure.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from core.net.address import plain_host
 
@@ -14,6 +17,9 @@ AT_ONCE = 16
 PER_ADDRESS = 4
 HANDSHAKE_S = 5.0
 """A stranger that has not said who it is after this is let go."""
+FAILURES_ALLOWED = 3
+FIRST_S = 60.0
+LONGEST_S = 3600.0
 
 
 class Guest:
@@ -52,3 +58,26 @@ class Strangers:
         self._present[host] -= 1
         if not self._present[host]:
             del self._present[host]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How often it failed, and until when (clock of the machine, seconds) nothing is tried."""
+
+    failures: int = 0
+    pauses: int = 0
+    until_s: float = 0.0
+    last_failure_s: float = 0.0
+
+    def left_s(self, now_s: float) -> float:
+        return max(0.0, self.until_s - now_s)
+
+    def after_failure(self, now_s: float) -> Pause:
+        # A quiet hour after the last failure and its pause forgives.
+        quiet_s = now_s - max(self.last_failure_s, self.until_s)
+        before = self if quiet_s < LONGEST_S else Pause()
+        counted = replace(before, failures=before.failures + 1, last_failure_s=now_s)
+        if counted.failures < FAILURES_ALLOWED:
+            return counted
+        length_s = min(FIRST_S * 2.0**counted.pauses, LONGEST_S)
+        return replace(counted, failures=0, pauses=min(counted.pauses + 1, 16), until_s=now_s + length_s)

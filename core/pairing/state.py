@@ -1,4 +1,4 @@
-"""The phases of one pairing, each with the data that belongs to it. Data only."""
+"""One pairing: its phases with the data of each, what can happen, what is asked for. Data only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Literal
 from core.home.certificate import fingerprint
 from core.net.address import Address
 from core.pairing.code import Transcript
-from core.pairing.pause import Pause
+from core.pairing.messages import NoteWord
+from core.pairing.throttle import Pause
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 
 Role = Literal["initiator", "responder"]
@@ -168,3 +170,195 @@ class PairingState:
             case Comparing(peer=peer, held_until_s=until_s) | Proving(peer=peer, held_until_s=until_s):
                 return peer if until_s is not None and now_s < until_s else None
         return None
+
+
+# --- what can happen to it --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Our user clicked Pair. ``sid`` and ``nonce`` are fresh from the system's generator."""
+
+    target: Target
+    sid: bytes
+    nonce: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Dialled:
+    connection: Connection
+
+
+@dataclass(frozen=True, slots=True)
+class DialFailed:
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class StrangerSpoke:
+    """The first frame of a connection that came in. ``nonce`` is fresh, used if this becomes a session."""
+
+    connection: Connection
+    host: str
+    body: bytes
+    nonce: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCame:
+    """A later frame of any connection."""
+
+    connection: Connection
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """A connection closed, broke, or sent what is no frame (``problem``)."""
+
+    connection: Connection
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Our user compared the codes."""
+
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Our user gave up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """PAIR_OK went out and an equal one came in, over mutual TLS. ``port``: where the peer listens."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProofFailed:
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """A deadline may be over."""
+
+
+Input = (
+    Started
+    | Dialled
+    | DialFailed
+    | StrangerSpoke
+    | FrameCame
+    | ConnectionLost
+    | Answered
+    | Cancelled
+    | Proved
+    | ProofFailed
+    | TimePassed
+)
+
+
+# --- what people learn of it; the node makes its own events of these --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """``incoming``: the other side asked; ``device`` is known then."""
+
+    incoming: bool
+    name: str
+    address: str
+    device: DeviceId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeShown:
+    """``code`` as people read it: ``408 355``. ``warning``: a known name came with a new key."""
+
+    device: DeviceId
+    name: str
+    code: str
+    warning: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SaidSame:
+    """Our user said *Same*; the other has to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Proven: now, and only now, ``cert`` (DER) may be stored as a pin."""
+
+    device: DeviceId
+    cert: bytes
+    name: str
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Nothing was stored."""
+
+    device: DeviceId | None
+    problem: Problem
+
+
+Event = Began | CodeShown | SaidSame | Paired | Failed
+
+
+# --- what it asks its driver to do ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Open a plain connection."""
+
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    connection: Connection
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close after what was sent has gone out."""
+
+    connection: Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Tell a stranger why not, and close. Only the log hears of it."""
+
+    connection: Connection
+    note: NoteWord
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prove:
+    """Open mutual TLS to ``address`` with ``peer`` as the only pin, and exchange PAIR_OK."""
+
+    peer: Peer
+    address: Address
+    proof: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Something for the person."""
+
+    event: Event
+
+
+Effect = Dial | Send | Close | Refuse | Prove | Tell

@@ -17,31 +17,44 @@ from core.home.identity import Identity
 from core.net.address import Address
 from core.net.host import host_of
 from core.net.tls import Streams, client_context, connect, peer_der
-from core.pairing import reasons
+from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
-from core.pairing.effects import Close, Dial, Effect, Prove, Refuse, Send, Tell
 from core.pairing.ending import name_of
-from core.pairing.events import CodeShown, Event
-from core.pairing.inputs import (
-    Answered,
-    Cancelled,
-    ConnectionLost,
-    DialFailed,
-    Dialled,
-    FrameCame,
-    Input,
-    ProofFailed,
-    Proved,
-    Started,
-    StrangerSpoke,
-    TimePassed,
-)
 from core.pairing.machine import PROOF_LIMIT_S, step
 from core.pairing.messages import MAX_FRAME_BYTES, SID_BYTES, Note, encode
-from core.pairing.phases import Comparing, Dialling, Idle, Me, PairingState, Proving, Target
 from core.pairing.proof import answer_proof, prove
 from core.pairing.session import Session
-from core.pairing.strangers import HANDSHAKE_S, Guest, Strangers
+from core.pairing.state import (
+    Answered,
+    Cancelled,
+    Close,
+    CodeShown,
+    Comparing,
+    ConnectionLost,
+    Dial,
+    DialFailed,
+    Dialled,
+    Dialling,
+    Effect,
+    Event,
+    FrameCame,
+    Idle,
+    Input,
+    Me,
+    PairingState,
+    ProofFailed,
+    Prove,
+    Proved,
+    Proving,
+    Refuse,
+    Send,
+    Started,
+    StrangerSpoke,
+    Target,
+    Tell,
+    TimePassed,
+)
+from core.pairing.throttle import HANDSHAKE_S, Guest, Strangers
 from core.runtime.refusals import Refusals
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
@@ -86,15 +99,15 @@ class Pairing:
     def start(self, address: Address, name: str = "") -> None:
         """Our user clicked Pair. Raises ``TandemError`` where a pairing is under way or pauses."""
         if not isinstance(self._state.phase, Idle):
-            raise reasons.pairing_under_way(name_of(self._state.phase))
+            raise problems.pairing_under_way(name_of(self._state.phase))
         if left_s := self._state.attempts.left_s(self._now_s()):
-            raise TandemError.of(reasons.paused("here", left_s))
+            raise TandemError.of(problems.paused("here", left_s))
         self._step(Started(Target(address, name), os.urandom(SID_BYTES), os.urandom(NONCE_BYTES)))
 
     def answer(self, same: bool) -> None:
         """Our user compared the codes. Raises ``TandemError`` where there is nothing to compare."""
         if not isinstance(self._state.phase, Comparing):
-            raise reasons.nothing_to_answer()
+            raise problems.nothing_to_answer()
         self._step(Answered(same))
 
     def cancel(self) -> None:
@@ -187,7 +200,7 @@ class Pairing:
         if isinstance(event, CodeShown):
             known = self._known_as(event.name)
             if known and event.device not in known:
-                return replace(event, warning=reasons.new_key(event.name))
+                return replace(event, warning=problems.new_key(event.name))
         return event
 
     async def _dial(self, address: Address) -> None:
@@ -196,7 +209,7 @@ class Pairing:
         except (OSError, ValueError) as error:  # ValueError: a host that is no name for a resolver
             self._dialling = None
             why = getattr(error, "strerror", None) or str(error)
-            self._step(DialFailed(reasons.unreachable(str(address), why)))
+            self._step(DialFailed(problems.unreachable(str(address), why)))
             return
         self._dialling = None
         session = self._session(streams)
@@ -242,10 +255,10 @@ class Pairing:
         except TandemError as error:
             problem = error.problem
             if error.code == "wrong-certificate":
-                problem = reasons.attack("the other device could not prove the key that was compared.")
+                problem = problems.attack("the other device could not prove the key that was compared.")
             self._step(ProofFailed(problem))
         except (OSError, EOFError) as error:
-            self._step(ProofFailed(reasons.no_proof("The other device", PROOF_LIMIT_S, repr(error))))
+            self._step(ProofFailed(problems.no_proof("The other device", PROOF_LIMIT_S, repr(error))))
         finally:
             if writer is not None:
                 writer.close()

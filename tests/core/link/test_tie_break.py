@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link.contest import BadNonce, Contest, Following, Numbering, contest
+from core.link.tie_break import BadNonce, Contest, Following, Numbering, contest
 from core.vocabulary.ids import DeviceId
 
 ANNA, BERT = DeviceId("a" * 64), DeviceId("b" * 64)

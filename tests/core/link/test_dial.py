@@ -7,8 +7,8 @@ from collections.abc import Awaitable
 
 import pytest
 
-from core.link import calling
-from core.link.calling import Pace, reach
+from core.link import dial
+from core.link.dial import Pace, reach
 from core.net.address import Address
 from core.net.tls import Streams
 from core.vocabulary.errors import TandemError
@@ -55,7 +55,7 @@ class Network:
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Network:
-    monkeypatch.setattr(calling, "HEAD_START_S", 0.001)
+    monkeypatch.setattr(dial, "HEAD_START_S", 0.001)
     return Network()
 
 
@@ -116,7 +116,7 @@ def _reach_mute(network: Network) -> Awaitable[tuple[Streams, Address]]:
 async def test_no_more_than_a_few_addresses_are_tried(network: Network) -> None:
     with pytest.raises(TandemError):
         await reach([BAD] * 100, network.connect)
-    assert len(network.tried) == calling.MOST_ADDRESSES
+    assert len(network.tried) == dial.MOST_ADDRESSES
 
 
 def test_pauses_double_up_to_half_a_minute_and_vary_by_chance() -> None:

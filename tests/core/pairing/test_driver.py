@@ -15,10 +15,10 @@ from core.home.identity import Identity
 from core.net.address import Address
 from core.net.tls import client_context, connect
 from core.pairing.code import Transcript, commitment
-from core.pairing.events import Began, CodeShown, Event, Failed, Paired, SaidSame
 from core.pairing.messages import M1, M2, Note, PairOk, decode, encode
 from core.pairing.session import framed, read_frame
-from core.pairing.strangers import PER_ADDRESS
+from core.pairing.state import Began, CodeShown, Event, Failed, Paired, SaidSame
+from core.pairing.throttle import PER_ADDRESS
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 from tests.core.pairing.meeting import LIMIT_S, Device, Raw, device, stranger, until
@@ -364,7 +364,7 @@ async def test_garbage_in_answer_to_our_call_is_named(anna: Device, garbage: byt
 async def test_half_open_connections_hold_no_more_than_four_places(
     bert: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.pairing.service.HANDSHAKE_S", 10 * LIMIT_S)
+    monkeypatch.setattr("core.pairing.driver.HANDSHAKE_S", 10 * LIMIT_S)
     async with AsyncExitStack() as stack:
         for _ in range(PER_ADDRESS):
             raw = await stack.enter_async_context(stranger(bert))
@@ -379,7 +379,7 @@ async def test_half_open_connections_hold_no_more_than_four_places(
 
 
 async def test_a_half_open_connection_is_let_go(bert: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.pairing.service.HANDSHAKE_S", 0.05)
+    monkeypatch.setattr("core.pairing.driver.HANDSHAKE_S", 0.05)
     async with stranger(bert) as raw:
         raw.writer.write(b"\0\0\0\x05{")
         await raw.wait_closed()
