@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from core.run.kept import is_model
+from core.run.outputs import is_model
 from core.speed import sentences
 from core.speed.stragglers import straggler
 from core.vocabulary import phases

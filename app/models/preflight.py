@@ -9,7 +9,7 @@ from app.device_words import size_words
 from app.models import free_disk
 from app.models.draft import Draft, candidates, taking_part, why_not
 from app.run_words import in_the_window
-from core.run.verdicts import listed
+from core.run.problems import listed
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
 from core.vocabulary.state import Device, State

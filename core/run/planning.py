@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
-from core.cluster.tf_config import check, tf_config
+from core.cluster.tf_config import check, is_loopback, tf_config
 from core.project.find import SeveralScripts, find_script
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
-from core.run.choosing import choose_devices, choose_hosts, hardware_of, names_of
-from core.run.workplace import RunLinks
+from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
-from core.vocabulary.ids import DeviceId, ProjectId
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, ProjectId, short
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Plan, RunSpec, StrategyKind
-from core.vocabulary.state import State
+from core.vocabulary.readings import Hardware
+from core.vocabulary.state import Device, State
 
 
 class ReadProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,3 +126,94 @@ def was_allowed_before(store: ProjectStore, approved: Iterable[ProjectId], scrip
     """Whether an earlier version of a script with this name was allowed. Blocks."""
     manifests = (store.manifest(digest) for digest in approved)
     return any(manifest is not None and manifest.script == script for manifest in manifests)
+
+
+def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
+    """This device first, then those asked for, or every paired one that is here and fits.
+
+    Raises ``TandemError`` for an asked-for device that is unknown, not paired, not here, busy or unlike.
+    """
+    if spec.solo:
+        return (me,)
+    if not spec.devices:
+        fit = (device.device for device in state.devices.values() if _why_not(device) is None)
+        return (me, *fit)
+    others = [device for device in dict.fromkeys(spec.devices) if device != me]
+    for device in others:
+        known = state.devices.get(device)
+        if known is None:
+            raise TandemError(
+                code="device-unknown",
+                what=f"No device {short(device)} is known here.",
+                fix="Look at the list of devices (tandem devices) and pair it first.",
+            )
+        if error := _why_not(known):
+            raise error
+    return (me, *others)
+
+
+def _why_not(device: Device) -> TandemError | None:
+    name = device.shown_name
+    if not device.paired:
+        return TandemError(
+            code="device-not-paired",
+            what=f"{name} is not paired with this laptop.",
+            fix="Pair it first: both people compare the same six digits.",
+        )
+    if not device.linked:
+        return TandemError(
+            code="device-offline",
+            what=f"{name} is not connected" + (f": {device.problem.what}" if device.problem else "."),
+            fix=f"See that {name} is on, awake and in the network, with Tandem running.",
+        )
+    if device.problem is not None:
+        return TandemError.of(device.problem)
+    if device.busy:
+        return TandemError(
+            code="device-busy",
+            what=f"{name} has another run under way.",
+            fix="Wait until that one has ended, or stop it there.",
+        )
+    return None
+
+
+def names_of(me: DeviceId, state: State) -> dict[DeviceId, str]:
+    """How each device is called here; this laptop by its own name."""
+    names = {device.device: device.shown_name for device in state.devices.values()}
+    return {**names, me: state.me.name if state.me else short(me)}
+
+
+def hardware_of(me: DeviceId, state: State) -> dict[DeviceId, Hardware]:
+    known = {device.device: device.hardware for device in state.devices.values() if device.hardware}
+    return {**known, me: state.me.hardware} if state.me else known
+
+
+def choose_hosts(
+    devices: Sequence[DeviceId],
+    me: DeviceId,
+    peer_host: Callable[[DeviceId], str],
+    own_host: Callable[[DeviceId], str],
+    names: Mapping[DeviceId, str],
+) -> dict[DeviceId, str]:
+    """Where each device's tasks are reached: as its link reaches it. One device alone needs none.
+
+    Another node on this very machine is linked over loopback; where others are elsewhere, it is reached at
+    this machine's address. Raises ``TandemError`` for a device whose link went away.
+    """
+    others = [device for device in devices if device != me]
+    if len(devices) < 2:
+        return {}
+    hosts = {device: peer_host(device) for device in others}
+    for device, host in hosts.items():
+        if not host:
+            raise TandemError(
+                code="device-offline",
+                what=f"{names.get(device) or short(device)} is not connected any more.",
+                fix="See that it is on, awake and in the network, and train again.",
+            )
+    mine = [own_host(device) for device in others]
+    outside = [host for host in mine if host and not is_loopback(host)]
+    own = (outside or mine)[0]
+    if outside:
+        hosts = {device: own if is_loopback(host) else host for device, host in hosts.items()}
+    return {**hosts, me: own} if me in devices else hosts

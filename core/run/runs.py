@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from core.home.home import Home
 from core.home.trust_keeper import TrustKeeper
 from core.project.store import ProjectStore
-from core.run import coordination as co
-from core.run import participation as pa
-from core.run import planning, resuming, verdicts
-from core.run.exchange import Exchange
-from core.run.keeping import Keeping
-from core.run.member_side import MemberSide
-from core.run.reception import Reception
-from core.run.starter_side import StarterSide
-from core.run.workplace import RunLinks, Workplace
+from core.run import planning, problems
+from core.run.admission import Reception
+from core.run.context import RunLinks, Workplace
+from core.run.coordinator import state as co
+from core.run.coordinator.driver import StarterSide
+from core.run.participant import state as pa
+from core.run.participant.driver import MemberSide
+from core.run.recorder import Keeping
+from core.run.resume import plan as resume_plan
+from core.run.resume.driver import Exchange
 from core.runtime.background import Background
 from core.runtime.timers import Clock
 from core.runtime.worker_thread import Lane
@@ -116,7 +117,7 @@ class Runs:
         if self._starter is not None:
             self._starter.tell(co.NodeEnds(name))
         elif self._member is not None:
-            self._member.tell(pa.StarterLost(verdicts.closed(name)))
+            self._member.tell(pa.StarterLost(problems.closed(name)))
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
@@ -169,7 +170,7 @@ class Runs:
             else:
                 plan, checkpoint, remarks = await self._resumed(spec, spec.resume, devices, project)
             if self._stop_planning:
-                raise TandemError.of(verdicts.stopped_by(self._my_name()))
+                raise TandemError.of(problems.stopped_by(self._my_name()))
         except BaseException:
             self._planning = False
             self._end_work_if_idle()
@@ -198,14 +199,14 @@ class Runs:
     ) -> tuple[Plan, tuple[Path, Manifest], tuple[str, ...]]:
         """The plan that goes on with a run, its newest checkpoint, brought here, and what to say of it."""
         details = await self._keeping.find(run)
-        old = resuming.before(details)
+        old = resume_plan.before(details)
         then = await asyncio.to_thread(self._exchange.project_of, old)
-        remarks = resuming.check_code(then, project.manifest, old)
-        spec = resuming.asked(spec, old, devices)
+        remarks = resume_plan.check_code(then, project.manifest, old)
+        spec = resume_plan.asked(spec, old, devices)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
         if self._stop_planning or (got := await self._exchange.bring(old)) is None:
-            raise TandemError.of(verdicts.stopped_by(self._my_name()))
-        plan = resuming.continued(plan, spec, old, got.found)
+            raise TandemError.of(problems.stopped_by(self._my_name()))
+        plan = resume_plan.continued(plan, spec, old, got.found)
         return plan, (got.folder, got.found.files), remarks + got.remarks
 
     def stop(self) -> None:
@@ -245,7 +246,7 @@ class Runs:
 
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended before its time for newer ones than ours."""
-        await self._exchange.look(resuming.before(await self._keeping.find(run)))
+        await self._exchange.look(resume_plan.before(await self._keeping.find(run)))
 
     # --- links -----------------------------------------
 
@@ -313,7 +314,7 @@ class Runs:
 
     def _part_from_starter(self, member: MemberSide) -> None:
         if member is self._member:
-            member.tell(pa.StarterLost(verdicts.stopped_by(self._my_name())))
+            member.tell(pa.StarterLost(problems.stopped_by(self._my_name())))
 
     def _asked(self, run: RunId) -> MemberSide:
         member = self._member

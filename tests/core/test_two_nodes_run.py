@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.node.client import Client
 from core.node.node import Node
-from core.run import exchange
+from core.run.resume import driver
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, trainer_messages
 from core.vocabulary.answers import Done, PlanMade, RunAccepted, RunDetails, Runs
@@ -124,7 +124,7 @@ async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: R
 async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_here_is_told(
     tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "LOOK_S", LIMIT_S)
+    monkeypatch.setattr(driver, "LOOK_S", LIMIT_S)
     async with two(tmp_path) as (anna, ben):
         run = await train(anna, ben, spec)
         assert refusal(await anna.node.submit(FindCheckpoints(run=run))) == "busy"

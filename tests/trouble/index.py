@@ -21,7 +21,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "script raising mid-epoch on one member only": (
         f"{TROUBLE}scripts.py::test_an_error_on_one_member_alone_ends_both_and_names_it",
-        f"{CORE}run/test_coordinator.py::"
+        f"{CORE}run/coordinator/test_machine.py::"
         "test_a_script_error_that_comes_after_its_consequence_is_still_the_cause",
     ),
     "script calling sys.exit": (

@@ -5,7 +5,7 @@ import pytest
 from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from core.run import verdicts
+from core.run import problems
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
@@ -125,7 +125,7 @@ class SlowNode(ScriptedNode):
 
 async def test_ctrl_c_ends_a_run_that_has_not_begun_yet() -> None:
     node, screen, interrupts = SlowNode(), Words(), Interrupts()
-    node.answers[StartRun] = Refused(problem=verdicts.stopped_by("here"))
+    node.answers[StartRun] = Refused(problem=problems.stopped_by("here"))
     with following(node) as follow:
         interrupts.interrupt()
         assert await run_command.start(follow, screen, RunSpec(script="digits.py"), interrupts) is None

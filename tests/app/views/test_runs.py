@@ -15,7 +15,7 @@ from app.bridge import Bridge
 from app.models.runs_model import Column, when, words
 from app.views.runs import RunsView
 from app.widgets.comparison import lines_of
-from core.run import verdicts
+from core.run import problems
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, Runs
 from core.vocabulary.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
@@ -304,7 +304,7 @@ def test_going_on_can_be_stopped_while_the_checkpoint_is_fetched(
     open_run(core, view, PAUSED)
     outcome = view.past.outcome
     assert not outcome.stop.isVisible()
-    core.answers[StartRun] = Refused(problem=verdicts.stopped_by("here"))
+    core.answers[StartRun] = Refused(problem=problems.stopped_by("here"))
     core.held = True
     outcome.go_on.click()
     core.happen(world.came(12_000_000, PAUSED.run))

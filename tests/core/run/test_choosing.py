@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.run.choosing import choose_devices, choose_hosts
+from core.run.planning import choose_devices, choose_hosts
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import RunSpec

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.history.index import FILE, History
-from core.run.earlier import newest_alike, with_last_time
+from core.run.recorder import newest_alike, with_last_time
 from core.vocabulary import wire
 from core.vocabulary.answers import PlanMade, RunEntry
 from core.vocabulary.ids import RunId

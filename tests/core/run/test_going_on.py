@@ -9,8 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from core.project import checkpoint_store
-from core.run import exchange, gathering, lending, resuming, verdicts
-from core.run.gathering import Found
+from core.run import problems
+from core.run.resume import driver, fetch, serve
+from core.run.resume import plan as resume_plan
+from core.run.resume.fetch import Found
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.real
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks for checkpoints waits until all have answered, however slow the machine is."""
-    monkeypatch.setattr(exchange, "LOOK_S", PATIENCE_S)
+    monkeypatch.setattr(driver, "LOOK_S", PATIENCE_S)
 
 
 def kept(node: LanNode, run: RunId) -> Path:
@@ -153,14 +155,14 @@ async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_on
 
     monkeypatch.setattr(ben, "send", send)
     if how == "never":
-        monkeypatch.setattr(gathering, "FIRST_PIECE_S", 0.5)
+        monkeypatch.setattr(fetch, "FIRST_PIECE_S", 0.5)
 
     async def fail(*_: object) -> None:
         asked.append(how)
         raise OSError(how)
 
     if how == "unreadable":
-        monkeypatch.setattr(lending, "send_pieces", fail)
+        monkeypatch.setattr(serve, "send_pieces", fail)
     await launch(lan, replace(spec, resume=run, solo=True), "Anna")
     assert asked
     assert content(anna.trainers[-1].train.resume) == content(kept(anna, run) / "00000001")
@@ -186,7 +188,7 @@ async def test_stop_ends_the_fetching_and_the_next_try_is_answered(lan: Lan, spe
     anna.runs.stop()
     with pytest.raises(TandemError) as refused:
         await starting
-    assert refused.value.problem == verdicts.stopped_by("Anna") and not anna.runs.busy
+    assert refused.value.problem == problems.stopped_by("Anna") and not anna.runs.busy
     assert anna.events[-1] == ev.FetchEnded(run=run)
     more.set()
     await launch(lan, replace(spec, resume=run), "Anna", "Ben")
@@ -266,7 +268,7 @@ async def look_in_vain(lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch)
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(ben, run), 40)
-    monkeypatch.setattr(exchange, "LOOK_S", 0.05)
+    monkeypatch.setattr(driver, "LOOK_S", 0.05)
     withheld = Withheld(ben, monkeypatch)
     assert await look(anna, run) == []
     await lan.wait_until(lambda: withheld.answers)
@@ -449,7 +451,7 @@ def test_a_laptop_of_several_cards_begins_with_the_sum_of_their_shares() -> None
     old = plan_of(fixed={ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)})
     files = manifest_of("", ())
     found = Found(old.run, Moment(), (6, 6, 4), files, device=None)
-    plan = resuming.continued(replace(old, run=RunId("again")), spec, old, found)
+    plan = resume_plan.continued(replace(old, run=RunId("again")), spec, old, found)
     assert [member.share for member in plan.members] == [12, 4]
     assert shares_by_rank(plan) == (6, 6, 4)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.run.kept import bring, bytes_kept, is_model
+from core.run.outputs import bring, bytes_kept, is_model
 
 
 def test_models_are_moved_and_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from core.run.request import HeardOf, why_unfit, why_unsafe
+from core.run.admission import HeardOf, why_unfit, why_unsafe
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile, manifest_of
 from core.vocabulary.plan import Plan

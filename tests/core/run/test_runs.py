@@ -406,7 +406,7 @@ async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: Ru
 async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.run.member_side.LIMIT_BYTES", 5)
+    monkeypatch.setattr("core.run.participant.driver.LIMIT_BYTES", 5)
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
     keep(ben.trainers[0], "model.keras")
@@ -529,7 +529,7 @@ async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
     def full(*_: object) -> None:
         raise TandemError(code="disk-full", what="The disk is full.", fix="Free some space.")
 
-    monkeypatch.setattr("core.run.starter_side.collect_outputs", full)
+    monkeypatch.setattr("core.run.coordinator.driver.collect_outputs", full)
     model = Path(spec.script).with_name("model.keras")
     model.write_text("weights")
     keep(anna.trainers[0], "model.keras")
@@ -551,7 +551,7 @@ async def test_a_model_that_cannot_be_moved_fails_no_run(
     anna, _ = both(lan)
     await anna.runs.start(replace(spec, solo=True))
     await lan.wait_until(lambda: anna.trainers)
-    monkeypatch.setattr("core.run.kept.bring", full_disk)
+    monkeypatch.setattr("core.run.outputs.bring", full_disk)
     keep(anna.trainers[0], "model.keras")
     anna.trainers[0].end()
     await wait_over(lan)
@@ -567,7 +567,7 @@ async def test_a_model_that_cannot_be_moved_holds_nothing_else_back(
 ) -> None:
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
-    monkeypatch.setattr("core.run.kept.bring", full_disk)
+    monkeypatch.setattr("core.run.outputs.bring", full_disk)
     (ben.trainers[0].work / "log.csv").write_text("1,2\n")
     keep(ben.trainers[0], "model.keras")
     for node in (anna, ben):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from core.run import coordination as co
-from core.run import participation as pa
+from core.run.coordinator import state as co
+from core.run.participant import state as pa
 from core.vocabulary import trainer_messages
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Starting, Training, ended

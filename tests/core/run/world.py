@@ -7,9 +7,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from core.run import coordination as co
-from core.run import coordinator, participant
-from core.run import participation as pa
+from core.run.coordinator import machine as coordinator
+from core.run.coordinator import state as co
+from core.run.participant import machine as participant
+from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.history.read import read_project
-from core.run import resuming
-from core.run.gathering import Found, Gathering
-from core.run.lending import Lending
-from core.run.workplace import Workplace
+from core.run.context import Workplace
+from core.run.resume import plan
+from core.run.resume.fetch import Found, Gathering
+from core.run.resume.serve import Lending
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import CheckpointCame, CheckpointFound, FetchEnded
@@ -98,23 +98,23 @@ class Exchange:
             await gathering.ask(names)
             absent = tuple(name for device, name in names.items() if device in gathering.silent)
             newest: TandemError | None = None
-            remarks = [resuming.not_asked(absent)] if absent else []
+            remarks = [plan.not_asked(absent)] if absent else []
             while (found := gathering.best) is not None:
                 where = "this laptop" if found.device is None else names[found.device]
                 try:
                     folder = await gathering.fetch(found)
                 except TandemError as error:
                     newest = newest or error
-                    remarks.append(resuming.left_aside(found, where, error))
+                    remarks.append(plan.left_aside(found, where, error))
                     gathering.leave_aside(found)
                     continue
                 finally:
                     if found.device is not None:
                         self._emit(FetchEnded(run=old.run))
                 if remarks:
-                    remarks.append(resuming.taken(found, where))
+                    remarks.append(plan.taken(found, where))
                 return Brought(found, folder, tuple(remarks))
-            raise newest or resuming.none_found(old, absent)
+            raise newest or plan.none_found(old, absent)
         finally:
             self._gathering = None
 

@@ -13,7 +13,8 @@ from core.history.read import read_plan
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
 from core.project.files import NotRegular
-from core.run.workplace import Workplace, send_pieces
+from core.run.context import Workplace
+from core.run.transfer import send_pieces
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId

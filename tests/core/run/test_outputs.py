@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.run import written
-from core.run.written import Snapshot
+from core.run import outputs
+from core.run.outputs import Snapshot
 from core.vocabulary.errors import TandemError
 
 
@@ -49,7 +49,7 @@ def test_in_a_broad_folder_only_what_lies_right_in_it_is_looked_at(folder: Path)
 
 
 def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = written.list_files
+    real = outputs.list_files
 
     def endless(where: Path, **settings: object) -> object:
         listing = real(where, **settings)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pyt
             raise TandemError(code="project-too-large", what="Too much.")
         return listing
 
-    monkeypatch.setattr(written, "list_files", endless)
+    monkeypatch.setattr(outputs, "list_files", endless)
     before = Snapshot(folder, deep=True)
     (folder / "model.keras").write_text("new")
     assert not before.deep
@@ -67,7 +67,7 @@ def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pyt
 def test_what_does_not_fit_stays_beside_the_script_and_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(written, "LIMIT_BYTES", 10)
+    monkeypatch.setattr(outputs, "LIMIT_BYTES", 10)
     before = Snapshot(folder, deep=True)
     (folder / "small.txt").write_text("new")
     (folder / "large.bin").write_text("x" * 50)

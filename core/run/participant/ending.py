@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.run import verdicts
-from core.run.participation import Effect, Gone, Participation, Show, Stage, StopTrainers, Tell
+from core.run import problems
+from core.run.participant.state import Effect, Gone, Participation, Show, Stage, StopTrainers, Tell
 from core.runtime.timers import CancelTimer, SetTimer
 from core.vocabulary import events as ev
 from core.vocabulary import limits
@@ -49,7 +49,7 @@ class PartTurn:
         if now.joined and not now.concluded:
             if not now.starter_lost:
                 return
-            self.show_own_end(now.verdict or verdicts.starter_silent(now.starter_name))
+            self.show_own_end(now.verdict or problems.starter_silent(now.starter_name))
         for wait in tuple(now.waits):
             self.no_longer(wait)
         self.now = replace(self.now, stage="gone")
@@ -72,7 +72,7 @@ class PartTurn:
 
     def conclude(self) -> None:
         self.now = replace(self.now, concluded=True)
-        self.leave(verdicts.starter_silent(self.now.starter_name))
+        self.leave(problems.starter_silent(self.now.starter_name))
 
     def to(self, stage: Stage, *effects: Effect) -> None:
         self.now = replace(self.now, stage=stage)

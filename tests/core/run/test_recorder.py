@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.history.record import RunRecord
-from core.run import keeping
-from core.run.keeping import Keeping
+from core.run import recorder
+from core.run.recorder import Keeping
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Finished
@@ -56,7 +56,7 @@ async def test_the_history_answers_and_the_next_run_is_kept_while_a_report_is_ma
         loop.call_soon_threadsafe(made.set)
         assert go_on.wait(60)
 
-    monkeypatch.setattr(keeping, "write_report", slow)
+    monkeypatch.setattr(recorder, "write_report", slow)
     kept = await opened(tmp_path, [])
     keep_a_run(kept)
     await asyncio.wait_for(made.wait(), 60)
@@ -73,7 +73,7 @@ async def test_a_report_that_cannot_be_made_harms_nothing(
     def broken(record: RunRecord) -> None:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(keeping, "write_report", broken)
+    monkeypatch.setattr(recorder, "write_report", broken)
     kept = await opened(tmp_path, [])
     keep_a_run(kept)
     await kept.close()

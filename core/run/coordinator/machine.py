@@ -10,9 +10,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from core.cluster.tf_config import check
-from core.run import verdicts
-from core.run.conclusion import Conclusion
-from core.run.coordination import (
+from core.run import problems
+from core.run.coordinator.ending import Conclusion
+from core.run.coordinator.state import (
     Begun,
     Coordination,
     Effect,
@@ -63,14 +63,14 @@ class _Step(Conclusion):
             case Heard(device, message) if device in self.now.parts and self.part(device).linked:
                 self.on_message(device, message)
             case SendingFailed(device, problem) if not self.now.launched:
-                self.fail(verdicts.declined(self.name(device), problem))
+                self.fail(problems.declined(self.name(device), problem))
             case MemberLost(device, problem) if device in self.now.parts and self.part(device).linked:
                 self.on_lost(device, problem)
             case StopWanted(by, force):
                 self.stop(by, force)
             case NodeEnds(by):
                 self.now = replace(self.now, stop=2, stopped_by=self.now.stopped_by or by)
-                self.abandon(verdicts.closed(by))
+                self.abandon(problems.closed(by))
             case TimerFired(wait) if wait in self.now.waits:
                 self.now = replace(self.now, waits=self.now.waits - {wait})
                 self.on_wait_over(wait)
@@ -111,7 +111,7 @@ class _Step(Conclusion):
             case ms.Prepared(ports=ports):
                 self.on_prepared(device, ports)
             case ms.Declined(problem=problem):
-                self.fail(verdicts.declined(self.name(device), problem))
+                self.fail(problems.declined(self.name(device), problem))
             case ms.StopAsked(force=force):
                 self.stop(self.name(device), force)
             case ms.Reported(event=event):
@@ -146,7 +146,7 @@ class _Step(Conclusion):
         if set(ports) != {task.name for task in tasks} or not all(
             lowest <= port <= 65535 for port in ports.values()
         ):
-            self.fail(verdicts.bad_message(self.name(device)))
+            self.fail(problems.bad_message(self.name(device)))
             return
         self.know(device, replace(part, ports=MappingProxyType(dict(ports))))
         if all(each.ports is not None for each in self.now.parts.values()):
@@ -210,8 +210,8 @@ class _Step(Conclusion):
         self.know(device, part)
         self.emit(event)
         if self.is_failure(end, event.task):
-            problem = verdicts.trainer_failed(self.now.plan, device, event.task, end)
-            self.fail(problem, weak=end.reason in verdicts.CONSEQUENCES)
+            problem = problems.trainer_failed(self.now.plan, device, event.task, end)
+            self.fail(problem, weak=end.reason in problems.CONSEQUENCES)
         self.go_on()
 
     def is_failure(self, end: Exit, task: str) -> bool:
@@ -219,9 +219,9 @@ class _Step(Conclusion):
             return False
         if self.now.abandoned:
             # What was killed has no say; a fault of its own may still be the better cause.
-            return self.now.cause is not None and end.reason in verdicts.OWN_FAULTS
+            return self.now.cause is not None and end.reason in problems.OWN_FAULTS
         if self.now.stop >= 0:
-            return self.now.stop == 0 and end.reason in verdicts.OWN_FAULTS
+            return self.now.stop == 0 and end.reason in problems.OWN_FAULTS
         return not (self.served() and task not in {each.name for each in self.own_enders()})
 
     # --- ending --------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ class _Step(Conclusion):
         self.know(device, replace(self.part(device), linked=False, phase="ended"))
         words = "its link was lost"
         self.emit(ev.MemberPhaseChanged(run=self.now.plan.run, device=device, phase="ended", words=words))
-        verdict = verdicts.lost_device(self.name(device), problem)
+        verdict = problems.lost_device(self.name(device), problem)
         tasks = self.now.plan.tasks_of(device)
         done = all(task.name in self.part(device).exits for task in tasks)
         is_chief = device == self.now.plan.chief.device
@@ -263,18 +263,18 @@ class _Step(Conclusion):
         parts = self.now.parts
         match wait:
             case "consent":
-                self.fail(verdicts.no_consent([self.name(d) for d, part in parts.items() if not part.joined]))
+                self.fail(problems.no_consent([self.name(d) for d, part in parts.items() if not part.joined]))
             case "receive":
                 late = [d for d, part in parts.items() if part.joined and part.ports is None]
-                self.fail(verdicts.not_prepared([self.name(device) for device in late]))
+                self.fail(problems.not_prepared([self.name(device) for device in late]))
             case "start":
                 late = [d for d, part in parts.items() if part.phase not in ("training", "ended")]
                 ports = [task.port for d in late for task in self.now.plan.tasks_of(d) if task.port]
-                self.fail(verdicts.not_started([self.name(device) for device in late], ports))
+                self.fail(problems.not_started([self.name(device) for device in late], ports))
             case "cause":
-                self.abandon(self.now.cause or verdicts.bad_message(self.name(self.now.plan.chief.device)))
+                self.abandon(self.now.cause or problems.bad_message(self.name(self.now.plan.chief.device)))
             case "end":
-                self.say(verdicts.ended_by_force([self.name(device) for device in self.unfinished()]))
+                self.say(problems.ended_by_force([self.name(device) for device in self.unfinished()]))
                 self.conclude()
             case "stop":
                 self.on_stop_too_slow()
@@ -282,6 +282,6 @@ class _Step(Conclusion):
                 if self.now.servants == 1:
                     self.end_servants(2)
                 else:
-                    self.fail(verdicts.still_running([self.name(device) for device in self.unfinished()]))
+                    self.fail(problems.still_running([self.name(device) for device in self.unfinished()]))
             case "outputs":
                 self.outputs_lost()

@@ -1,4 +1,6 @@
-"""What a script wrote in its own folder, where the chief runs it there. Blocks: use a thread.
+"""What a run leaves behind: what its script wrote beside itself, and the models that Tandem saved.
+
+Blocks: use a thread.
 
 A working copy is compared by content (``core.project.outputs``); the user's own folder may hold far more than
 the project (data sets, environments), so here only names, sizes and times are compared.
@@ -6,7 +8,11 @@ the project (data sets, environments), so here only names, sizes and times are c
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 from core.project.files import NotRegular, hash_file, list_files
@@ -15,6 +21,10 @@ from core.project.outputs import LIMIT_BYTES
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.manifest import LIMIT_FILES, Manifest, ProjectFile, manifest_of
 from core.vocabulary.paths import shown
+from core.vocabulary.run_folder import TRAINED
+
+_NAME = re.compile(r"model(-\d+)?\.(keras|weights\.h5)")
+_PATH = re.compile(rf"{TRAINED}(-\d+)?/{_NAME.pattern}")
 
 Stamp = tuple[int, int, int]
 """Size, time of change, inode."""
@@ -84,3 +94,33 @@ def _left_out(folder: Path, paths: list[str]) -> Problem:
         what=f"Not copied into the run's folder: {listed}.",
         fix=f"All of it is beside the script, in {shown(str(folder))}.",
     )
+
+
+def is_model(path: str) -> bool:
+    """Whether an output is a model that Tandem kept: ``trained/model.keras``."""
+    return _PATH.fullmatch(path) is not None
+
+
+def bytes_kept(kept: Path) -> int:
+    return sum(path.stat().st_size for path in _models(kept))
+
+
+def bring(kept: Path, place: Path) -> tuple[str, ...]:
+    """Move the models below ``place``, on the same disk; their paths there. Nothing is overwritten."""
+    models = _models(kept)
+    if not models:
+        shutil.rmtree(kept, ignore_errors=True)
+        return ()
+    names = (f"{TRAINED}-{number}" if number > 1 else TRAINED for number in count(1))
+    name = next(name for name in names if not os.path.lexists(place / name))
+    (place / name).mkdir(mode=0o700, parents=True)
+    for model in models:
+        model.rename(place / name / model.name)
+    shutil.rmtree(kept, ignore_errors=True)  # with what a killed trainer left half done
+    return tuple(f"{name}/{model.name}" for model in models)
+
+
+def _models(kept: Path) -> list[Path]:
+    if not kept.is_dir():
+        return []
+    return sorted(path for path in kept.iterdir() if _NAME.fullmatch(path.name) and path.is_file())

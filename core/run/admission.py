@@ -5,18 +5,24 @@ Who may run what is kept in the trust store, for each device.
 
 from __future__ import annotations
 
+from collections import deque
+
 from core.home.trust import approve, may_run, set_policy
 from core.home.trust_keeper import TrustKeeper
-from core.run import participation as pa
-from core.run import planning, verdicts
-from core.run.request import HeardOf, why_unfit, why_unsafe
-from core.run.workplace import Workplace, trouble_of
+from core.project.checkpoint_store import check_listing
+from core.run import planning, problems
+from core.run.context import Workplace
+from core.run.participant import state as pa
+from core.run.transfer import trouble_of
 from core.vocabulary.commands import Decision
-from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.plan import Plan
+from core.vocabulary.run_folder import is_run_id
+
+RUNS_REMEMBERED = 10_000
 
 
 class Reception:
@@ -34,8 +40,8 @@ class Reception:
         if problem := self._why_unfit(sender, prepare) or unlike:
             return problem
         if busy:
-            return verdicts.busy()
-        return None if self._heard_of.take(prepare.plan.run) else verdicts.known_run()
+            return problems.busy()
+        return None if self._heard_of.take(prepare.plan.run) else problems.known_run()
 
     def _why_unfit(self, sender: DeviceId, prepare: Prepare) -> Problem | None:
         return why_unfit(self._place.me, sender, prepare.plan, prepare.manifest, prepare.checkpoint)
@@ -77,5 +83,63 @@ class Reception:
     def _look(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> Problem | None:
         """On the files' thread: a list of files may be long, and made to be slow."""
         if self._place.folder(plan.run).exists():
-            return verdicts.known_run()
+            return problems.known_run()
         return why_unsafe(plan, manifest, checkpoint)
+
+
+def why_unfit(
+    me: DeviceId, sender: DeviceId, plan: Plan, manifest: Manifest, checkpoint: Manifest | None = None
+) -> Problem | None:
+    """What is wrong with a request at a first look; None where nothing is. Quick, whatever was sent."""
+    devices = {member.device for member in plan.members}
+    fits = (
+        is_run_id(plan.run)
+        and plan.starter == sender
+        and me in devices
+        and {task.device for task in plan.tasks} == devices
+        and plan.script == manifest.script
+        and _resumes_soundly(plan, checkpoint)
+    )
+    return None if fits else problems.bad_message("The other laptop")
+
+
+def _resumes_soundly(plan: Plan, checkpoint: Manifest | None) -> bool:
+    if plan.resume is None or checkpoint is None:
+        return plan.resume is None and checkpoint is None
+    return is_run_id(plan.resume.run) and checkpoint.digest == plan.resume.checkpoint
+
+
+def why_unsafe(plan: Plan, manifest: Manifest, checkpoint: Manifest | None = None) -> Problem | None:
+    """What is wrong with the files that are announced. Thousands of names are looked at: use a thread."""
+    if plan.project != manifest.digest:
+        return problems.bad_message("The other laptop")
+    try:
+        check_project(manifest)
+        if checkpoint is not None:
+            check_listing(checkpoint)
+    except TandemError as error:
+        return error.problem
+    return None
+
+
+class HeardOf:
+    """The ids under which peers sent runs. Each may be used once.
+
+    Security invariant: a user's answer names the run that it is about. Were a second request taken under the
+    same id, the answer to the first question would allow what was never shown.
+    """
+
+    def __init__(self, most: int = RUNS_REMEMBERED) -> None:
+        self._most = most
+        self._runs: set[RunId] = set()
+        self._in_order: deque[RunId] = deque()
+
+    def take(self, run: RunId) -> bool:
+        """False: this id was used before."""
+        if run in self._runs:
+            return False
+        self._runs.add(run)
+        self._in_order.append(run)
+        if len(self._in_order) > self._most:
+            self._runs.discard(self._in_order.popleft())
+        return True

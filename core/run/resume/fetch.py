@@ -11,7 +11,8 @@ from typing import Any
 from core.project import checkpoint_store
 from core.project.files import NotRegular
 from core.project.receipt import Receipt
-from core.run.workplace import Incoming, Workplace
+from core.run.context import Workplace
+from core.run.transfer import Incoming
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from core.run import coordination as co
-from core.run import participation as pa
+from core.run.coordinator import state as co
+from core.run.participant import state as pa
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits

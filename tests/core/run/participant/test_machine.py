@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core.run import participant
-from core.run import participation as pa
-from core.run.participant import same_run
+from core.run.participant import machine
+from core.run.participant import state as pa
+from core.run.participant.machine import same_run
 from core.runtime.timers import SetTimer, TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
@@ -33,14 +33,14 @@ class Ben:
 
     def __init__(self, plan: Plan = PLAN, checkpoint: Manifest | None = None) -> None:
         prepare = ms.Prepare(plan=plan, manifest=MANIFEST, checkpoint=checkpoint)
-        self.known = participant.take_part(BEN, prepare, "Anna's")
+        self.known = machine.take_part(BEN, prepare, "Anna's")
         self.effects: list[pa.Effect] = []
         self.now_s = 0.0
 
     def tell(self, *told: pa.Told) -> list[pa.Effect]:
         """The effects of the last one."""
         for each in told:
-            self.known, effects = participant.step(self.known, each, self.now_s)
+            self.known, effects = machine.step(self.known, each, self.now_s)
             self.effects += effects
         return list(effects)
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from core.run.gathering import Found
+from core.run.resume.fetch import Found
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId

@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from core.project.outputs import collect_outputs, receive_outputs
-from core.run import coordination as co
-from core.run import coordinator, kept
-from core.run.workplace import Incoming, Workplace, send_pieces, trouble_of
+from core.run import outputs
+from core.run.context import Workplace
+from core.run.coordinator import machine
+from core.run.coordinator import state as co
+from core.run.transfer import Incoming, send_pieces, trouble_of
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -64,7 +66,7 @@ class StarterSide:
         self.tell(co.Begun())
 
     def tell(self, told: co.Told) -> None:
-        self.known, effects = coordinator.step(self.known, told, self.place.clock.time())
+        self.known, effects = machine.step(self.known, told, self.place.clock.time())
         for effect in effects:
             self._do(effect)
 
@@ -163,7 +165,7 @@ class StarterSide:
         models: tuple[str, ...] = ()
         saved = self.folder / run_folder.SAVED
         try:
-            models = await self.place.files.do(kept.bring, saved, place)
+            models = await self.place.files.do(outputs.bring, saved, place)
         except OSError as error:
             where = shown(str(saved), 200)
             self.remark(f"The trained model is not among the outputs but in {where}: {error.strerror}.")

@@ -10,11 +10,12 @@ from core.project import checkpoint_store
 from core.project.copying import Changed, copy_project
 from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.scan import is_broad
-from core.run import kept, participant, verdicts
-from core.run import participation as pa
-from core.run.arriving import Arriving
-from core.run.workplace import Workplace, send_pieces, trouble_of
-from core.run.written import Snapshot
+from core.run import outputs, problems
+from core.run.context import Workplace
+from core.run.outputs import Snapshot
+from core.run.participant import machine
+from core.run.participant import state as pa
+from core.run.transfer import Arriving, send_pieces, trouble_of
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.ports import HeldPorts, hold_ports
 from core.supervisor.trainers import Trainers
@@ -47,7 +48,7 @@ class MemberSide:
         on_gone: Callable[[], None],
     ) -> None:
         self.place = place
-        self.known = participant.take_part(place.me, prepare, starter_name)
+        self.known = machine.take_part(place.me, prepare, starter_name)
         self._tell_starter = tell
         self._show = show
         self._on_gone = on_gone
@@ -73,7 +74,7 @@ class MemberSide:
         return self.known.plan.starter
 
     def tell(self, told: pa.Told) -> None:
-        self.known, effects = participant.step(self.known, told, self.place.clock.time())
+        self.known, effects = machine.step(self.known, told, self.place.clock.time())
         for effect in effects:
             self._do(effect)
 
@@ -144,7 +145,7 @@ class MemberSide:
 
     def _on_chunk(self, chunk: ms.Chunk) -> None:
         if self.known.stage == "receiving" and self._arriving is not None and not self._arriving.take(chunk):
-            self.tell(pa.PreparingFailed(verdicts.bad_message(self.known.starter_name)))
+            self.tell(pa.PreparingFailed(problems.bad_message(self.known.starter_name)))
 
     async def _make_ready(self) -> None:
         try:
@@ -224,12 +225,12 @@ class MemberSide:
         left: Problem | None = None
         models: tuple[str, ...] = ()
         try:
-            if kept.bytes_kept(saved) > LIMIT_BYTES:
-                kept.bring(saved, self.folder / OUTPUTS)
-                left = verdicts.model_too_large(name)
-            models = kept.bring(saved, work)
+            if outputs.bytes_kept(saved) > LIMIT_BYTES:
+                outputs.bring(saved, self.folder / OUTPUTS)
+                left = problems.model_too_large(name)
+            models = outputs.bring(saved, work)
         except OSError as error:
-            left = verdicts.model_unmoved(name, error)
+            left = problems.model_unmoved(name, error)
         found = find_outputs(work, self.known.manifest, first=models)
         if left is not None or not found.skipped:
             return found.manifest, left
@@ -275,7 +276,7 @@ class MemberSide:
     def _tidy(self, outputs_taken: bool) -> None:
         """On the files' thread. What the chief wrote and nobody fetched stays in ``outputs``."""
         try:
-            kept.bring(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
+            outputs.bring(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
         except OSError:
             pass  # then it stays where it was saved
         chief = self._folders.get(self.known.plan.chief.name)

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from msgspec import structs
 
 from core.cluster.tf_config import check
-from core.run import verdicts
-from core.run.part_turn import PartTurn
-from core.run.participation import (
+from core.run import problems
+from core.run.participant.ending import PartTurn
+from core.run.participant.state import (
     Asked,
     Decided,
     Effect,
@@ -163,7 +163,7 @@ class _Step(PartTurn):
             self.settle(True)
             self.join()
         else:
-            self.decline(verdicts.refused_by_user())
+            self.decline(problems.refused_by_user())
 
     def join(self) -> None:
         self.now = replace(self.now, joined=True)
@@ -210,7 +210,7 @@ class _Step(PartTurn):
         try:
             if not same_run(self.now.plan, plan):
                 # What this user allowed is this run; nothing else is ever started.
-                raise TandemError.of(verdicts.bad_message(self.now.starter_name))
+                raise TandemError.of(problems.bad_message(self.now.starter_name))
             check(plan)
         except TandemError as error:
             end = Exit(reason="killed", problem=error.problem, shared=False)
@@ -248,7 +248,7 @@ class _Step(PartTurn):
         if self.now.local or self.now.starter_lost:
             return
         self.now = replace(self.now, starter_lost=True)
-        self.leave(verdicts.lost_starter(self.now.starter_name, problem))
+        self.leave(problems.lost_starter(self.now.starter_name, problem))
 
     # --- trainers ------------------------------------------------------------------------------------------
 
@@ -304,8 +304,8 @@ class _Step(PartTurn):
         name = self.now.starter_name
         match wait:
             case "consent":
-                self.decline(verdicts.no_consent(["this laptop"]))
+                self.decline(problems.no_consent(["this laptop"]))
             case "receive" | "launch":
-                self.decline(verdicts.never_launched(name))
+                self.decline(problems.never_launched(name))
             case "farewell":
                 self.now = replace(self.now, starter_lost=True)

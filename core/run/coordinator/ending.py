@@ -3,21 +3,87 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from msgspec import structs
 
-from core.run import verdicts
-from core.run.coordination import Over
-from core.run.turn import Turn
-from core.speed.summary import summary
+from core.run import problems
+from core.run.coordinator.state import Coordination, Effect, Emit, Over, Part, Send
+from core.runtime.timers import CancelTimer, SetTimer
+from core.speed.summary import counted, summary
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
+from core.vocabulary.events import RunEvent
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import Wait
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Exit, Failed, Finished, Phase, Starting, Stopped, Stopping, Training, ended
 from core.vocabulary.plan import Task
 from core.vocabulary.plausible import sound_summary
+from core.vocabulary.progress import LogLines
 from core.vocabulary.roles import Role
+
+
+class Turn:
+    """``now`` is what is known so far, ``effects`` what is asked for so far."""
+
+    def __init__(self, known: Coordination, now_s: float) -> None:
+        self.now = known
+        self.now_s = now_s
+        self.effects: list[Effect] = []
+
+    def part(self, device: DeviceId) -> Part:
+        return self.now.parts[device]
+
+    def name(self, device: DeviceId) -> str:
+        return self.now.plan.member(device).name
+
+    def unfinished(self) -> list[DeviceId]:
+        """Linked members with a trainer that has not ended."""
+        found = []
+        for device, part in self.now.parts.items():
+            names = {task.name for task in self.now.plan.tasks_of(device)}
+            if part.linked and not names <= set(part.exits):
+                found.append(device)
+        return found
+
+    def know(self, device: DeviceId, part: Part) -> None:
+        self.now = replace(self.now, parts=MappingProxyType({**self.now.parts, device: part}))
+
+    def send(self, device: DeviceId, message: Message) -> None:
+        if self.part(device).linked:
+            self.effects.append(Send(device, message))
+
+    def emit(self, event: RunEvent) -> None:
+        """For this screen, and mirrored to every member that has joined."""
+        self.now = replace(self.now, tally=counted(self.now.tally, event, self.now_s))
+        self.effects.append(Emit(event))
+        for device, part in self.now.parts.items():
+            if part.joined and device != self.now.me:
+                self.send(device, ms.Mirrored(event=event))
+
+    def enter(self, phase: Phase) -> None:
+        self.now = replace(self.now, phase=phase)
+        event = ev.RunPhaseChanged(run=self.now.plan.run, phase=phase)
+        self.emit(event)
+        if ended(phase) and self.now.me in self.now.parts:
+            self.send(self.now.me, ms.Mirrored(event=event))
+
+    def say(self, text: str) -> None:
+        chief = self.now.plan.chief
+        lines = LogLines(task=chief.name, stream="tandem", text=text + "\n")
+        self.emit(ev.MemberLogged(run=self.now.plan.run, device=chief.device, lines=lines))
+
+    def wait(self, wait: Wait, seconds: float) -> None:
+        self.now = replace(self.now, waits=self.now.waits | {wait})
+        self.effects.append(SetTimer(wait, seconds))
+
+    def no_longer(self, wait: Wait) -> None:
+        if wait in self.now.waits:
+            self.now = replace(self.now, waits=self.now.waits - {wait})
+            self.effects.append(CancelTimer(wait))
 
 
 class Conclusion(Turn):
@@ -85,7 +151,7 @@ class Conclusion(Turn):
             return
         self.now = replace(self.now, stop=force, stopped_by=self.now.stopped_by or by)
         if not self.now.launched or self.all_ended() or self.now.cause is not None:
-            self.abandon(self.now.cause or verdicts.stopped_by(by))
+            self.abandon(self.now.cause or problems.stopped_by(by))
             return
         if isinstance(self.now.phase, Starting):
             force = max(force, limits.STOP_WHILE_STARTING)
@@ -101,13 +167,13 @@ class Conclusion(Turn):
     def on_stop_too_slow(self) -> None:
         names, force = [self.name(device) for device in self.unfinished()], self.now.stop
         if force >= 2:
-            self.abandon(verdicts.stopped_by(self.now.stopped_by))
+            self.abandon(problems.stopped_by(self.now.stopped_by))
             return
-        self.say(verdicts.slow_to_stop(names, limits.STOP_S[force], force + 1))
+        self.say(problems.slow_to_stop(names, limits.STOP_S[force], force + 1))
         self.stop(self.now.stopped_by, force + 1)
 
     def outputs_lost(self, why: Problem | None = None) -> None:
-        problem = verdicts.outputs_missing(self.name(self.now.plan.chief.device), why)
+        problem = problems.outputs_missing(self.name(self.now.plan.chief.device), why)
         if self.now.stop < 0:
             self.fail(problem)
         else:
@@ -172,9 +238,9 @@ class Conclusion(Turn):
             return
         weights = {end.weights_sha256 for end in exits if end.weights_sha256}
         if not any(end.shared for end in exits):
-            self.say(verdicts.nothing_shared())
+            self.say(problems.nothing_shared())
         elif self.now.plan.strategy == "managed" and len(weights) > 1:
-            self.say(verdicts.unequal_weights())
+            self.say(problems.unequal_weights())
 
     def on_met(self) -> None:
         if all(part.phase in ("training", "ended") for part in self.now.parts.values()):

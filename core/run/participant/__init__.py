@@ -1,0 +1,1 @@
+"""A member's side: ``state`` is what it knows, ``machine`` and ``ending`` its steps, ``driver`` the I/O."""
