@@ -9,7 +9,8 @@ from typing import Any
 from bench.engine.heard import Heard
 from bench.engine.place import Place
 from bench.engine.work import Work
-from core.trainer.exact.seam import Cluster, Keeping, install
+from core.trainer.exact.interface import Cluster, Keeping
+from core.trainer.exact.patch.install import install
 
 
 def trainer(strategy: Any, work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[int], None]]:

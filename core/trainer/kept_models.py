@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.project.copying import check_room
-from core.trainer.exact import model_state
+from core.trainer.exact.keras import model_state
 from core.vocabulary.errors import TandemError
 
 MOST = 20

@@ -15,7 +15,7 @@ from core.vocabulary.shares import split
 
 
 class ReportingObserver:
-    """The ``Observer`` of ``core.trainer.exact.seam``. Counts ``fit`` calls, epochs and steps from 0."""
+    """The ``Observer`` of ``core.trainer.exact.interface``. Counts ``fit`` calls, epochs and steps from 0."""
 
     def __init__(
         self,

@@ -15,11 +15,11 @@ from typing import Any
 import tensorflow as tf
 
 from core.project.script import analyse
+from core.trainer.exact.interface import Cluster
 
 # Not later: once the script runs, nothing of ours can be imported any more.
-from core.trainer.exact import solo
-from core.trainer.exact.installation import Installation
-from core.trainer.exact.seam import Cluster
+from core.trainer.exact.patch import one_member
+from core.trainer.exact.patch.install import Installation
 from core.trainer.observer import ReportingObserver
 from core.vocabulary.errors import TandemError
 from core.vocabulary.trainer_messages import Train
@@ -52,7 +52,7 @@ class OwnFit:
         """A strategy was built. The engine goes into the first that joins several members."""
         if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             if self.installation is None:
-                solo.install(self._observer)  # Keras' own fit, which reports at least
+                one_member.install(self._observer)  # Keras' own fit, which reports at least
             return
         members = strategy.num_replicas_in_sync
         if members < 2:

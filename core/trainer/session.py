@@ -20,9 +20,10 @@ from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
 from core.trainer import cluster_hooks, exits, graphics, kept_models, own_fit, script, tpu
-from core.trainer.exact import meeting, solo
-from core.trainer.exact.installation import Installation
-from core.trainer.exact.seam import Cluster, Keeping, StopRequested, install
+from core.trainer.exact.interface import Cluster, Keeping, StopRequested
+from core.trainer.exact.members import strategy as meeting
+from core.trainer.exact.patch import one_member
+from core.trainer.exact.patch.install import Installation, install
 from core.trainer.observer import ReportingObserver
 from core.trainer.orders import Orders
 from core.trainer.reporter import Reporter
@@ -153,7 +154,7 @@ class Session:
 
     def _strategy(self) -> Any:
         if self._cluster:
-            return cluster_hooks.met(self._reporter, meeting.strategy)
+            return cluster_hooks.met(self._reporter, meeting.multi_worker)
         several = [device for device in _accelerators() if self._train.gpus != 0]
         if os.environ.get(CPU_DEVICES):
             several = tf.config.list_logical_devices("CPU")
@@ -177,13 +178,13 @@ class Session:
     def _own(self) -> Exit:
         watch = cluster_hooks.StrategyWatch(self._reporter)
         watch.install()
-        alone: solo.Solo | None = None
+        alone: one_member.Solo | None = None
         if self._own_fit is not None:
             keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
             watch.on_built = self._own_fit.on_strategy
             watch.resolver = meeting.resolver
         else:
-            alone = solo.install(self._observer)
+            alone = one_member.install(self._observer)
         if not self._cluster:
             cluster_hooks.told(self._reporter, tf.distribute.get_strategy())
         exit = self._script(contextlib.nullcontext, self._on_own_stop)

@@ -48,8 +48,9 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     """Becomes a member: the strategy first, as nothing of TensorFlow may run before it."""
     import tensorflow as tf
 
-    from core.trainer.exact import meeting
-    from core.trainer.exact.seam import Cluster, install
+    from core.trainer.exact.interface import Cluster
+    from core.trainer.exact.members import strategy as meeting
+    from core.trainer.exact.patch.install import install
 
     workers = [f"127.0.0.1:{port}" for port in order["ports"]]
     os.environ["TF_CONFIG"] = json.dumps(
@@ -60,7 +61,7 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     )
     processors = [tf.config.LogicalDeviceConfiguration()] * (1 + order["devices"][order["rank"]])
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], processors)
-    strategy = meeting.strategy(communication_options=options)
+    strategy = meeting.multi_worker(communication_options=options)
     shares = tuple(order["shares"])
     return install(Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance), observer)
 

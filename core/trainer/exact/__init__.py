@@ -1,1 +1,1 @@
-"""The exact engine: an unmodified single-machine Keras script trains across members, as one process would."""
+"""Makes Keras exact: fit, evaluate and predict of an unmodified script, over members with any shares."""

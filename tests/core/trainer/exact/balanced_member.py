@@ -24,8 +24,8 @@ def make_up(row_s: Any) -> None:
     """
     import tensorflow as tf
 
-    from core.trainer.exact import calibration, engine
-    from core.trainer.exact.loops import Loop
+    from core.trainer.exact.steps import calibration, engine
+    from core.trainer.exact.steps.loop import Loop
 
     alone, meet = calibration._alone, Loop._meet
     rows_now: list[Any] = []

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from core.trainer.exact.seam import Cluster, Keeping, StopRequested, install
+from core.trainer.exact.interface import Cluster, Keeping, StopRequested
+from core.trainer.exact.patch.install import install
 from tests.exactness import member
 
 SEED = 7
@@ -118,8 +119,8 @@ def main() -> None:
     assert host is not None
     import numpy as np
 
-    from core.trainer.exact.callbacks import WRITERS
-    from core.trainer.exact.resuming import Keeper
+    from core.trainer.exact.keras.callback_kinds import WRITERS
+    from core.trainer.exact.resume.keeper import Keeper
 
     record: dict[str, Any] = {}
     for name, kind, model, resume in map(json.loads, order["names"]):

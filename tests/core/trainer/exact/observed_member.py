@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from core.trainer.exact.seam import StopRequested
+from core.trainer.exact.interface import StopRequested
 from tests.exactness import member
 
 
@@ -91,7 +91,7 @@ def main() -> None:
     import keras
     import numpy as np
 
-    from core.trainer.exact import calibration
+    from core.trainer.exact.steps import calibration
     from tests.exactness.scenarios.optimizers import dense
     from tests.exactness.scenarios.registry import BATCH, table
 

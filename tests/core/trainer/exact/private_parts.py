@@ -8,7 +8,7 @@ import json
 import keras
 from keras.src.callbacks.callback import Callback
 
-from core.trainer.exact import keras_private as private
+from core.trainer.exact.keras import keras_private as private
 from core.vocabulary.errors import TandemError
 
 SIGNATURES = {

@@ -16,10 +16,11 @@ import numpy as np
 import tensorflow as tf
 
 from core.project import checkpoint_store
-from core.trainer.exact import callback_state, randomness
-from core.trainer.exact import keras_private as private
-from core.trainer.exact.resuming import Keeper
-from core.trainer.exact.seam import Cluster, Keeping, StopRequested, install
+from core.trainer.exact.interface import Cluster, Keeping, StopRequested
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.patch.install import install
+from core.trainer.exact.resume import callback_state, randomness
+from core.trainer.exact.resume.keeper import Keeper
 from tests.core.trainer.exact.kept_member import SEED, Asked
 
 ROWS, BATCH = 40, 4

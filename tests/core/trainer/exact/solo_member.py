@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.trainer.exact.seam import Cluster, StopRequested, install
+from core.trainer.exact.interface import Cluster, StopRequested
+from core.trainer.exact.patch.install import install
 from tests.core.trainer.exact.observed_member import Recorder
 
 

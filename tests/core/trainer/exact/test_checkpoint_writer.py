@@ -9,7 +9,7 @@ import pytest
 
 from core.supervisor.machine import Limits
 from core.vocabulary import limits
-from tests.core.trainer.exact.test_keras_private import run
+from tests.core.trainer.exact.keras.test_keras_private import run
 
 CODE = """
 import json, pathlib, sys, threading
@@ -89,8 +89,8 @@ import numpy as np
 from core.vocabulary.plan import Moment
 from core.run import checkpoints
 from core.trainer.exact import callback_state, checkpoint
-from core.trainer.exact.resuming import Keeper
-from core.trainer.exact.seam import Keeping
+from core.trainer.exact.resume.keeper import Keeper
+from core.trainer.exact.interface import Keeping
 
 class Host:
     step, stopping, share_numbers = 5, False, (1, 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.trainer.exact.test_keras_private import run
+from tests.core.trainer.exact.keras.test_keras_private import run
 
 pytestmark = pytest.mark.cluster
 

@@ -1,0 +1,120 @@
+"""What the process around the engine needs: a Cluster in, an Observer called back, an Installation out.
+
+Use, in the trainer process, on its main thread:
+
+    cluster = Cluster(strategy, rank, shares, seed)
+    installation = install(cluster, observer)       # patches Keras, sets every seed
+    with installation.scope():
+        runpy.run_path(script, run_name="__main__")
+
+`scope()` is `strategy.scope()` for one member alone. With several members the script runs *outside* the
+strategy's scope on purpose: it is a single-machine script and stays one, with plain variables that the engine
+keeps equal on all members; the engine enters the strategy wherever members have to meet (see
+docs/exactness.md). A script that opens a strategy of its own must not be run through here.
+
+Every Observer method is called on the main thread, between steps, and must return at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from core.vocabulary.progress import Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Checkpoints: where this member writes them, and the one that its training goes on from."""
+
+    folder: Path
+    every_s: float = 60.0
+    resume: Path | None = None
+    """A checkpoint's own folder; every member must have the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """This member's place among the members. Rank 0 is the chief."""
+
+    strategy: Any
+    """A tf.distribute.Strategy: MultiWorkerMirrored with one device a member, or any for one member alone."""
+    rank: int
+    shares: tuple[int, ...]
+    """One whole number a member; only their proportions matter."""
+    seed: int | None
+    """None: whoever installs has set every seed, alike on all members."""
+    wire: str = "f32"
+    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
+    balance: bool = False
+    """Shares follow the members' speeds; `shares` is where they begin."""
+    keeping: Keeping | None = None
+    """None: no checkpoints. Set on every member or on none."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < len(self.shares):
+            raise ValueError(f"rank {self.rank} is not one of {len(self.shares)} members")
+
+    @property
+    def members(self) -> int:
+        return len(self.shares)
+
+    @property
+    def is_chief(self) -> bool:
+        return self.rank == 0
+
+
+class Observer(Protocol):
+    """Hears of the training. `logs` are the metrics over all members, equal on each of them."""
+
+    def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None: ...
+
+    def on_step(
+        self,
+        step: int,
+        epoch: int,
+        batch: int,
+        steps_in_epoch: int | None,
+        rows: int,
+        logs: Mapping[str, float],
+        step_s: float,
+        wait_s: float | None,
+        grad_norm: float | None = None,
+        wire_s: float | None = None,
+        wire_bytes: int | None = None,
+    ) -> None:
+        """At most ten times a second. `step` counts the steps done in this process, over all fits; `batch`
+        those done in this epoch; `rows` is the newest global batch's size; `step_s` the mean time of a step
+        since the last call; `wait_s`, where measured, the part of it from when the own gradients were there
+        until all members' were; `grad_norm` the norm of a step's gradient not long ago, before clipping;
+        `wire_s` the shortest `wait_s` of all members, which is what the exchange itself takes;
+        `wire_bytes` the gradients that this member sends in a step, as they travel."""
+
+    def on_measured(self, expectation: Expectation) -> None:
+        """Before a model's first step in a fit of several members: what they measured. The same on each."""
+
+    def on_shares(self, shares: tuple[int, ...]) -> None:
+        """The shares of the steps to come."""
+
+    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
+
+    def on_evaluated(self, logs: Mapping[str, float]) -> None: ...
+
+    def on_fit_ended(self) -> None: ...
+
+    def on_said(self, words: str) -> None:
+        """Something about the training that the user should read, a fallback say."""
+
+    def should_stop(self) -> bool:
+        """True once this member has been asked to stop. The members agree, end after the same step, run
+        their callbacks' on_train_end, and then StopRequested leaves `fit`."""
+
+
+class StopRequested(BaseException):
+    """Training ended early because a member was asked to stop.
+
+    Not an Exception, so that a script's `except Exception` lets it pass.
+    """

@@ -1,0 +1,65 @@
+"""Which callbacks write, which hear of every batch, and which are Keras' own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import keras
+
+from core.trainer.exact.keras import keras_private as private
+
+WRITERS = (
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.CSVLogger,
+    keras.callbacks.TensorBoard,
+    keras.callbacks.BackupAndRestore,
+    keras.callbacks.RemoteMonitor,
+)
+"""Callbacks whose point is to write files or to send: they run on the chief alone."""
+_BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+_OTHER_HOOKS = ("on_test_batch_begin", "on_test_batch_end", "on_predict_batch_begin", "on_predict_batch_end")
+
+
+def each_batch(callbacks: Any) -> tuple[bool, bool]:
+    """Whether callbacks do something at every batch of training; of testing or predicting.
+
+    If so, steps can't be bundled. The same on every member, whichever callbacks run there.
+    """
+    own = listed(callbacks)
+    others = (hook for callback in own if not _keras_own(callback) for hook in _hooks(callback, _OTHER_HOOKS))
+    return any(_hears_batches(callback) for callback in own), any(others)
+
+
+def listed(callbacks: Any) -> list[Any]:
+    """A user's `callbacks` argument as a list."""
+    if isinstance(callbacks, private.CallbackList):
+        return list(callbacks.callbacks)
+    return list(private.flatten(callbacks)) if callbacks else []
+
+
+def _hears_batches(callback: Any) -> bool:
+    match callback:
+        case keras.callbacks.ProgbarLogger() | keras.callbacks.History():
+            return False
+        case keras.callbacks.TensorBoard():
+            return callback.update_freq != "epoch" or callback._should_trace or _own_hooks(callback)
+        case keras.callbacks.ModelCheckpoint() | keras.callbacks.BackupAndRestore():
+            return callback.save_freq != "epoch" or _own_hooks(callback)
+    return any(_hooks(callback, _BATCH_HOOKS))
+
+
+def _hooks(callback: Any, hooks: Iterable[str]) -> Iterator[bool]:
+    return (not private.is_default(getattr(callback, hook)) for hook in hooks)
+
+
+def _keras_own(callback: Any) -> bool:
+    return type(callback).__module__.startswith("keras.") and not isinstance(
+        callback, keras.callbacks.LambdaCallback
+    )
+
+
+def _own_hooks(callback: Any) -> bool:
+    """Whether a user's subclass of one of Keras' callbacks has batch hooks of its own."""
+    classes = [cls for cls in type(callback).__mro__ if not cls.__module__.startswith("keras.")]
+    return any(hook in vars(cls) for cls in classes for hook in _BATCH_HOOKS)

@@ -1,0 +1,100 @@
+"""State that a step changes from own rows only: metrics, and statistics such as BatchNormalization's.
+
+Between two meetings it differs between members; `meet` makes it what all rows together give: metrics' states
+are sums over rows, so members' increments are added; statistics are means over rows, so increments are
+averaged by share. Whole-number statistics (counters) follow the chief.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import auto_control_deps_utils
+
+from core.trainer.exact.members.collectives import Collectives
+
+
+def metric_variables(model: Any) -> list[Any]:
+    return _unique(variable for metric in model.metrics for variable in metric.variables)
+
+
+def statistic_variables(model: Any) -> list[Any]:
+    """Variables that layers made as not trainable. Seeds' states are not among them."""
+    layers = model._flatten_layers()
+    return _unique(variable for layer in layers for variable in layer._non_trainable_variables)
+
+
+def written(graph: Any, variables: Sequence[Any]) -> list[Any]:
+    """Those of `variables` that a traced graph writes; a frozen model's weights are only read."""
+    handles = {id(handle) for handle in written_handles(graph)}
+    return [variable for variable in variables if id(variable.handle) in handles]
+
+
+def written_handles(graph: Any) -> list[Any]:
+    """Handles of the variables, and of whatever else keeps state, that a traced graph writes."""
+    reads = set(auto_control_deps_utils.get_read_only_resource_input_indices_graph(graph))
+    places = {id(placeholder): index for index, placeholder in enumerate(graph.inputs)}
+    return [
+        outer
+        for outer, inner in graph.captures
+        if outer.dtype == tf.resource and places.get(id(inner)) not in reads
+    ]
+
+
+class LocalState:
+    """The variables of one model that a step writes from own rows, and their meeting."""
+
+    def __init__(self, metrics: Sequence[Any], statistics: Sequence[Any], collectives: Collectives) -> None:
+        self._collectives = collectives
+        self.metrics = [v for v in metrics if _is_number(v)]
+        self.statistics = [v for v in statistics if _is_number(v)]
+
+    @property
+    def variables(self) -> list[Any]:
+        return [*self.metrics, *self.statistics]
+
+    def snapshot(self) -> list[Any]:
+        return [tf.identity(variable) for variable in self.variables]
+
+    def restore_unless(self, keep: Any, values: Sequence[Any]) -> None:
+        """Takes back what a placeholder row did to this member's state."""
+
+        def restore() -> Any:
+            for variable, value in zip(self.variables, values, strict=True):
+                variable.assign(value)
+            return tf.constant(0)
+
+        tf.cond(keep, lambda: tf.constant(0), restore)
+
+    def meet(self, before: Sequence[Any], share: Any, extra: Sequence[Any]) -> list[Any]:
+        """Settles the state changed since the snapshot `before`; returns the sums over members of `extra`.
+
+        One all-reduce of float64, in which sums of float32 and counts up to 2**53 are exact. `share` is this
+        member's part of a batch, a scalar; `extra` are scalars.
+        """
+        chief = 1.0 if self._collectives.rank == 0 else 0.0
+        parts = []
+        for place, (variable, old) in enumerate(zip(self.variables, before, strict=True)):
+            change = tf.reshape(tf.cast(variable, tf.float64) - tf.cast(old, tf.float64), [-1])
+            if place >= len(self.metrics):
+                weight = tf.cast(share, tf.float64) if variable.dtype.is_floating else chief
+                change = tf.math.multiply_no_nan(change, tf.cast(weight, tf.float64))
+            parts.append(change)
+        parts.append(tf.stack([tf.cast(value, tf.float64) for value in extra]))
+        sizes = [int(v.shape.num_elements()) for v in self.variables] + [len(extra)]
+        *changes, sums = tf.split(self._collectives.sum(tf.concat(parts, axis=0)), sizes)
+        for variable, old, change in zip(self.variables, before, changes, strict=True):
+            value = tf.cast(old, tf.float64) + tf.reshape(change, variable.shape)
+            variable.assign(tf.cast(value, variable.dtype))
+        return tf.unstack(sums, num=len(extra))
+
+
+def _is_number(variable: Any) -> bool:
+    return (variable.dtype.is_floating or variable.dtype.is_integer) and variable.shape.is_fully_defined()
+
+
+def _unique(variables: Iterable[Any]) -> list[Any]:
+    values = [getattr(variable, "value", variable) for variable in variables]
+    return list({id(value): value for value in values if isinstance(value, tf.Variable)}.values())

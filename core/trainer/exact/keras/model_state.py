@@ -1,0 +1,90 @@
+"""A model's whole state: whether members agree on it, and how the chief's reaches the others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members.collectives import Collectives
+from core.vocabulary.errors import TandemError
+
+
+def optimizers(model: Any) -> list[Any]:
+    """The compiled optimizer and any other that the model holds, as a GAN does."""
+    found = {id(value): value for value in vars(model).values() if isinstance(value, private.BaseOptimizer)}
+    compiled = getattr(model, "optimizer", None)
+    if isinstance(compiled, private.BaseOptimizer):
+        found[id(compiled)] = compiled
+    return list(found.values())
+
+
+def variables(model: Any) -> list[Any]:
+    """Everything that training goes on from: weights, seeds' states, optimizers' variables."""
+    every = [*model.variables, *(v for optimizer in optimizers(model) for v in optimizer.variables)]
+    return list({id(v): v for v in every}.values())
+
+
+def weights_digest(models: list[Any]) -> str:
+    """SHA-256 over the weights of models: shapes, dtypes and bytes, in order."""
+    return _digest([variable for model in models for variable in model.weights]).hexdigest()
+
+
+def equalise(model: Any, collectives: Collectives) -> bool:
+    """Gives every member the chief's state where any differs; returns whether that was so.
+
+    Raises TandemError where the members' models differ in structure.
+    """
+    own = variables(model)
+    shape = hashlib.sha256(repr([(tuple(v.shape), str(v.dtype)) for v in own]).encode()).digest()
+    states = collectives.gather_words(_words(shape) + _words(_digest(own).digest()))
+    if any(state[:8] != states[0][:8] for state in states):
+        raise TandemError(
+            code="models-differ",
+            what=f"The members built different models (here: {model.name}, {len(own)} variables).",
+            fix="Make the script build the same model on every laptop: same arguments, same data.",
+        )
+    if all(state == states[0] for state in states):
+        return False
+    _from_chief(own, collectives)
+    return True
+
+
+def _words(digest: bytes) -> list[int]:
+    return np.frombuffer(digest, np.uint32).tolist()
+
+
+def _digest(values: list[Any]) -> Any:
+    digest = hashlib.sha256()
+    for variable in values:
+        array = np.ascontiguousarray(_array(variable))
+        digest.update(f"{array.shape}{array.dtype}".encode())
+        digest.update(array.tobytes())
+    return digest
+
+
+def _array(variable: Any) -> Any:
+    value = getattr(variable, "value", variable)
+    return value.numpy()
+
+
+def _from_chief(own: list[Any], collectives: Collectives) -> None:
+    """One sum per dtype of the chief's values and the others' zeros; exact, as x + 0 = x."""
+    by_dtype: dict[Any, list[Any]] = defaultdict(list)
+    for variable in own:
+        by_dtype[_array(variable).dtype].append(variable)
+    for dtype, group in by_dtype.items():
+        flat = np.concatenate([np.ravel(_array(variable)) for variable in group])
+        wide = flat.astype(np.int64 if dtype.kind in "iub" else flat.dtype)
+        if collectives.rank != 0:
+            wide = np.zeros_like(wide)
+        total = collectives.sum(tf.constant(wide)).numpy().astype(dtype)
+        place = 0
+        for variable in group:
+            size = int(np.prod(variable.shape, dtype=np.int64))
+            variable.assign(total[place : place + size].reshape(variable.shape))
+            place += size

@@ -1,0 +1,100 @@
+"""The callbacks of a shared fit: decisions agreed by all, files written by the chief, portions reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.keras.callback_kinds import (
+    WRITERS,
+    each_batch,
+    listed,
+)
+
+if TYPE_CHECKING:
+    from core.trainer.exact.resume.fit_progress import KeptFit
+    from core.trainer.exact.steps.engine import Engine
+
+
+class OnChief(keras.callbacks.Callback):
+    """A callback that only the chief has: what it does must not wait for other members."""
+
+    def __init__(self, engine: Engine, inner: Any) -> None:
+        super().__init__()
+        self._engine = engine
+        self._inner = inner
+        for name in dir(keras.callbacks.Callback):
+            if name.startswith("on_") or name in ("set_model", "set_params"):
+                setattr(self, name, self._alone(getattr(inner, name)))
+
+    def _alone(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            with self._engine.chief_alone():
+                return hook(*args, **kwargs)
+
+        return hooked
+
+
+class SharedCallbacks(private.CallbackList):
+    """Keras' list of callbacks on one of several members. Runs them on the main thread."""
+
+    def __init__(self, engine: Engine, callbacks: Any, model: Any, **options: Any) -> None:
+        own = listed(callbacks)
+        self._engine = engine
+        self._hears_batches = each_batch(own)[0]
+        if engine.rank == 0:
+            own = [OnChief(engine, each) if isinstance(each, WRITERS) else each for each in own]
+        else:
+            own = [each for each in own if not isinstance(each, WRITERS)]
+            options["add_progbar"] = False
+        super().__init__(own, model=model, **options)
+        self._async_train = self._async_test = self._async_predict = False
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        self.set_params({**(self.params or {}), "steps": self._engine.fit.steps})
+        super().on_train_begin(logs)
+        self._engine.on_train_began(self.model)
+        self._kept.train_begun(self._history)
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._engine.on_epoch_began(epoch)
+        if not self._kept.epoch_begins(epoch):
+            super().on_epoch_begin(epoch, logs)
+            return
+        self._engine.fit.batch = self._kept.batch
+        if self._progbar is not None:
+            self._progbar.on_epoch_begin(epoch, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        if self._hears_batches:
+            self._agree()
+        self._kept.batch_ended(self._engine.fit.batch, logs)
+
+    def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        if self._engine.fit.kept is not None:
+            self._engine.fit.kept.validation_begins()
+        super().on_test_begin(logs)
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        due = self._agree(self._engine.rank == 0 and self._engine.keeper.due_at_epochs_end)
+        last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
+        self._kept.epoch_ended(epoch, last=last, due=due)
+        self._engine.on_epoch_ended(epoch, logs)
+
+    @property
+    def _kept(self) -> KeptFit:
+        """These are the callbacks of a fit."""
+        kept = self._engine.fit.kept
+        assert kept is not None
+        return kept
+
+    def _agree(self, flag: bool = False) -> bool:
+        """Whether to stop is agreed on; returns whether any member set `flag`."""
+        flags = self._engine.collectives.any([bool(self.model.stop_training), flag])
+        self.model.stop_training = flags[0]
+        return flags[1]

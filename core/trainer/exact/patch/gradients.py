@@ -1,0 +1,104 @@
+"""Gradients of the global batch: weighted, packed, summed over the members before the optimizer sees them.
+
+Before it sees them, so that clipping, accumulation and the finite check of loss scaling work on what one
+process would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.collectives import summed_bytes
+from core.trainer.exact.members.gauge import loss_scale
+from core.trainer.exact.members.step import Step
+from core.trainer.exact.members.wire_dtype import narrowed, wire_type
+
+_PACK_ELEMENTS = 1 << 20
+"""A pack is full from here on: 4 MB take longer than a link takes to answer."""
+
+
+def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+    """An optimizer's apply, given the gradients of the global batch."""
+    step = steps.current()
+    if step is None or step.applying:
+        return original(optimizer, grads, trainable_variables)
+    step.applying = True
+    try:
+        own = list(grads)
+        summed = step.gauge.exchange(own, lambda: reduce(step, own))
+        step.gauge.weigh(summed, loss_scale(optimizer))
+        return original(optimizer, summed, trainable_variables)
+    finally:
+        step.applying = False
+
+
+def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
+    """Sums gradients over the members. None stays None.
+
+    Dense ones go in packs; a large one goes on its own, uncopied. Each leaves while the backward pass still
+    works on others, in fewer bits where that is wanted (``Cluster.wire``). Sparse ones are gathered in full,
+    not summed: Keras squares and clips them slice by slice, repeated rows apart.
+    """
+    reduced: list[Any] = list(grads)
+    groups = _packs(grads)
+    if groups:
+        kind = wire_type(step.wire, sum(_known_size(grad) for grad in grads))
+        members = step.collectives.members
+        flats = [_weighted(step, [grads[place] for place in places]) for places in groups]
+        sent = [narrowed(flat, kind, members) for flat in flats]
+        step.gauge.sends(summed_bytes(sent, members))
+        for places, flat, sum_ in zip(groups, flats, step.collectives.sum(sent), strict=True):
+            total = tf.cast(sum_, flat.dtype)
+            sizes = [grads[place].shape.num_elements() for place in places]
+            parts = tf.split(total, sizes) if len(places) > 1 else [total]
+            for place, part in zip(places, parts, strict=True):
+                reduced[place] = tf.reshape(part, tf.shape(grads[place]))
+    for place, grad in enumerate(grads):  # embeddings are the first layers, whose gradients come last
+        if isinstance(grad, tf.IndexedSlices):
+            reduced[place] = _gathered(step, grad)
+    return reduced
+
+
+def _weighted(step: Step, tensors: list[Any]) -> Any:
+    flat = tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], axis=0)
+    # multiply_no_nan: a member without rows adds nothing, whatever its placeholder row gave.
+    return tf.math.multiply_no_nan(flat, tf.cast(step.weight, flat.dtype))
+
+
+def _packs(grads: Sequence[Any]) -> list[list[int]]:
+    """Places of dense gradients that travel together. The last pack is there first, as layers go backward."""
+    full: list[list[int]] = []
+    begun: dict[Any, list[int]] = {}
+    for place in reversed(range(len(grads))):
+        grad = grads[place]
+        if grad is None or isinstance(grad, tf.IndexedSlices):
+            continue
+        if not grad.shape.is_fully_defined() or grad.shape.num_elements() >= _PACK_ELEMENTS:
+            full.append([place])
+            continue
+        pack = begun.setdefault(grad.dtype, [])
+        pack.append(place)
+        if sum(grads[each].shape.num_elements() for each in pack) >= _PACK_ELEMENTS:
+            full.append(begun.pop(grad.dtype))
+    return [*full, *begun.values()][::-1]
+
+
+def _known_size(grad: Any) -> int:
+    """Elements of a dense gradient whose shape is known; the same on every member."""
+    dense = grad is not None and not isinstance(grad, tf.IndexedSlices)
+    return (grad.shape.num_elements() or 0) if dense else 0
+
+
+def _gathered(step: Step, grad: Any) -> Any:
+    """All members' slices in rank order, which is the order of the rows in the global batch."""
+    values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
+    values, indices = step.collectives.gather(values), step.collectives.gather(grad.indices)
+    # What travels is as long as the longest member's: this is the mean, which is the same for equal shares.
+    gathered = sum(tf.size(each, tf.int64) * each.dtype.size for each in (values, indices))
+    members = step.collectives.members
+    step.gauge.sends((members - 1) * gathered / members)
+    return tf.IndexedSlices(values, indices, dense_shape=grad.dense_shape)

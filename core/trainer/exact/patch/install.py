@@ -1,0 +1,230 @@
+"""Puts the engine into Keras, in this process, and answers what came of it."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import keras
+
+from core.trainer.exact.interface import Cluster, Observer
+from core.trainer.exact.keras import callback_kinds, model_state
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.patch import (
+    batch_norm,
+    callbacks,
+    gradients,
+    load_files,
+    losses,
+    metrics,
+    one_member,
+    predict,
+    seeds,
+)
+from core.trainer.exact.steps import data
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.loop import Loop
+
+
+class Installation:
+    """The engine in this process."""
+
+    def __init__(self, cluster: Cluster, engine: Engine | None, alone: one_member.Solo | None) -> None:
+        self._cluster = cluster
+        self._engine = engine
+        self._alone = alone
+
+    @classmethod
+    def install(cls, cluster: Cluster, observer: Observer) -> Installation:
+        private.check_release()
+        if cluster.seed is not None:
+            keras.utils.set_random_seed(cluster.seed)
+        if cluster.members == 1:
+            return cls(cluster, None, one_member.install(observer, cluster.keeping))
+        engine = Engine(cluster, observer)
+        _replace_all(engine)
+        return cls(cluster, engine, None)
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """What the script is run in: the strategy's scope for one member, nothing for several."""
+        return self._cluster.strategy.scope() if self._engine is None else nullcontext()
+
+    @property
+    def trained(self) -> bool:
+        """Whether the script trained through fit or train_on_batch, so that something was shared."""
+        return bool(self.models)
+
+    def weights_sha256(self) -> str:
+        """Digest of the weights of all models trained, in order; equal on all members."""
+        return model_state.weights_digest(self.models)
+
+    def set_shares(self, shares: tuple[int, ...]) -> None:
+        """New shares from the next portion of steps on. Every member must call it between the same steps."""
+        if self._engine is not None:
+            self._engine.set_shares(shares)
+
+    def end_keeping(self) -> None:
+        """No more checkpoints are written from here on, and none is under way."""
+        if (host := self._engine or self._alone) is not None:
+            host.keeper.end()
+
+    @property
+    def models(self) -> list[Any]:
+        """What the script trained through fit or train_on_batch, in order."""
+        if self._engine is not None:
+            return self._engine.trained
+        return self._alone.trained if self._alone is not None else []
+
+
+def _replace_all(engine: Engine) -> None:
+    trainer = private.TensorFlowTrainer
+    data.SharedEpochIterator.opened = engine.opened
+    private.tf_trainer.TFEpochIterator = data.SharedEpochIterator
+
+    def make(kind: str) -> Any:
+        name = f"{kind}_function"
+
+        def make_function(original: Any, model: Any, force: bool = False) -> Any:
+            if getattr(model, name) is None or force:
+                step = getattr(model, f"{kind}_step")
+                setattr(model, name, Loop(model, step, engine, is_training=kind == "train"))
+            return getattr(model, name)
+
+        return make_function
+
+    private.replace(trainer, "make_train_function", make("train"))
+    private.replace(trainer, "make_test_function", make("test"))
+    private.replace(trainer, "fit", _fit(engine))
+    private.replace(trainer, "evaluate", _evaluate(engine))
+    private.replace(trainer, "predict", _predict(engine))
+    private.replace(trainer, "_aggregate_additional_loss", losses.add_loss)
+    private.replace(
+        private.Trainer,
+        "_should_eval",
+        lambda original, model, *args: not engine.stopping and original(model, *args),
+    )
+    private.replace(
+        private.Trainer,
+        "_get_metrics_result_or_logs",
+        lambda original, model, logs: original(model, logs or engine.keeper.logs_before(model)),
+    )
+    private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
+    private.replace(private.loss_module, "reduce_values", losses.reduce_values)
+    private.replace(private.loss_module, "apply_mask", losses.apply_mask)
+    private.replace(private.reduction_metrics.Mean, "update_state", metrics.update_state)
+    private.replace(private.reduction_metrics.Sum, "update_state", metrics.update_state)
+    private.replace(private.backend_nn, "_compute_moments_sync", batch_norm.synchronised)
+    private.replace(private.SeedGenerator, "next", seeds.next_seed)
+    _replace_loading(engine)
+
+
+def _replace_loading(engine: Engine) -> None:
+    def load_weights(original: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        if engine.alone:
+            return original(model, filepath, *args, **kwargs)
+        return load_files.load(engine.collectives, original, model, filepath, *args, **kwargs)
+
+    def load_model(original: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        if engine.alone:
+            return original(filepath, *args, **kwargs)
+        return load_files.load(engine.collectives, original, None, filepath, *args, **kwargs)
+
+    private.replace(keras.Model, "load_weights", load_weights)
+    for module in (keras.models, keras.saving):
+        private.replace(module, "load_model", load_model)
+
+
+def _bound(original: Any, model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    bound = inspect.signature(original).bind(model, *args, **kwargs)
+    bound.apply_defaults()
+    arguments = dict(bound.arguments)
+    arguments.pop("self")
+    return arguments
+
+
+def _fit(engine: Engine) -> Any:
+    def fit(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        model._assert_compile_called("fit")
+        private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
+        call = _bound(original, model, args, kwargs)
+        heard = callback_kinds.each_batch(call["callbacks"])
+        kept = engine.keeper.begin(model, callback_kinds.listed(call["callbacks"]))
+        call["callbacks"] = callbacks.SharedCallbacks(
+            engine,
+            call["callbacks"] if kept.left is None else None,
+            model,
+            add_history=True,
+            add_progbar=call["verbose"] != 0,
+            verbose=call["verbose"],
+            epochs=call["epochs"],
+            steps=None,
+        )
+        with engine.inside(model, "fit", heard, call["epochs"], kept):
+            kept.began()
+            kept.change(call)
+            history = original(model, **call)
+            if kept.left is not None:
+                engine.on_trained(model)
+            kept.ended(history)
+        return history
+
+    return fit
+
+
+def _evaluate(engine: Engine) -> Any:
+    def evaluate(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(kwargs.get("callbacks"), callbacks.SharedCallbacks):
+            return original(model, *args, **kwargs)  # the validation inside a fit
+        model._assert_compile_called("evaluate")
+        call = _bound(original, model, args, kwargs)
+        heard = callback_kinds.each_batch(call["callbacks"])
+        call["callbacks"] = callbacks.SharedCallbacks(
+            engine,
+            call["callbacks"],
+            model,
+            add_progbar=call["verbose"] != 0,
+            verbose=call["verbose"],
+            epochs=1,
+            steps=None,
+        )
+        as_dict, call["return_dict"] = call["return_dict"], True
+        call.update(call.pop("kwargs", {}))
+        with engine.inside(model, "evaluate", heard):
+            logs = original(model, **call)
+        engine.on_evaluated(logs)
+        return logs if as_dict else model._flatten_metrics_in_order(logs)
+
+    return evaluate
+
+
+def _predict(engine: Engine) -> Any:
+    def shared(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        call = _bound(original, model, args, kwargs)
+        listed = callbacks.SharedCallbacks(
+            engine,
+            call["callbacks"],
+            model,
+            add_progbar=call["verbose"] != 0,
+            verbose=call["verbose"],
+            epochs=1,
+            steps=None,
+        )
+        with engine.inside(model, "predict", callback_kinds.each_batch(call["callbacks"])):
+            iterator = data.SharedEpochIterator(
+                x=call["x"],
+                batch_size=call["batch_size"],
+                steps_per_epoch=call["steps"],
+                shuffle=False,
+                distribute_strategy=model.distribute_strategy,
+                steps_per_execution=model.steps_per_execution,
+            )
+            return predict.predict(engine, model, iterator, listed)
+
+    return shared
+
+
+def install(cluster: Cluster, observer: Observer) -> Installation:
+    """Makes Keras in this process train across the cluster. Once per process; imports TensorFlow."""
+
+    return Installation.install(cluster, observer)

@@ -1,0 +1,242 @@
+"""One member alone: Keras' own fit, with callbacks that report, stop and keep. Any strategy, or none."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from core.trainer.exact.interface import Keeping, Observer, StopRequested
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.keras.logs import numbers
+from core.trainer.exact.resume.fit_progress import KeptFit
+from core.trainer.exact.resume.keeper import Keeper
+from core.trainer.exact.resume.position import Positioned
+
+REPORT_EVERY_S = 0.1
+
+
+class Solo:
+    """What one member alone has trained, and how it is kept."""
+
+    def __init__(self, observer: Observer, keeping: Keeping | None) -> None:
+        self.observer = observer
+        self.trained: list[Any] = []
+        self.step = 0
+        self.stopping = False
+        self.share_numbers = (1,)
+        self.opened: KeptFit | None = None
+        """The fit that is told of the data that Keras opens."""
+        self._said: set[str] = set()
+        self.keeper = Keeper(keeping, self)
+
+    def begin_after(self, step: int) -> None:
+        self.step = step
+
+    def chiefs(self, data: bytes) -> bytes:
+        return data
+
+    def prepare(self, model: Any, iterator: Any) -> None:
+        model._symbolic_build(data_batch=iterator._distributed_dataset.element_spec)
+
+    def say_once(self, words: str) -> None:
+        if words not in self._said:
+            self._said.add(words)
+            self.observer.on_said(words)
+
+    def began(self, model: Any) -> None:
+        if not any(known is model for known in self.trained):
+            self.trained.append(model)
+
+
+class Report(keras.callbacks.Callback):
+    """Tells the observer. Batches' ends may be heard on Keras' own thread; all telling is on the main one."""
+
+    async_safe = True
+
+    def __init__(self, alone: Solo, kept: KeptFit, global_batch: int | None) -> None:
+        super().__init__()
+        self._alone = alone
+        self._kept = kept
+        self._global_batch = global_batch
+        self._epoch = 0
+        self._last: tuple[int, Mapping[str, Any]] | None = None
+        self._batches_told = 0
+        self._told_s = time.perf_counter()
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        self._alone.observer.on_fit_began(self.params["epochs"], self.params["steps"], self._global_batch)
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._epoch, self._last, self._batches_told = epoch, None, 0
+
+    def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        now = time.perf_counter()
+        if self._last is not None and now - self._told_s >= REPORT_EVERY_S:
+            self._tell(now)
+        if self._alone.observer.should_stop():
+            self._alone.stopping = True
+            self.model.stop_training = True
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._last = (self._kept.done_with(batch), logs or {})
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        if self._last is not None and self._last[0] > self._batches_told:
+            self._tell(time.perf_counter())
+        self._alone.observer.on_epoch_ended(epoch, numbers(logs))
+
+    def go_on_after(self, batch: int) -> None:
+        """The steps of this epoch until there were told in the run before."""
+        self._batches_told = batch
+
+    def catch_up(self) -> None:
+        """Tells every step that is done."""
+        self._tell(time.perf_counter())
+
+    def _tell(self, now: float) -> None:
+        if self._last is None:
+            return
+        batch, logs = self._last
+        done = batch - self._batches_told
+        if done <= 0:
+            return
+        self._alone.step += done
+        step_s = (now - self._told_s) / done
+        self._batches_told, self._told_s = batch, now
+        steps, rows = self.params.get("steps"), self._global_batch or 0
+        self._alone.observer.on_step(
+            self._alone.step, self._epoch, batch, steps, rows, numbers(logs), step_s, None
+        )
+
+
+class SoloCallbacks(private.CallbackList):
+    """Keras' list of callbacks, which tells a fit's checkpoints where it is. They run as in Keras."""
+
+    def __init__(self, kept: KeptFit, report: Report, callbacks: list[Any], **options: Any) -> None:
+        super().__init__([*callbacks, report], **options)
+        self._kept = kept
+        self._report = report
+        self._batch_s = time.perf_counter()
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        self.set_params({**(self.params or {}), "steps": self._kept.batches_in_epoch})
+        super().on_train_begin(logs)
+        self._kept.train_begun(self._history)
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        self._batch_s = time.perf_counter()
+        if not self._kept.epoch_begins(epoch):
+            super().on_epoch_begin(epoch, logs)
+            return
+        for callback in (self._progbar, self._report):
+            if callback is not None:
+                callback.on_epoch_begin(epoch, logs)
+        self._report.go_on_after(self._kept.batch)
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        keeper, now = self._kept.keeper, time.perf_counter()
+        keeper.passed(now - self._batch_s)
+        self._batch_s = now
+        if keeper.due or keeper.host.stopping:
+            self._flush_futures()
+            self._report.catch_up()
+        self._kept.batch_ended(self._kept.done_with(batch), logs)
+
+    def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        if self._kept.under_way:
+            self._kept.validation_begins()
+        super().on_test_begin(logs)
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        last = self.model.stop_training or epoch + 1 == self.params["epochs"]
+        self._kept.epoch_ended(epoch, last=last, due=self._kept.keeper.due_at_epochs_end)
+
+
+def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
+    """Has Keras' fit and evaluate report to the observer, and keep checkpoints; nothing else changes."""
+    alone = Solo(observer, keeping)
+
+    class OpenedIterator(Positioned):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            if alone.opened is not None:
+                alone.opened.opened(self)
+
+    def fit(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(original).bind(model, *args, **kwargs)
+        bound.apply_defaults()
+        call = bound.arguments
+        given = call["callbacks"]
+        users = list(
+            given.callbacks if isinstance(given, private.CallbackList) else private.flatten(given or ())
+        )
+        outer, alone.opened = alone.opened, alone.keeper.begin(model, users)
+        kept = alone.opened
+        call["callbacks"] = SoloCallbacks(
+            kept,
+            Report(alone, kept, _batch_size(call)),
+            users if kept.left is None else [],
+            model=model,
+            add_history=True,
+            add_progbar=call["verbose"] != 0,
+            verbose=call["verbose"],
+            epochs=call["epochs"],
+            steps=None,
+        )
+        alone.began(model)
+        try:
+            kept.began()
+            kept.change(call)
+            history = original(*bound.args, **bound.kwargs)
+            kept.ended(history)
+        finally:
+            kept.over()
+            alone.opened = outer
+        observer.on_fit_ended()
+        if alone.stopping:
+            raise StopRequested
+        return history
+
+    def evaluate(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(original).bind(model, *args, **kwargs)
+        bound.apply_defaults()
+        if isinstance(bound.arguments["callbacks"], private.CallbackList):
+            return original(model, *args, **kwargs)  # the validation inside a fit
+        as_dict, bound.arguments["return_dict"] = bound.arguments["return_dict"], True
+        logs = original(*bound.args, **bound.kwargs)
+        observer.on_evaluated(numbers(logs))
+        return logs if as_dict else model._flatten_metrics_in_order(logs)
+
+    def train_on_batch(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        alone.began(model)
+        if observer.should_stop():
+            raise StopRequested
+        return original(model, *args, **kwargs)
+
+    private.tf_trainer.TFEpochIterator = OpenedIterator
+    private.replace(
+        private.Trainer,
+        "_get_metrics_result_or_logs",
+        lambda original, model, logs: original(model, logs or alone.keeper.logs_before(model)),
+    )
+    private.replace(private.TensorFlowTrainer, "fit", fit)
+    private.replace(private.TensorFlowTrainer, "evaluate", evaluate)
+    private.replace(private.TensorFlowTrainer, "train_on_batch", train_on_batch)
+    return alone
+
+
+def _batch_size(arguments: Mapping[str, Any]) -> int | None:
+    if arguments.get("batch_size"):
+        return int(arguments["batch_size"])
+    x = arguments.get("x")
+    spec = getattr(x, "element_spec", None)
+    if spec is not None:
+        shape = private.flatten(spec)[0].shape
+        return int(shape[0]) if shape.rank and shape[0] else None
+    return 32 if hasattr(x, "shape") else None

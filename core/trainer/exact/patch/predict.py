@@ -1,0 +1,140 @@
+"""`predict` over members: each predicts its rows of every batch, then all have all rows, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.collectives import Collectives
+from core.vocabulary import shares as cluster_shares
+from core.vocabulary.errors import TandemError
+
+if TYPE_CHECKING:
+    from core.trainer.exact.patch.callbacks import SharedCallbacks
+    from core.trainer.exact.steps.data import SharedEpochIterator
+    from core.trainer.exact.steps.engine import Engine
+
+
+def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks: SharedCallbacks) -> Any:
+    """All batches' outputs, joined as Keras joins them; NumPy arrays, equal on every member.
+
+    Outputs are exchanged at the end, or after each batch where a callback wants to see them.
+    """
+    function = _function(engine, model)
+    every = iterator.pace.each_batch
+    batches: list[Any] = []
+    own: list[list[np.ndarray]] = []
+    rows: list[int] = []
+    structure: Any = None
+    model.stop_predicting = False
+    callbacks.on_predict_begin()
+    with iterator.catch_stop_iteration():
+        for begin, end, portion in iterator:
+            callbacks.on_predict_batch_begin(begin)
+            for _ in range(portion.steps):
+                try:
+                    outputs, batch_rows = function(next(portion.iterator), engine.shares)
+                except (StopIteration, tf.errors.OutOfRangeError):
+                    break
+                portion.done += 1
+                structure = outputs
+                rows.append(int(batch_rows))
+                own.append([_array(leaf) for leaf in private.flatten(outputs)])
+            if not portion.done:
+                raise StopIteration
+            if every:
+                batches += exchange(engine.collectives, engine.share_numbers, own, rows)
+                own, rows = [], []
+                callbacks.on_predict_batch_end(end, {"outputs": _packed(structure, batches[-1])})
+                if engine.collectives.any([bool(model.stop_predicting)])[0]:
+                    break
+    batches += exchange(engine.collectives, engine.share_numbers, own, rows)
+    callbacks.on_predict_end()
+    if structure is None:
+        raise ValueError("predict was given no data.")
+    joined = [_joined(leaves) for leaves in zip(*batches, strict=True)]
+    return _packed(structure, joined)
+
+
+def _function(engine: Engine, model: Any) -> Callable[..., Any]:
+    """Predicts the own rows of a global batch: (outputs, global rows)."""
+
+    def one_step(data: Any, shares: Any) -> Any:
+        data = tf.nest.map_structure(steps.without_optional, data)
+        rows = steps.rows_of(data)
+        begin, end = steps.bounds(rows, shares, engine.rank)
+        present = end > begin
+        own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
+        return model.predict_step(own), rows
+
+    if model.run_eagerly:
+        return one_step
+    if model not in engine.predictors:
+        engine.predictors[model] = tf.function(one_step, autograph=False, reduce_retracing=True)
+    return engine.predictors[model]
+
+
+def exchange(
+    collectives: Collectives, shares: tuple[int, ...], own: list[list[np.ndarray]], rows: list[int]
+) -> list[list[np.ndarray]]:
+    """From each member's rows of each batch, every batch whole: [batch][output]."""
+    if not rows:
+        return []
+    rank = collectives.rank
+    mine = []
+    for batch, count in zip(own, rows, strict=True):
+        begin, end = cluster_shares.split(count, shares)[rank]
+        mine.append([_checked(leaf, max(1, end - begin))[: end - begin] for leaf in batch])
+    packed = [np.ascontiguousarray(leaf).tobytes() for batch in mine for leaf in batch]
+    parts = collectives.gather_bytes(b"".join(packed))
+    whole: list[list[np.ndarray]] = []
+    places = [0] * collectives.members
+    for batch, count in zip(mine, rows, strict=True):
+        split = cluster_shares.split(count, shares)
+        outputs = []
+        for leaf in batch:
+            pieces = []
+            for member, (begin, end) in enumerate(split):
+                shape = (end - begin, *leaf.shape[1:])
+                size = int(np.prod(shape, dtype=np.int64)) * leaf.dtype.itemsize
+                data = parts[member][places[member] : places[member] + size]
+                places[member] += size
+                pieces.append(np.frombuffer(data, leaf.dtype).reshape(shape))
+            outputs.append(np.concatenate(pieces))
+        whole.append(outputs)
+    return whole
+
+
+def _array(leaf: Any) -> np.ndarray:
+    if isinstance(leaf, tf.RaggedTensor | tf.SparseTensor):
+        raise _not_shared("ragged or sparse outputs")
+    return np.asarray(leaf)
+
+
+def _checked(leaf: np.ndarray, rows: int) -> np.ndarray:
+    if leaf.ndim == 0 or len(leaf) != rows:
+        raise _not_shared("outputs without one entry a row")
+    return leaf
+
+
+def _not_shared(what: str) -> TandemError:
+    return TandemError(
+        code="predict-outputs",
+        what=f"predict over several members can't join {what}.",
+        fix="Use model.predict_on_batch or model(x), which every member computes whole.",
+    )
+
+
+def _packed(structure: Any, leaves: list[Any]) -> Any:
+    return private.pack_sequence_as(structure, leaves)
+
+
+def _joined(leaves: tuple[np.ndarray, ...]) -> Any:
+    if len({leaf.shape[1:] for leaf in leaves}) == 1:
+        return np.concatenate(leaves)
+    return private.potentially_ragged_concat([tf.constant(leaf) for leaf in leaves])

@@ -1,0 +1,1 @@
+"""Keeps checkpoints of a whole training, and resumes from one."""

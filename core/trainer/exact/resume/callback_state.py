@@ -1,0 +1,144 @@
+"""What callbacks hold, as far as it is plain data: kept in a checkpoint, put back when a fit goes on.
+
+A checkpoint may come from another laptop. So only numbers go into a callback: its texts (paths, commands)
+and whatever its class defines stay as this process' script gives them.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import keras
+
+from core.trainer.exact.resume import plain
+
+_NEVER = {"params", "model", "_model"}
+_OF_THIS_PROCESS: dict[str, set[str]] = {
+    "CSVLogger": {"append", "append_header"},  # its file has been opened anew, to go on at its end
+    "EarlyStopping": {"min_delta"},  # Keras gives it its sign when it first compares
+    "ReduceLROnPlateau": {"min_delta"},
+    "TensorBoard": {"_should_trace", "_is_tracing", "_profiler_started", "_start_batch", "_stop_batch"},
+}
+_METRICS_NAMES: dict[str, set[str]] = {"CSVLogger": {"keys"}, "History": {"history"}}
+"""Where the texts of Keras' own callbacks are names of metrics."""
+_NAME = re.compile(r"\w[\w .:=%+-]{0,199}|(?:val_)?<lambda>")
+"""No path, and nothing that a shell would heed: scripts name files after metrics."""
+_ABSENT = object()
+
+
+def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
+    """[class name, {attribute: value}]; a copy. `say` hears what of a user's own callback is left out."""
+    held: dict[str, Any] = {}
+    never = _NEVER | _of(callback, _OF_THIS_PROCESS)
+    for name, value in vars(callback).items():
+        if name in never:
+            continue
+        if plain.is_plain(value):
+            held[name] = copy.deepcopy(value)
+        elif not _of_keras(callback) and not callable(value):
+            say(
+                f"Checkpoints leave out {type(callback).__name__}.{name}: it holds a {type(value).__name__}, "
+                "and only numbers, texts, arrays, lists and dicts of them are kept."
+            )
+    return [type(callback).__name__, held]
+
+
+def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> None:
+    """Nothing, where this is another callback than the one that was kept. `say` hears of what is left."""
+    name, held = kept
+    if type(callback).__name__ != name:
+        return
+    never = _NEVER | _of(callback, _OF_THIS_PROCESS)
+    for attribute, value in held.items():
+        if attribute in never:
+            continue
+        if _may_change(callback, attribute, value):
+            setattr(callback, attribute, value)
+        elif str(attribute).isidentifier() and (
+            not _of_keras(callback) or attribute in _of(callback, _METRICS_NAMES)
+        ):
+            say(
+                f"{name}.{attribute:.100} is as the script gives it now, and not as in the checkpoint: what "
+                "holds texts is not taken from there."
+            )
+
+
+def _may_change(callback: Any, attribute: Any, value: Any) -> bool:
+    """Strict: a hostile checkpoint must not make this user's script write elsewhere, or run something."""
+    if type(attribute) is not str or attribute.startswith("__"):
+        return False
+    default = inspect.getattr_static(type(callback), attribute, _ABSENT)
+    present = vars(callback).get(attribute, default)
+    known = present is not _ABSENT or attribute in _named_by_code(type(callback))
+    if not all(each is _ABSENT or plain.is_plain(each) for each in (default, present)):
+        return False  # a method, a property; a path, an open file
+    if attribute in _of(callback, _METRICS_NAMES):
+        return known and all(_NAME.fullmatch(text) for text in _texts(value).values())
+    return known and _texts(value) == _texts(present)
+
+
+def _texts(value: Any, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], str]:
+    """All texts of plain data, keys of dicts too, by where they are."""
+    parts: list[tuple[Any, Any]]
+    match value:
+        case str():
+            return {place: value}
+        case list() | tuple():
+            parts = list(enumerate(value))
+        case dict():
+            parts = [
+                ((number, each), pair[each]) for number, pair in enumerate(value.items()) for each in (0, 1)
+            ]
+        case _:
+            return {}
+    return {at: text for part, held in parts for at, text in _texts(held, (*place, part)).items()}
+
+
+def _named_by_code(cls: type) -> set[str]:
+    """What its methods speak of: an attribute that on_epoch_begin makes is not there yet in mid-epoch."""
+    methods = (each for base in cls.__mro__ for each in vars(base).values() if isinstance(each, FunctionType))
+    return {name for method in methods for name in method.__code__.co_names}
+
+
+def before_train_begin(callbacks: Sequence[Any], epoch: int) -> None:
+    """A log that is gone on with in `epoch` is not begun anew, and has no line of what comes again."""
+    for callback in callbacks:
+        if isinstance(callback, keras.callbacks.CSVLogger):
+            if epoch or not callback.append:  # else what is there may be of earlier trainings alone
+                _cut(Path(callback.filename), callback.sep, epoch)
+            callback.append = True
+
+
+def _cut(log: Path, separator: str, epoch: int) -> None:
+    try:
+        lines = log.read_text().splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError):
+        return  # Not there, or not on this disk.
+    kept, later = len(lines), math.inf
+    # From the end, and only as long as epochs go down: a log may hold earlier trainings, too.
+    while kept and epoch <= (number := _epoch_of(lines[kept - 1], separator)) < later:
+        kept, later = kept - 1, number
+    if kept < len(lines):
+        log.write_text("".join(lines[:kept]))
+
+
+def _epoch_of(line: str, separator: str) -> int:
+    first = line.partition(separator)[0].strip()
+    return int(first) if first.isdecimal() else -1
+
+
+def _of(callback: Any, attributes: dict[str, set[str]]) -> set[str]:
+    """Those of the classes of Keras that it is of."""
+    names = (cls.__name__ for cls in type(callback).__mro__ if cls.__module__.startswith("keras."))
+    return set().union(*(attributes.get(name, set()) for name in names))
+
+
+def _of_keras(callback: Any) -> bool:
+    return type(callback).__module__.startswith("keras.")

@@ -1,0 +1,201 @@
+"""One call of fit as it is kept in checkpoints, and how it goes on from one. Main thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from core.trainer.exact.keras.logs import numbers
+from core.trainer.exact.resume import callback_state, randomness, writer
+from core.trainer.exact.resume.position import Positioned
+from core.vocabulary.plan import Moment
+
+if TYPE_CHECKING:
+    from core.trainer.exact.resume.keeper import Keeper
+
+
+@dataclass(eq=False)
+class KeptFit:
+    """Where a fit is, and how it goes on. `number` -1: it is not kept, and every call here does nothing."""
+
+    keeper: Keeper
+    model: Any
+    callbacks: tuple[Any, ...]
+    """The user's own, in their order."""
+    number: int
+    left: Any | None = None
+    """What it left in the run that is resumed, where it had ended there: it need not train again."""
+    goes_on: Any | None = None
+    """The checkpoint's word on it, where it was under way, until it went on."""
+    under_way: bool = False
+    batch: int = 0
+    """Batches done in the epoch under way."""
+    logs: Any = None
+    logs_before: dict[str, float] = field(default_factory=dict)
+    """Those of the checkpoint, until there are newer ones."""
+    _epoch: int = 0
+    _history: Any = None
+    _iterator: Positioned | None = None
+    _validations: int = 0
+    """Done in all, those of the run before too."""
+    _validations_unread: int = 0
+    """Those of the run before, until their data has been read again."""
+    _random: dict[str, Any] = field(default_factory=dict)
+    """The states when it began."""
+    _before_validation: tuple[Moment, Any] | None = None
+    _kept_at_stop: bool = False
+
+    @property
+    def batches_in_epoch(self) -> int | None:
+        return None if self._iterator is None else self._iterator.num_batches
+
+    def done_with(self, batch: int) -> int:
+        """Batches of the epoch, after Keras told of the end of `batch`: it counts a last call as whole."""
+        most = self.batches_in_epoch
+        return batch + 1 if most is None else min(batch + 1, most)
+
+    @property
+    def kept(self) -> bool:
+        return self.number >= 0
+
+    def change(self, call: dict[str, Any]) -> None:
+        """Changes Keras' arguments: to begin at another epoch, or not to train at all."""
+        if self.left is not None:
+            call["epochs"] = 0
+        elif self.goes_on is not None:
+            call["initial_epoch"] = self.goes_on["epoch"]
+
+    # --- told by the fit
+
+    def began(self) -> None:
+        """Before anything of the fit happens."""
+        self.under_way = True
+        if not self.kept or self.left is not None:
+            return
+        if self.goes_on is not None:
+            randomness.restore(self.goes_on["random"]["fit"])
+            callback_state.before_train_begin(self.callbacks, self.goes_on["epoch"])
+        self._random = randomness.capture()
+
+    def over(self) -> None:
+        """However it ended."""
+        self.under_way = False
+
+    def ended(self, history: Any) -> None:
+        """It came to its end by itself."""
+        if self.left is None:
+            self.keeper.ended(self, history)
+            return
+        self._prepared(self.left["model"])
+        writer.restore(self.model, self.left["model"])
+        self._restore_callbacks(self.left, history)
+        self.keeper.host.begin_after(self.left["step"])
+        randomness.restore(self.left["random"])
+
+    def opened(self, iterator: Positioned) -> None:
+        """Keras opened data; the first is that of the training."""
+        if self._iterator is None:
+            self._iterator = iterator
+
+    def train_begun(self, history: Any) -> None:
+        """After the callbacks' on_train_begin."""
+        self._history = history
+        if self.goes_on is not None:
+            self.model._initial_epoch = None  # What a callback of Keras restored counts for nothing now.
+            if not self.goes_on["batch"]:
+                self._go_on()
+
+    def epoch_begins(self, epoch: int) -> bool:
+        """Whether it is gone on with in this epoch's middle: callbacks heard of its beginning before."""
+        self._epoch, self.batch, self.logs = epoch, 0, None
+        if self.goes_on is None:
+            return False
+        self._go_on()
+        return True
+
+    def batch_ended(self, batch: int, logs: Any) -> None:
+        """After the callbacks heard of it. `batch`: how many of this epoch are done."""
+        self.batch, self.logs, self.logs_before = batch, logs, {}
+        if not self.kept:
+            return
+        if self.keeper.host.stopping:
+            self._kept_at_stop = True
+            self.keeper.write(self._moment(), self._tree(), wait=True)
+        elif self.keeper.due and not self.model.stop_training:
+            self.keeper.write(self._moment(), self._tree())
+
+    def validation_begins(self) -> None:
+        """Before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end."""
+        iterator = getattr(self.model, "_eval_epoch_iterator", None)
+        if self._validations_unread and iterator is not None:
+            before = randomness.capture()
+            iterator.read_again(self._validations_unread)
+            randomness.restore(before)
+            self._validations_unread = 0
+        self.logs_before = {}
+        if self.kept and self.keeper.worth_remembering:
+            self._before_validation = self._moment(), self._tree()
+        self._validations += 1
+
+    def epoch_ended(self, epoch: int, *, last: bool, due: bool) -> None:
+        """After the callbacks heard of it. `last`: the fit ends. `due`: all members say so."""
+        before, self._before_validation, self.logs_before = self._before_validation, None, {}
+        if not self.kept:
+            return
+        if self.keeper.host.stopping:
+            if not self._kept_at_stop and before is not None:
+                self.keeper.write(*before, wait=True)
+        elif due and not last:
+            self._epoch, self.batch, self.logs = epoch + 1, 0, None
+            self.keeper.write(self._moment(), self._tree())
+
+    # --- keeping and going on
+
+    def _moment(self) -> Moment:
+        return Moment(step=self.keeper.host.step, fit=self.number, epoch=self._epoch, batch=self.batch)
+
+    def _tree(self) -> dict[str, Any]:
+        data = self._iterator
+        assert data is not None
+        return {
+            "epoch": self._epoch,
+            "batch": self.batch,
+            "step": self.keeper.host.step,
+            "passes": data.passes - (1 if self.batch else 0),
+            "validations": self._validations,
+            "logs": numbers(self.logs),
+            "model": writer.capture(self.model),
+            "history": callback_state.capture(self._history, self.keeper.host.say_once),
+            "callbacks": self.keeper.callbacks(self.callbacks),
+            "random": {"fit": self._random, "epoch": data.pass_random, "now": randomness.capture()},
+        }
+
+    def _go_on(self) -> None:
+        tree, self.goes_on = self.goes_on, None
+        assert tree is not None and self._iterator is not None
+        host = self.keeper.host
+        self._prepared(tree["model"])
+        if passes := tree["passes"]:
+            many = "1 epoch" if passes == 1 else f"{passes} epochs"
+            host.say_once(f"Reading {many} of data again, up to where the checkpoint was made.")
+        self._iterator.go_to(tree["passes"], tree["batch"], tree["random"]["epoch"])
+        writer.restore(self.model, tree["model"])
+        self._restore_callbacks(tree, self._history)
+        self._epoch, self.batch = tree["epoch"], tree["batch"]
+        self.logs = self.logs_before = tree["logs"]
+        self._validations = self._validations_unread = tree["validations"]
+        host.begin_after(tree["step"])
+        randomness.restore(tree["random"]["now"])
+        host.say_once(
+            f"Going on with fit {self.number + 1} in epoch {self._epoch + 1}, "
+            f"after {self.batch} batches of it and {host.step} steps in all."
+        )
+
+    def _prepared(self, values: list[Any]) -> None:
+        if not writer.fits(self.model, values):
+            self.keeper.host.prepare(self.model, self._iterator)
+
+    def _restore_callbacks(self, tree: Any, history: Any) -> None:
+        for callback, kept in zip(self.callbacks, tree["callbacks"], strict=False):
+            callback_state.restore(callback, kept, self.keeper.host.say_once)
+        callback_state.restore(history, tree["history"], self.keeper.host.say_once)

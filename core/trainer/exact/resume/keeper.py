@@ -1,0 +1,167 @@
+"""Which of a script's fits are kept, skipped or gone on with. Main thread, the same on every member.
+
+A script that is resumed runs from its top. Its fits are counted: those that had ended leave what they left
+then (variables, history, callbacks' values, random states) without training; the one that was under way
+goes on at its batch; what follows is trained as ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from core.project import checkpoint_store
+from core.project.checkpoint_store import Checkpoint
+from core.trainer.exact.interface import Keeping
+from core.trainer.exact.resume import callback_state, plain, randomness, writer
+from core.trainer.exact.resume.fit_progress import KeptFit
+from core.trainer.exact.resume.writer import NOW, Writer
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Moment
+
+_EPOCH_END_S = 10.0
+"""At an epoch's end only a checkpoint older than this, or than half the usual time, is renewed."""
+
+
+class Host(Protocol):
+    """What trains: the engine, or Keras alone."""
+
+    step: int
+    """Steps done in this training."""
+
+    @property
+    def share_numbers(self) -> tuple[int, ...]: ...
+
+    @property
+    def stopping(self) -> bool: ...
+
+    def begin_after(self, step: int) -> None:
+        """So many steps were done in the run that is resumed."""
+
+    def chiefs(self, data: bytes) -> bytes:
+        """The chief's bytes, on every member."""
+
+    def prepare(self, model: Any, iterator: Any) -> None:
+        """Have every variable of a fit made."""
+
+    def say_once(self, words: str) -> None: ...
+
+
+class Keeper:
+    """The checkpoints of this process. With `keeping` None it keeps nothing and costs nothing."""
+
+    def __init__(self, keeping: Keeping | None, host: Host, writers: tuple[type, ...] = ()) -> None:
+        self.host = host
+        self.writers = writers
+        """Callbacks that the chief alone runs: their values are the chief's."""
+        self.enabled = keeping is not None
+        self.every_s = keeping.every_s if keeping is not None else 0.0
+        self._resumed = _opened(keeping.resume) if keeping is not None and keeping.resume else None
+        self._writer = Writer(keeping.folder, host.say_once, self._resumed) if keeping is not None else None
+        self._under_way = writer.read(self._resumed, NOW) if self._resumed is not None else None
+        self._fits = 0
+        self._fit: KeptFit | None = None
+        self._passed_s = 0.0
+        self._kept_s = time.monotonic()
+
+    def begin(self, model: Any, callbacks: Sequence[Any]) -> KeptFit:
+        """A call of fit. One inside another, from a callback say, is not kept."""
+        if not self.enabled or (self._fit is not None and self._fit.under_way):
+            return KeptFit(self, model, (), -1)
+        kept = self._fit = KeptFit(self, model, tuple(callbacks), self._fits)
+        self._fits += 1
+        if self._resumed is not None:
+            last = self._resumed.head.moment.fit
+            if kept.number < last:
+                # None where it ended by an error that the script caught: it is run, and fails, again.
+                assert self._writer is not None
+                kept.left = self._writer.left(kept.number)
+            elif kept.number == last:
+                kept.goes_on, self._under_way = self._under_way, None
+        return kept
+
+    def logs_before(self, model: Any) -> dict[str, float]:
+        """Of an epoch that is gone on with and has no batch left."""
+        fit = self._fit
+        return fit.logs_before if fit is not None and fit.under_way and fit.model is model else {}
+
+    # --- when
+
+    def passed(self, seconds: float) -> None:
+        """Training went on for as long; the same number on every member."""
+        self._passed_s += seconds
+
+    @property
+    def due(self) -> bool:
+        """Every member sees it at the same portion."""
+        return self.enabled and self._passed_s >= self.every_s
+
+    @property
+    def due_at_epochs_end(self) -> bool:
+        """By this member's clock: where there are several, the chief's counts."""
+        return self.enabled and time.monotonic() - self._kept_s >= self._pause_s
+
+    @property
+    def worth_remembering(self) -> bool:
+        """Every member sees it at the same portion."""
+        return self.enabled and self._passed_s >= self._pause_s
+
+    @property
+    def _pause_s(self) -> float:
+        return min(_EPOCH_END_S, self.every_s / 2)
+
+    # --- what
+
+    def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None:
+        assert self._writer is not None
+        self._passed_s, self._kept_s = 0.0, time.monotonic()
+        self._writer.write(moment, self.host.share_numbers, now, wait=wait)
+
+    def ended(self, kept: KeptFit, history: Any) -> None:
+        """A fit came to its end: later checkpoints hold what it left."""
+        if self._writer is None or not kept.kept or self.host.stopping:
+            return
+        # The chief's clock decides: a member that wrote by its own would count on from another moment.
+        due = self.host.chiefs(b"due" if self.due_at_epochs_end else b"") == b"due"
+        tree = {
+            "model": writer.capture(kept.model),
+            "history": callback_state.capture(history, self.host.say_once),
+            "callbacks": self.callbacks(kept.callbacks),
+            "random": randomness.capture(),
+            "step": self.host.step,
+        }
+        self._writer.add_finished(kept.number, tree)
+        if due:
+            self.write(Moment(step=self.host.step, fit=kept.number + 1), None)
+
+    def end(self) -> None:
+        """The training came to its end: nothing is written any more."""
+        if self._writer is not None:
+            self._writer.end()
+
+    def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
+        """Their plain values, the chief's of those that only the chief runs."""
+        states = [callback_state.capture(each, self.host.say_once) for each in callbacks]
+        places = [place for place, each in enumerate(callbacks) if isinstance(each, self.writers)]
+        if places:
+            chiefs = plain.unpack(self.host.chiefs(plain.pack([states[place] for place in places])))
+            for place, state in zip(places, chiefs, strict=True):
+                states[place] = state
+        return states
+
+
+def _opened(folder: Path) -> Checkpoint:
+    found = checkpoint_store.at(folder)
+    if found is None or not checkpoint_store.intact(found):
+        raise _broken(str(folder))
+    return found
+
+
+def _broken(folder: str) -> TandemError:
+    return TandemError(
+        code="checkpoint-broken",
+        what=f"There is no whole checkpoint in {folder}.",
+        fix="Resume again, or start the training anew.",
+    )

@@ -1,0 +1,94 @@
+"""Brings the data of a fit to where another process had it, by reading again what that one read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.resume import randomness
+from core.vocabulary.errors import TandemError
+
+
+class Positioned(private.TFEpochIterator):
+    """Keras' iterator over epochs, which counts them and can begin in the middle of one.
+
+    Reading again, and not jumping, is what brings shuffle buffers, generators and random maps to the same
+    place, whatever the data is made of.
+    """
+
+    passes = 0
+    """Epochs begun since the data was opened."""
+    pass_random: dict[str, Any] | None = None
+    """The random states when the present one began."""
+    _suspended: Iterator[Any] | None = None
+
+    def reset(self) -> None:
+        super().reset()
+        self.passes = 0
+
+    def __iter__(self) -> Any:
+        if self._suspended is not None:
+            self._epoch_iterator, self._suspended = self._suspended, None
+            return self
+        self.passes += 1
+        self.pass_random = randomness.capture()
+        return super().__iter__()
+
+    def read_again(self, passes: int) -> None:
+        """As Keras' evaluate does with the data of a validation: it begins anew for every one."""
+        for _ in range(passes):
+            self._read_epoch()
+            self.reset()
+
+    def go_to(self, passes: int, batches: int, random: dict[str, Any] | None) -> None:
+        """To after `batches` batches of the epoch that follows `passes` whole ones.
+
+        `random`: the states when that epoch began. Raises TandemError where the data does not last.
+        """
+        for _ in range(passes):
+            self._read_epoch()
+        self.passes = passes
+        if not batches:
+            return
+        if random is not None:
+            randomness.restore(random)
+        iter(self)
+        done = 0
+        try:
+            while done < batches:
+                done += self.read(next(self._epoch_iterator))
+        except (StopIteration, tf.errors.OutOfRangeError):
+            if batches - done >= self.steps_per_execution:  # Keras counts a last call's steps as whole.
+                raise _shorter(batches) from None
+        self._suspended = self._epoch_iterator
+
+    def read(self, item: Any) -> int:
+        """Reads what one item of the iterator stands for; returns how many batches that were."""
+        done = 0
+        try:
+            while done < self.steps_per_execution:
+                next(item[2])
+                done += 1
+        except (StopIteration, tf.errors.OutOfRangeError):
+            if not done:
+                raise StopIteration from None
+        return done
+
+    def _read_epoch(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Where the data ends was said when it was trained on.
+            with self.catch_stop_iteration():
+                for item in self:
+                    self.read(item)
+
+
+def _shorter(batches: int) -> TandemError:
+    return TandemError(
+        code="data-changed",
+        what=f"The data ends before batch {batches}, where the checkpoint was made.",
+        fix="Give the script the same data as before, or start the training anew.",
+    )

@@ -1,0 +1,206 @@
+"""A model's state as plain data, and the thread that writes checkpoints while the training goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.project import checkpoint_store
+from core.project.checkpoint_store import Checkpoint, KeptFile
+from core.project.copying import check_room
+from core.trainer.exact.keras import local_state, model_state
+from core.trainer.exact.resume import plain
+from core.vocabulary import limits
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import Moment
+
+NOW = "now"
+_MOST_FITS = 400
+_WAIT_S = 0.6 * limits.STOP_S[0]
+"""In all, at a Stop; what is left of the node's patience is for the step, the callbacks and the model."""
+
+
+def variables(model: Any) -> list[Any]:
+    """All that a fit changes: weights, optimizers', seeds' and metrics' variables, each once."""
+    every = [*model_state.variables(model), *local_state.metric_variables(model)]
+    return list({id(_own(v)): v for v in every}.values())
+
+
+def capture(model: Any) -> list[np.ndarray]:
+    """Copies of all variables, in order."""
+    return [np.asarray(_own(variable).numpy()) for variable in variables(model)]
+
+
+def fits(model: Any, values: list[np.ndarray]) -> bool:
+    """Whether the model has just these variables by now."""
+    own = [(tuple(v.shape), _dtype(v)) for v in variables(model)]
+    return own == [(value.shape, value.dtype.name) for value in values]
+
+
+def restore(model: Any, values: list[np.ndarray]) -> None:
+    """Raises TandemError where the model is another one."""
+    if not fits(model, values):
+        raise TandemError(
+            code="checkpoint-model",
+            what=f"The model {model.name} is built otherwise than when the checkpoint was made.",
+            fix="Resume with the script, its arguments and its data as they were, or start anew.",
+        )
+    for variable, value in zip(variables(model), values, strict=True):
+        variable.assign(value)
+
+
+def _own(variable: Any) -> Any:
+    """TensorFlow's variable: itself, or that within Keras'."""
+    value = getattr(variable, "value", variable)
+    return variable if callable(value) else value
+
+
+def _dtype(variable: Any) -> str:
+    return str(_own(variable).dtype.name)
+
+
+class Writer:
+    """One checkpoint at a time, on a thread of its own. The main thread asks, and waits only at a Stop."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None], resumed: Checkpoint | None) -> None:
+        self._folder = folder
+        self._say = say
+        self._thread: threading.Thread | None = None
+        self._finished: dict[int, Any] = {}
+        """Fits that ended and are in no checkpoint yet."""
+        self._unchanged = {} if resumed is None else _finished_files(resumed, resumed.head.moment.fit)
+        self._written: Checkpoint | None = None
+        self._trouble = ""
+        self._given_up = False
+
+    @property
+    def busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def left(self, fit: int) -> Any | None:
+        """What a fit that had ended left in the run that is resumed. Raises TandemError.
+
+        Read where it lies now: the checkpoint that is resumed goes once there are newer ones.
+        """
+        file, _ = self._unchanged.get(f"fit-{fit}.json", (None, None))
+        return None if file is None else _load(file.parent, file.stem)
+
+    def add_finished(self, fit: int, tree: Any) -> None:
+        """A fit ended: what it left goes into every checkpoint from now on."""
+        if fit >= _MOST_FITS:
+            self._give_up(f"No more checkpoints are kept: the script calls fit more than {_MOST_FITS} times.")
+        if not self._given_up:
+            self._finished[fit] = tree
+
+    def _give_up(self, words: str) -> None:
+        if not self._given_up:
+            self._given_up = True
+            self._finished.clear()
+            self._say(words)
+
+    def write(self, moment: Moment, shares: tuple[int, ...], now: Any | None, *, wait: bool) -> bool:
+        """Keeps the fit under way (`now`; None between fits). False: the former is still being written, or
+        with `wait` this one is after all the time that there is."""
+        until = time.monotonic() + _WAIT_S
+        if wait:
+            self._join(until)
+        if self.busy:
+            return False
+        self._settle()
+        if self._given_up:
+            return False
+        trees = {f"fit-{fit}": tree for fit, tree in self._finished.items()}
+        if now is not None:
+            trees[NOW] = now
+        self._thread = threading.Thread(
+            target=self._run, args=(moment, shares, trees), name="checkpoint", daemon=True
+        )
+        self._thread.start()
+        if not wait:
+            return True
+        self._join(until)
+        if not self.busy:
+            self._settle()
+        return not self.busy
+
+    def end(self) -> None:
+        """Writes no more. One under way is waited for: it would come back into a folder that is cleared."""
+        self._given_up = True
+        self._finished.clear()
+        if self._thread is not None:
+            self._thread.join(_WAIT_S)
+
+    def _join(self, until: float) -> None:
+        if self._thread is None:
+            return
+        self._thread.join(max(0.0, until - time.monotonic()))
+        if self.busy:
+            self._say(
+                f"This disk takes more than {_WAIT_S:.0f} s for a checkpoint, so the training can be gone on "
+                "with from an earlier one only."
+            )
+
+    def _settle(self) -> None:
+        """What the thread left behind, once it ended."""
+        if self._trouble:
+            self._give_up(f"No checkpoints are kept: {self._trouble}")
+        if self._written is not None:
+            self._unchanged = _finished_files(self._written)
+            for name in self._unchanged:
+                self._finished.pop(_number(name), None)
+            self._written = None
+
+    def _run(self, moment: Moment, shares: tuple[int, ...], trees: dict[str, Any]) -> None:
+        try:
+            files: dict[str, list[bytes | memoryview]] = {}
+            for name, tree in trees.items():
+                json, arrays = plain.dump(tree)
+                files[f"{name}.json"] = [json]
+                files[f"{name}.bin"] = [*plain.buffers(arrays)]
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            size = sum(memoryview(buffer).nbytes for buffers in files.values() for buffer in buffers)
+            whole = size + sum(known.size for _, known in self._unchanged.values())
+            if whole > checkpoint_store.LIMIT_BYTES:  # Nobody would read it.
+                most = f"{checkpoint_store.LIMIT_BYTES / 1e9:.0f} GB is the most"
+                self._trouble = f"one would take {whole / 1e9:.1f} GB, and {most}."
+                return
+            check_room(self._folder, size)
+            self._written = checkpoint_store.write(self._folder, moment, shares, files, self._unchanged)
+        except TandemError as error:
+            self._trouble = error.what
+        except OSError as error:
+            self._trouble = f"{self._folder} cannot be written ({error.strerror or error})."
+        except plain.NotPlain as error:
+            self._trouble = f"the model has variables of a kind that is not kept ({error})."
+        except Exception as error:  # Whatever it is, the training goes on.
+            self._trouble = f"{type(error).__name__}: {error}"
+
+
+def read(checkpoint: Checkpoint, name: str) -> Any:
+    """One tree of a checkpoint, or None where it has none of that name. Raises TandemError."""
+    here = any(file.name == f"{name}.json" for file in checkpoint.head.files)
+    return _load(Path(checkpoint.folder), name) if here else None
+
+
+def _load(folder: Path, name: str) -> Any:
+    try:
+        return plain.load((folder / f"{name}.json").read_bytes(), (folder / f"{name}.bin").read_bytes())
+    except OSError as error:
+        raise plain.broken(error.strerror or str(error)) from error
+
+
+def _finished_files(checkpoint: Checkpoint, before: int = _MOST_FITS) -> dict[str, tuple[Path, KeptFile]]:
+    """Of fits that ended, as far as their numbers are less than `before`."""
+    folder = Path(checkpoint.folder)
+    files = checkpoint.head.files
+    return {file.name: (folder / file.name, file) for file in files if 0 <= _number(file.name) < before}
+
+
+def _number(name: str) -> int:
+    word, _, number = name.partition(".")[0].partition("-")
+    return int(number) if word == "fit" and number.isdigit() else -1

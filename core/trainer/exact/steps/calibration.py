@@ -1,0 +1,239 @@
+"""Before a model's first shared steps: what a step costs each member, the shares that follow, what to expect.
+
+Each member times steps alone, without the others; then all rehearse a few portions together. It all runs on
+the fit's first batch, which is trained on afterwards, and every variable gets its value back: a training goes
+on as if nothing had been. Every member must call these functions alike; what they decide follows from what is
+the same on all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from core.cluster.balance import Balancer
+from core.cluster.costs import Cost, line
+from core.trainer.exact.keras.snapshot import Snapshot
+from core.trainer.exact.members import memory, several
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.gauge import Gauge
+from core.trainer.exact.members.no_collectives import Alone
+from core.vocabulary.progress import Expectation
+from core.vocabulary.shares import split
+
+if TYPE_CHECKING:
+    from core.trainer.exact.steps.engine import Engine
+    from core.trainer.exact.steps.loop import Loop
+    from core.trainer.exact.steps.result import Met, Traced
+
+_log = logging.getLogger(__name__)
+
+LEAST_STEPS = 30
+"""A shorter fit is over before it could win back what calibration takes."""
+ALONE_S = 0.3
+"""For timing one number of rows."""
+PORTION_S = 0.1
+"""As long as a portion of the training lasts; see pace.py."""
+TOGETHER_S = 0.6
+"""For the portions that are rehearsed."""
+LOOPS = 3
+"""So many at most, of which a middle one counts: what disturbs one does not disturb all."""
+_MOST_STEPS = 100
+_TOLD = 6
+"""Numbers that members tell each other at once; always as many, so that one trace serves."""
+_LONG_S = 0.5
+"""A step that takes as long is timed twice, and the shorter time counts."""
+_TOO_LONG_S = 2.0
+"""A step that would take as long is not tried: its time is taken for proportional to its rows."""
+
+
+def wanted(loop: Loop, traced: Traced) -> bool:
+    """Whether the next portion is to be preceded by a calibration. The same on every member."""
+    engine = loop.engine
+    if not engine.fitting or not loop.is_training or loop.model.run_eagerly or traced.calibrated:
+        return False
+    fit = engine.fit
+    if fit.steps is not None and (fit.epochs - fit.epoch) * fit.steps < LEAST_STEPS:
+        return False
+    traced.calibrated = True
+    return True
+
+
+def repeated(batch: Any, spec: Any) -> Any:
+    """An endless iterator over one batch, of the same type as the one it came from."""
+
+    def as_it_came(*element: Any) -> Any:
+        whole = element if isinstance(spec, tuple) else element[0]
+        return tf.nest.map_structure(_loosened, whole, spec)
+
+    whole = tf.data.Dataset.from_tensors(batch).repeat()
+    try:
+        return iter(whole.map(as_it_came))
+    except (TypeError, ValueError):
+        _log.debug("A batch of %s is repeated as it is", spec, exc_info=True)
+        return iter(whole)
+
+
+def _loosened(leaf: Any, spec: Any) -> Any:
+    """A tensor whose shape is no better known than `spec` says; the steps would be traced again for it."""
+    if isinstance(leaf, tf.Tensor) and isinstance(spec, tf.TensorSpec):
+        return tf.raw_ops.PlaceholderWithDefault(input=leaf, shape=spec.shape)
+    return leaf
+
+
+def uncalibrated(rows: int, shares: tuple[int, ...]) -> Balancer:
+    """Where nothing is known but the rows."""
+    return Balancer(rows, [Cost(0.0, 1.0)] * len(shares), _rows(rows, shares))
+
+
+def calibrate(loop: Loop, traced: Traced, batches: Any) -> None:
+    """Measures steps on `batches`, one batch again and again, and tells the observer what to expect.
+
+    With balancing on, gives `traced` its balancer and the engine its first shares.
+    """
+    engine = loop.engine
+    rows = _rows_of(next(batches))
+    alone, gauge = Alone(engine.rank, engine.members), Gauge()  # a traced step does not keep the gauge alive
+    snapshot = None
+    numbers = [0.0] * _TOLD
+    try:
+        step = loop.step(batches.element_spec, alone, gauge)
+        snapshot = Snapshot([traced.step.graph, step.graph])
+        numbers = [1.0, *_alone(step, batches, rows, alone, snapshot)]
+    except Exception:  # A step may do what cannot be tried; it is trained all the same.
+        _log.info("%s is not calibrated", loop.model.name, exc_info=True)
+    try:
+        told = engine.collectives.gather_numbers(numbers)
+        if snapshot is not None and all(number[0] for number in told):
+            costs = _costs([number[1:] for number in told], rows, engine)
+            if engine.balance:
+                traced.balancer = Balancer(rows, costs, _rows(rows, engine.share_numbers))
+                engine.set_shares(traced.balancer.shares)
+            step_s, wire_s, wire_bytes = _together(loop, traced, batches, snapshot)
+            expectation = Expectation(
+                alone_s=tuple(cost.of(rows) for cost in costs),
+                step_s=step_s,
+                wire_s=wire_s,
+                wire_bytes=wire_bytes,
+                shares=_rows(rows, engine.share_numbers),
+            )
+            engine.on_measured(expectation)
+    finally:
+        if snapshot is not None:
+            snapshot.restore()
+
+
+# --- alone
+
+
+def _alone(step: Any, batches: Any, rows: int, alone: Alone, snapshot: Snapshot) -> tuple[float, ...]:
+    """Seconds of a step without the others, with a quarter of the rows and with all that fit in memory.
+
+    As (few rows, their seconds, many rows, their seconds, the rows that fit).
+    """
+
+    def steps_of(shares: Any, limit: Any) -> Any:
+        return several.up_to(limit, step, lambda: step(batches.get_next(), shares))
+
+    call = tf.function(steps_of, autograph=False)
+
+    def took(own: int, count: int) -> float:
+        shares = [0] * alone.members
+        shares[alone.rank], shares[alone.rank - 1] = own, rows - own
+        began = time.perf_counter()
+        for output in call(tf.constant(shares, tf.int64), tf.constant(count)):
+            output.numpy()  # on a GPU, done is what can be read
+        return (time.perf_counter() - began) / count
+
+    def measured(own: int) -> float:
+        return _typical(functools.partial(took, own), snapshot)
+
+    few = max(1, rows // 4)
+    before = memory.peak_bytes()
+    took(few, 1)  # the first call prepares the graph
+    few_s = measured(few)
+    many = most = memory.fitting_rows(few, memory.peak_bytes() - before, rows)
+    while few < many and few_s * many / few < _TOO_LONG_S:
+        try:
+            return few, few_s, many, measured(many), most
+        except tf.errors.ResourceExhaustedError:
+            many = most = max(few, many // 2)
+    return few, few_s, few, few_s, most
+
+
+def _typical(took: Callable[[int], float], snapshot: Snapshot) -> float:
+    """Seconds of a step: a middle one of a few loops that take ``ALONE_S`` in all, after a first one."""
+    first_s = took(1)
+    if first_s >= _LONG_S:
+        return min(first_s, took(1))
+    first_s = took(1)
+    count = max(1, min(int(ALONE_S / LOOPS / max(first_s, 1e-6)), _MOST_STEPS))
+    found = [] if count > 1 else [first_s]
+    while len(found) < LOOPS and sum(found) * count < ALONE_S:
+        snapshot.restore()
+        found.append(took(count))
+    return median(found)
+
+
+def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[Cost]:
+    """What a step costs each member, by what it told. Without limits of memory where no split would respect
+    them: then there is nothing better than to try."""
+    limits = [None if most >= rows else int(most) for *_, most in told]
+    if sum(rows if most is None else most for most in limits) < rows:
+        limits = [None] * len(limits)
+        engine.say_once(
+            f"A batch of {rows} rows may not fit in the members' memory together. "
+            "A smaller batch_size, or one more laptop, would help."
+        )
+    return [
+        line(int(few), few_s, int(many), many_s, most)
+        for (few, few_s, many, many_s, _), most in zip(told, limits, strict=True)
+    ]
+
+
+# --- together
+
+
+def _together(loop: Loop, traced: Traced, batches: Any, snapshot: Snapshot) -> tuple[float, float, int]:
+    """Of a step in portions as the training's own will be: seconds, those of its exchange, bytes sent.
+
+    With balancing on, the first one says what the wire takes, and so what other shares would win.
+    """
+    engine = loop.engine
+
+    def rehearse(count: int) -> Met:
+        snapshot.restore()
+        return loop.call(traced, "sure", batches, count)
+
+    snapshot.restore()
+    before_bytes = engine.gauge.sent_bytes()
+    rehearse(1)
+    first = rehearse(1)
+    if traced.balancer is not None and traced.balancer.improve(min(first.wait_s)):
+        engine.set_shares(traced.balancer.shares)
+        first = rehearse(1)
+    first_s = max(1e-6, sum(first.own_s + first.wait_s) / engine.members)
+    count = 1
+    if engine.fit.iterator is not None and not engine.fit.iterator.pace.each_batch:
+        count = max(1, min(int(PORTION_S / first_s), _MOST_STEPS))
+    portions = min(LOOPS, int(TOGETHER_S / (first_s * count)))
+    mets = [rehearse(count) for _ in range(portions)] or [first]
+    sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / mets[-1].done
+    numbers = [median(met.step_s for met in mets), sent_bytes]
+    told = engine.collectives.gather_numbers(numbers + [0.0] * (_TOLD - len(numbers)))
+    wire_s = median(min(met.wait_s) for met in mets)
+    return max(number[0] for number in told), wire_s, round(max(number[1] for number in told))
+
+
+def _rows(rows: int, shares: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(end - begin for begin, end in split(rows, shares))
+
+
+def _rows_of(batch: Any) -> int:
+    return int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))

@@ -1,0 +1,250 @@
+"""The engine's state in this process: where it is in a fit, what it tells the observer, when it stops."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from core.trainer.exact.interface import Cluster, Observer, StopRequested
+from core.trainer.exact.keras import model_state
+from core.trainer.exact.keras.callback_kinds import WRITERS
+from core.trainer.exact.keras.logs import numbers
+from core.trainer.exact.members import strategy
+from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.members.gauge import Gauge
+from core.trainer.exact.resume.fit_progress import KeptFit
+from core.trainer.exact.resume.keeper import Keeper
+from core.vocabulary import shares as cluster_shares
+
+if TYPE_CHECKING:
+    from core.trainer.exact.steps.data import SharedEpochIterator
+    from core.trainer.exact.steps.loop import Loop
+    from core.trainer.exact.steps.result import Met
+    from core.vocabulary.progress import Expectation
+
+REPORT_EVERY_S = 0.1
+
+
+@dataclass(slots=True)
+class Fit:
+    """One call of fit, evaluate or predict that this member is in."""
+
+    model: Any
+    kind: str
+    each_batch: tuple[bool, bool] = (False, False)
+    """Whether callbacks hear of every batch of training; of testing or predicting."""
+    epochs: int = 1
+    epoch: int = 0
+    batch: int = 0
+    iterator: SharedEpochIterator | None = None
+    equal: set[int] = field(default_factory=set)
+    kept: KeptFit | None = None
+    """Of a fit: what checkpoints know of it."""
+
+    @property
+    def steps(self) -> int | None:
+        return None if self.iterator is None else self.iterator.num_batches
+
+    @property
+    def global_batch(self) -> int | None:
+        size = getattr(self.iterator.data_adapter, "batch_size", None) if self.iterator else None
+        return None if size is None else int(size)
+
+
+class Engine:
+    """What the patched Keras asks and tells. Main thread only."""
+
+    def __init__(self, cluster: Cluster, observer: Observer) -> None:
+        self.collectives = Collectives(cluster.strategy, cluster.rank, cluster.members)
+        self.gauge = Gauge()
+        self.wire = cluster.wire
+        self.balance = cluster.balance
+        self.rank = cluster.rank
+        self.members = cluster.members
+        self.trained: list[Any] = []
+        """Models that a fit or train_on_batch was shared for, in order."""
+        self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.stopping = False
+        self.alone = False
+        """The chief runs a callback that other members do not have."""
+        self._observer = observer
+        self._fits: list[Fit] = []
+        self._said: set[str] = set()
+        self._equal_outside: set[int] = set()
+        self._alike: bool | None = None
+        """Members compute on the same kind of device, and so round alike. None: not asked yet."""
+        self.step = 0
+        """Steps done in this training; those before it was resumed count."""
+        self._reported_s = 0.0
+        self._timed_steps = 0
+        self._waited_s = [0.0] * cluster.members
+        """By rank, in the timed steps since the last report."""
+        self.share_numbers: tuple[int, ...] = ()
+        self.set_shares(cluster.shares)
+        self.keeper = Keeper(cluster.keeping, self, WRITERS)
+
+    def set_shares(self, shares: tuple[int, ...]) -> None:
+        """From the next call into TensorFlow on. Every member must call it between the same steps."""
+        if shares == self.share_numbers:
+            return
+        cluster_shares.check(shares)
+        if len(shares) != self.members:
+            raise ValueError(f"{len(shares)} shares for {self.members} members")
+        if self.share_numbers:
+            self._observer.on_shares(shares)
+        self.share_numbers = shares
+        self.shares = tf.constant(shares, tf.int64)
+
+    # --- where we are
+
+    @property
+    def fit(self) -> Fit:
+        """The innermost call that this member is in."""
+        return self._fits[-1]
+
+    @property
+    def fitting(self) -> bool:
+        """Whether the innermost call is a fit."""
+        return bool(self._fits) and self.fit.kind == "fit"
+
+    @contextmanager
+    def inside(
+        self,
+        model: Any,
+        kind: str,
+        each_batch: tuple[bool, bool],
+        epochs: int = 1,
+        kept: KeptFit | None = None,
+    ) -> Iterator[Fit]:
+        """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
+        fit = Fit(model, kind, each_batch, epochs, kept=kept)
+        self._fits.append(fit)
+        try:
+            yield fit
+            if kind == "fit" and self._alike is False:
+                model_state.equalise(model, self.collectives)  # what rounding drove apart
+        finally:
+            self._fits.pop()
+            if kept is not None:
+                kept.over()
+        if kind == "fit":
+            self._observer.on_fit_ended()
+        if self.stopping and not self._fits:
+            raise StopRequested
+
+    @contextmanager
+    def chief_alone(self) -> Iterator[None]:
+        self.alone = True
+        try:
+            yield
+        finally:
+            self.alone = False
+
+    def opened(self, iterator: SharedEpochIterator) -> None:
+        """Keras opened the data of a fit, or of the validation in one."""
+        if self._fits:
+            trains = self.fit.kind == "fit" and self.fit.iterator is None
+            iterator.pace.each_batch = self.fit.each_batch[0 if trains else 1]
+            if self.fit.iterator is None:
+                self.fit.iterator = iterator
+            if self.fit.kept is not None:
+                self.fit.kept.opened(iterator)
+
+    def equalise(self, model: Any) -> None:
+        """Once a call, when every variable exists: members start from the chief's state."""
+        equal = self.fit.equal if self._fits else self._equal_outside
+        if id(model) in equal or len(self._fits) > 1:
+            return
+        equal.add(id(model))
+        if self._alike is None:
+            self._alike = strategy.alike(self.collectives)
+        model_state.equalise(model, self.collectives)
+
+    # --- what happens
+
+    def on_train_began(self, model: Any) -> None:
+        """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
+        epoch = model._initial_epoch
+        chief = self.collectives.gather_words([-1 if epoch is None else int(epoch)])[0][0]
+        model._initial_epoch = None if chief < 0 else chief
+        fit = self.fit
+        self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
+
+    def on_epoch_began(self, epoch: int) -> None:
+        self.fit.epoch, self.fit.batch = epoch, 0
+
+    def on_epoch_ended(self, epoch: int, logs: Any) -> None:
+        self._observer.on_epoch_ended(epoch, numbers(logs))
+
+    def on_evaluated(self, logs: Any) -> None:
+        if isinstance(logs, dict):
+            self._observer.on_evaluated(numbers(logs))
+
+    def on_measured(self, expectation: Expectation) -> None:
+        self._observer.on_measured(expectation)
+
+    def on_portion(self, loop: Loop, met: Met) -> None:
+        """Members met after `met.done` steps."""
+        if met.stop:
+            self.stopping = True
+            loop.model.stop_training = loop.model.stop_evaluating = True
+        if not loop.is_training:
+            return
+        self.on_trained(loop.model)
+        self.step += met.done
+        if met.timed:
+            self._timed_steps += met.done
+            for rank, wait_s in enumerate(met.wait_s):
+                self._waited_s[rank] += wait_s * met.done
+        if self._fits:
+            self.fit.batch += met.done
+        now = time.perf_counter()
+        if self.step == met.done or now - self._reported_s >= REPORT_EVERY_S:
+            self._reported_s = now
+            fit = self._fits[-1] if self._fits else Fit(loop.model, "batch")
+            waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
+            self._timed_steps, self._waited_s = 0, [0.0] * self.members
+            self._observer.on_step(
+                self.step,
+                fit.epoch,
+                fit.batch,
+                fit.steps,
+                met.rows,
+                numbers(met.logs),
+                met.step_s,
+                min(waits_s[self.rank], met.step_s) if waits_s else None,
+                self.gauge.norm(),
+                min(*waits_s, met.step_s) if waits_s else None,
+                self.gauge.wire_bytes(self.step),
+            )
+
+    def on_trained(self, model: Any) -> None:
+        if not any(known is model for known in self.trained):
+            self.trained.append(model)
+
+    # --- what checkpoints ask
+
+    def begin_after(self, step: int) -> None:
+        self.step = step
+        self.gauge.begin_after(step)
+
+    def chiefs(self, data: bytes) -> bytes:
+        return self.collectives.from_chief(data)
+
+    def prepare(self, model: Any, iterator: Any) -> None:
+        model.make_train_function()
+        model.train_function.prepare(iterator._distributed_dataset.element_spec)
+
+    def asked_to_stop(self) -> bool:
+        return self._observer.should_stop()
+
+    def say_once(self, words: str) -> None:
+        if words not in self._said:
+            self._said.add(words)
+            self._observer.on_said(words)

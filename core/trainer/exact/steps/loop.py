@@ -1,0 +1,319 @@
+"""Runs steps of one model: several in one call into TensorFlow, then one meeting of the members."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.keras import local_state, model_state
+from core.trainer.exact.keras.local_state import LocalState
+from core.trainer.exact.members import several
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.members.gauge import Gauge, arrived
+from core.trainer.exact.members.step import Step
+from core.trainer.exact.steps import calibration
+from core.trainer.exact.steps.data import Portion
+from core.trainer.exact.steps.result import Met, Traced
+
+if TYPE_CHECKING:
+    from core.trainer.exact.steps.engine import Engine
+
+_log = logging.getLogger(__name__)
+_TRACES = 4
+"""The first makes variables, and what it makes may lead to more."""
+
+
+@dataclass(slots=True)
+class _Before:
+    """How it was when a call began."""
+
+    values: list[Any]
+    waited_s: Any
+
+
+class Loop:
+    """A model's train_function or test_function: takes a Portion, or Keras' generator of one batch."""
+
+    def __init__(
+        self, model: Any, step_function: Callable[[Any], Any], engine: Engine, *, is_training: bool
+    ) -> None:
+        self.model = model
+        self.is_training = is_training
+        self.engine = engine
+        self._step_function = step_function
+        self._traced: dict[str, Traced] = {}
+        if model.jit_compile:
+            engine.say_once(
+                "jit_compile is left out: laptops exchange gradients inside a step, and XLA cannot compile "
+                "that. What comes out is the same."
+            )
+
+    def __call__(self, source: Portion | Iterator[Any]) -> dict[str, Any]:
+        if isinstance(source, Portion):
+            return self._run(source)
+        return self._run_batch(next(source))
+
+    def prepare(self, data_spec: Any) -> None:
+        """Traces the step for batches like `data_spec`, which makes every variable that it needs."""
+        self._for(data_spec)
+
+    def _run(self, portion: Portion) -> dict[str, Any]:
+        engine = self.engine
+        traced = self._for(portion.iterator.element_spec)
+        engine.equalise(self.model)
+        first = None
+        if calibration.wanted(self, traced):
+            repeated = calibration.repeated(next(portion.iterator), portion.iterator.element_spec)
+            calibration.calibrate(self, traced, repeated)
+            first = self.call(traced, "sure", repeated, 1)
+        self._share(traced)
+        met = self._meet_after(traced, portion, portion.steps - (first is not None)) or first
+        if met is None:
+            raise StopIteration
+        if first is not None and met is not first:
+            met = replace(met, done=met.done + 1, stop=met.stop or first.stop)
+        portion.done = met.done
+        if met.timed:
+            step_s = sum(met.own_s + met.wait_s) / engine.members
+            portion.pace.measured(step_s)
+            engine.keeper.passed(step_s * met.done)
+        engine.on_portion(self, met)
+        self._balance(traced, met)
+        portion.pace.brief = traced.balancer is not None and traced.balancer.unsure
+        return met.logs
+
+    def _run_batch(self, data: Any) -> dict[str, Any]:
+        data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
+        traced = self._for(tf.nest.map_structure(several.spec_of, data))
+        self.engine.equalise(self.model)
+        self._share(traced)
+        met = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
+        self.engine.on_portion(self, met)
+        self._balance(traced, met)
+        return met.logs
+
+    def _meet_after(self, traced: Traced, portion: Portion, steps: int) -> Met | None:
+        """The next steps of a portion; None where there are none, or no data for the first of them."""
+        if steps == 0:
+            return None
+        if self.model.run_eagerly:
+            return self._met(
+                traced, "eagerly", functools.partial(self._eagerly, traced), portion.iterator, steps
+            )
+        met = self.call(traced, "sure" if portion.sure else "unsure", portion.iterator, steps)
+        return met if met.done else None
+
+    def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> Met:
+        """So many steps in one call into TensorFlow. Raises StopIteration where `iterator` has too few."""
+        try:
+            return self._met(traced, name, None, iterator, tf.constant(steps))
+        except tf.errors.OutOfRangeError:
+            raise StopIteration from None
+
+    def _met(self, traced: Traced, name: str, untraced: Callable[..., Any] | None, *source: Any) -> Met:
+        """Runs a call on `source`, or what it is made of where it is not traced."""
+        call = traced.calls.get(name, untraced)
+        assert call is not None
+        timed = name in traced.called
+        traced.called.add(name)
+        began = time.perf_counter()
+        # What this member tells the others: whether it is asked to stop, and when it began, if that counts.
+        words = tf.constant([float(self.engine.asked_to_stop()), time.time() if timed else 0.0], tf.float64)
+        logs, rows, done, stops, times = call(*source, self.engine.shares, words)
+        count = int(done)
+        step_s = (time.perf_counter() - began) / count if timed and count else 0.0
+        own_s, wait_s = (tuple(row) for row in times.numpy().tolist())
+        return Met(logs, int(rows), count, bool(stops > 0), step_s, own_s, wait_s)
+
+    # --- shares
+
+    def _share(self, traced: Traced) -> None:
+        """Each kind of step goes on with its own shares."""
+        if traced.balancer is not None:
+            self.engine.set_shares(traced.balancer.shares)
+
+    def _balance(self, traced: Traced, met: Met) -> None:
+        """Shares follow the members' speeds. All members come to the same, from the same numbers."""
+        engine = self.engine
+        if not (engine.balance and self.is_training and met.timed):
+            return
+        if traced.balancer is None:
+            traced.balancer = calibration.uncalibrated(met.rows, engine.share_numbers)
+        if met.rows == traced.balancer.rows and traced.balancer.measured(met.own_s, min(met.wait_s)):
+            engine.set_shares(traced.balancer.shares)
+
+    # --- tracing
+
+    def _for(self, data_spec: Any) -> Traced:
+        """The step for batches like `data_spec` with any number of rows."""
+        spec = several.free_rows(data_spec)
+        key = repr(spec)
+        if key not in self._traced:
+            self._traced[key] = self._eager() if self.model.run_eagerly else self._trace(spec)
+        return self._traced[key]
+
+    def _eager(self) -> Traced:
+        one = functools.partial(self._one_step, self.engine.collectives, self.engine.gauge)
+        return Traced(one, self._state(local_state.statistic_variables(self.model)))
+
+    def _trace(self, data_spec: Any) -> Traced:
+        """Traces the step; again if that made variables, as a trace that makes them runs only once."""
+        self._build(data_spec)
+        for _ in range(_TRACES):
+            before = self._variables()
+            step = self.step(data_spec, self.engine.collectives, self.engine.gauge)
+            if self._variables() == before:
+                break
+        written = local_state.written(step.graph, local_state.statistic_variables(self.model))
+        traced = Traced(step, self._state(written))
+        for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
+            bound = functools.partial(call, traced)
+            traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
+        return traced
+
+    def step(self, data_spec: Any, collectives: Collectives, gauge: Gauge) -> Any:
+        """One step, traced for batches like `data_spec` with any number of rows."""
+        shares_spec = tf.TensorSpec([self.engine.members], tf.int64)
+        one = functools.partial(self._one_step, collectives, gauge)
+        return tf.function(one, autograph=False).get_concrete_function(
+            several.free_rows(data_spec), shares_spec
+        )
+
+    def _build(self, data_spec: Any) -> None:
+        """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
+
+        Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
+        """
+        optimizer = self.model.optimizer
+        if self.is_training and type(self.model).train_step is not private.TensorFlowTrainer.train_step:
+            return
+        if not self.is_training and optimizer is not None and not optimizer.built:
+            return
+        try:
+            self.model._symbolic_build(data_batch=data_spec)
+        except Exception:
+            _log.debug("%s is built by its first step", self.model.name, exc_info=True)
+
+    def _variables(self) -> list[int]:
+        found = local_state.metric_variables(self.model) + local_state.statistic_variables(self.model)
+        return [*(id(v) for v in found), *(id(v) for v in model_state.variables(self.model))]
+
+    def _state(self, statistics: list[Any]) -> LocalState:
+        return LocalState(local_state.metric_variables(self.model), statistics, self.engine.collectives)
+
+    def _one_step(
+        self, collectives: Collectives, gauge: Gauge, data: Any, shares: Any
+    ) -> tuple[Any, Any, Any, Any]:
+        """One step on a global batch: (logs of the own rows, own weight, global rows, own rows there)."""
+        data = tf.nest.map_structure(steps.without_optional, data)
+        rows = steps.rows_of(data)
+        begin, end = steps.bounds(rows, shares, self.engine.rank)
+        present = end > begin
+        weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
+        # A member without rows computes on the batch's first row, and all of it counts for nothing.
+        own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
+        step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
+        with steps.active(step):
+            logs = self._step_function(own)
+        return logs, weight, rows, present
+
+    # --- several steps
+
+    def _step(self, traced: Traced, data: Any, shares: Any) -> Any:
+        before = traced.state.snapshot()
+        outputs = traced.step(data, shares)
+        traced.state.restore_unless(outputs[3], before)
+        return outputs
+
+    def _sure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+        before = self._before(traced)
+        done, *last = several.up_to(
+            limit, traced.step, lambda: self._step(traced, iterator.get_next(), shares)
+        )
+        return self._meet(traced, before, several.packed(traced.step, last), done, shares, words)
+
+    def _unsure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+        """As `_sure`, for data that may end: stops before the first step that has none."""
+
+        def body(done: Any, batch: Any, *_: Any) -> Any:
+            outputs = self._step(traced, batch.get_value(), shares)
+            # Never one more than the limit: what is taken from an iterator is gone.
+            batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
+            return done + 1, batch, *several.flat(outputs)
+
+        before = self._before(traced)
+        start = [tf.constant(0), iterator.get_next_as_optional()]
+        done, _, *last = several.loop(
+            lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
+        )
+        return self._meet(traced, before, several.packed(traced.step, last), done, shares, words)
+
+    def _eagerly(self, traced: Traced, iterator: Any, limit: int, shares: Any, words: Any) -> Any:
+        known, before = traced.state.variables, self._before(traced)
+        last, done = None, 0
+        for _ in range(limit):
+            try:
+                data = next(iterator)
+            except StopIteration:
+                break
+            last, done = self._step(traced, data, shares), done + 1
+        if last is None:
+            raise StopIteration
+        # The first step makes variables; what a metric begins with is zero.
+        traced.state = self._state(local_state.statistic_variables(self.model))
+        values = {id(variable): value for variable, value in zip(known, before.values, strict=True)}
+        before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
+        return self._meet(traced, before, last, tf.constant(done), shares, words)
+
+    def _on_batch(self, traced: Traced, data: Any, shares: Any, words: Any) -> Any:
+        before = self._before(traced)
+        last = self._step(traced, data, shares)
+        return self._meet(traced, before, last, tf.constant(1), shares, words)
+
+    # --- meeting
+
+    def _before(self, traced: Traced) -> _Before:
+        return _Before(traced.state.snapshot(), self.engine.gauge.waited_s())
+
+    def _meet(self, traced: Traced, before: _Before, last: Any, done: Any, shares: Any, words: Any) -> Any:
+        """Metrics and statistics of all members, and the logs they give; what members told each other."""
+        engine = self.engine
+        logs, weight, rows, _ = last
+        share = tf.cast(shares[engine.rank] / tf.reduce_sum(shares), tf.float64)
+        scalars = {
+            name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), weight)
+            for name, value in (logs.items() if isinstance(logs, dict) else ())
+            if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
+        }
+        times = self._times(before, traced.state.snapshot(), done, words)
+        told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
+        sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()])
+        stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
+        averages = dict(zip(scalars, sums, strict=True))
+        results = self._metric_results()
+        if isinstance(logs, dict):
+            # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
+            logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
+        return logs, rows, done, stops, tf.reshape(tf.stack(every), [2, engine.members])
+
+    def _times(self, before: _Before, after: list[Any], done: Any, words: Any) -> tuple[Any, Any]:
+        """Seconds of a step since the call began: of own work; of waiting. 0 where it is not to be timed."""
+        with tf.device("CPU:0"):
+            waited_s = self.engine.gauge.waited_s()
+            with tf.control_dependencies([*arrived(after), waited_s, tf.convert_to_tensor(done)]):
+                took_s = tf.timestamp() - words[1]
+            waited_s -= before.waited_s
+            count = tf.cast(tf.maximum(done, 1), tf.float64)
+            own_s = tf.maximum(took_s - waited_s, 0.0)
+            return tuple(tf.where(words[1] > 0, time / count, 0.0) for time in (own_s, waited_s))
+
+    def _metric_results(self) -> dict[str, Any]:
+        return {name: tf.convert_to_tensor(value) for name, value in self.model.get_metrics_result().items()}
