@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from app.connection import Connection
     from core.home import Home
 
 RUNS = 200
@@ -58,7 +59,7 @@ def remember_runs(home: Home) -> None:
 
 
 @asynccontextmanager
-async def node_of(folder: Path) -> AsyncIterator[object]:
+async def node_of(folder: Path) -> AsyncIterator[Connection]:
     """In the place of ``app.connection.connect``: our own node, with a stand-in for the trainer."""
     from app.connection import Connection
     from core import home as homes
