@@ -5,6 +5,7 @@ import pytest
 
 from core.errors import TandemError
 from core.project import outputs as module
+from core.project.manifest import ProjectFile, manifest_of
 from core.project.outputs import collect_outputs, find_outputs, receive_outputs
 from core.project.send import pieces
 from tests.core.project.making import content, manifest_for, write
@@ -111,6 +112,6 @@ def test_a_chief_cannot_write_outside_the_runs_folder(tmp_path: Path, path: str)
 
 def test_a_chief_cannot_fill_the_disk(tmp_path: Path) -> None:
     manifest = manifest_for({"a": b"x"}, script="")
-    huge = module.ProjectFile(path="a", size=module.LIMIT_BYTES + 1, sha256=manifest.files[0].sha256)
+    huge = ProjectFile(path="a", size=module.LIMIT_BYTES + 1, sha256=manifest.files[0].sha256)
     with pytest.raises(TandemError, match="500 MB is the most"):
-        receive_outputs(module.manifest_of("", [huge]), tmp_path / "run")
+        receive_outputs(manifest_of("", [huge]), tmp_path / "run")

@@ -27,5 +27,5 @@ async def attend(train: protocol.Train, ready: type) -> None:
 if __name__ == "__main__":
     kind, order, ready = sys.argv[1:]
     if kind == "fake":
-        launch.command = lambda: COMMAND  # type: ignore[assignment]
+        launch.command = lambda: COMMAND
     asyncio.run(attend(wire.from_json(order, protocol.Train), getattr(protocol, ready)))

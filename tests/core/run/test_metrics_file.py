@@ -8,7 +8,6 @@ import pytest
 
 from core import events as ev
 from core import wire
-from core.run import metrics_file
 from core.run.metrics_file import DECODER, Metric, MetricsFile
 from core.run.reports import EpochEnd
 from tests.core.cluster.laptops import ANNA, BEN
@@ -86,7 +85,7 @@ def test_a_disk_without_room_for_the_thinner_one_keeps_the_whole(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(metrics_file.Path, "replace", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space left"):
         for number in range(500):
             file.add(step(number))

@@ -11,7 +11,7 @@ from core import events as ev
 from core.cluster.plan import Plan
 from core.cluster.roles import Role
 from core.errors import Problem
-from core.ids import ProjectId
+from core.ids import ProjectId, RunId
 from core.link import messages as ms
 from core.project.manifest import Manifest, ProjectFile, manifest_of
 from core.run import limits, participant
@@ -19,7 +19,7 @@ from core.run import participation as pa
 from core.run.participant import same_run
 from core.run.phases import Exit, Failed, Finished, Preparing
 from core.run.reports import EpochEnd, Expectation, LogLines
-from core.run.waits import WaitOver
+from core.run.waits import Await, WaitOver
 from core.trainer import protocol
 from tests.core.cluster.laptops import BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
@@ -180,7 +180,7 @@ def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
     if wait == "launch":
         ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
     assert wait in ben.known.waits
-    ben.tell(WaitOver(wait))  # type: ignore[arg-type]
+    ben.tell(WaitOver(wait))
     assert "did not go on" in str(only(ben.told(), ms.Declined)[0])
 
 
@@ -366,7 +366,7 @@ def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:
     before = ben.shown()
     for event in (
         ev.RunPhaseChanged(run=RUN, phase=Finished()),
-        ev.RunPhaseChanged(run=ev.RunId("another"), phase=Failed(problem=LOST)),
+        ev.RunPhaseChanged(run=RunId("another"), phase=Failed(problem=LOST)),
         ev.MemberEnded(run=RUN, device=CLEO, task="x", exit=Exit(reason="finished")),
         ev.RunPlanned(plan=structs.replace(PLAN, arguments=("--delete",))),
     ):
@@ -376,7 +376,7 @@ def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:
 
 def test_words_about_another_run_are_not_for_us() -> None:
     ben = Ben().launched()
-    other = ev.RunId("another")
+    other = RunId("another")
     for message in (ms.StopAsked(run=other), ms.RunAbandoned(run=other, problem=LOST)):
         assert ben.hear(message) == []
 
@@ -384,5 +384,5 @@ def test_words_about_another_run_are_not_for_us() -> None:
 def test_the_waits_of_a_member_outlast_the_starters() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
-    waits = [effect.seconds for effect in ben.effects if isinstance(effect, pa.Await)]
+    waits = [effect.seconds for effect in ben.effects if isinstance(effect, Await)]
     assert waits[0] > limits.CONSENT_S

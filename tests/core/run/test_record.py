@@ -10,6 +10,7 @@ from core import events as ev
 from core import wire
 from core.answers import RunEntry
 from core.errors import Problem
+from core.ids import DeviceId
 from core.run.history import History
 from core.run.phases import Exit, Finished, Planning, Preparing
 from core.run.reading import LOG_BYTES, MOST_POINTS, read_run
@@ -52,7 +53,9 @@ def step(number: int) -> ev.MemberProgressed:
     return ev.MemberProgressed(run=RUN, device=ANNA, progress=progress)
 
 
-def said(text: str, *, device: ev.DeviceId = BEN, stream: str = "stdout", task: str = "worker:0") -> ev.Event:
+def said(
+    text: str, *, device: DeviceId = BEN, stream: str = "stdout", task: str = "worker:0"
+) -> ev.MemberLogged:
     return ev.MemberLogged(run=RUN, device=device, lines=LogLines(task=task, stream=stream, text=text))
 
 

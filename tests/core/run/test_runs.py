@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from core import events as ev
+from core.answers import ScriptRead
 from core.cluster.plan import RunSpec
 from core.cluster.roles import Role
 from core.errors import TandemError
@@ -230,6 +231,7 @@ async def test_the_plan_is_shown_before_anything_is_started(lan: Lan, spec: RunS
 
 async def test_a_script_is_read_without_running_it(lan: Lan, spec: RunSpec) -> None:
     read = await lan.nodes["Anna"].runs.analyse(spec.script)
+    assert isinstance(read, ScriptRead)
     assert read.kind == "managed"
     assert {file.path for file in read.files} == {"train.py", "data.csv"}
 

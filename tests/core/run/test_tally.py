@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from core import events as ev
+from core.ids import DeviceId
 from core.run.phases import Exit
 from core.run.reports import EpochEnd, Progress
 from core.run.tally import Tally, counted, summary
 from tests.core.cluster.laptops import ANNA, BEN, RUN
 
 
-def step(number: int, at_s: float, *, fit: int = 0, device: ev.DeviceId = ANNA) -> ev.MemberProgressed:
+def step(number: int, at_s: float, *, fit: int = 0, device: DeviceId = ANNA) -> ev.MemberProgressed:
     progress = Progress(at_s=at_s, fit=fit, epoch=0, epochs=1, step=number, batch=number, samples_s=64.0)
     return ev.MemberProgressed(run=RUN, device=device, progress=progress)
 
