@@ -7,11 +7,13 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from app.connection import Connection
     from core.home import Home
+    from core.run.trainers import Trainer
+    from core.trainer.protocol import Train
 
 RUNS = 200
 STEPS = 100_000
@@ -73,12 +75,12 @@ async def node_of(folder: Path) -> AsyncIterator[Connection]:
         await node.stop()
 
 
-def make_trainer(train, **callbacks):  # type: ignore[no-untyped-def]
+def make_trainer(train: Train, **callbacks: Any) -> Trainer:
     from core.run.reports import EpochEnd, LogLines, Progress
     from core.trainer import protocol
     from tests.core.run.lan import FakeTrainer
 
-    class Trainer(FakeTrainer):
+    class ByTheClock(FakeTrainer):
         def start(self) -> None:
             super().start()
             self.training = asyncio.ensure_future(self.train_on())
@@ -128,4 +130,4 @@ def make_trainer(train, **callbacks):  # type: ignore[no-untyped-def]
                 await asyncio.sleep(STEP_S)
             self.end()
 
-    return Trainer(train, **callbacks)
+    return ByTheClock(train, **callbacks)
