@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -93,7 +94,7 @@ class Trial:
             )
         return done.stdout
 
-    def objects(self, *arguments: str, status: int = 0) -> list[dict[str, object]]:
+    def objects(self, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.tandem(*arguments, status=status).splitlines()]
 
     def left_over(self) -> list[psutil.Process]:
@@ -116,7 +117,7 @@ def check_doctor(trial: Trial) -> str:
         told = trial.objects("doctor", "--json", "--deep")
     except Failed:
         told = trial.objects("doctor", "--json", "--deep", status=1)
-    findings = {finding["code"]: finding for finding in told[-1]["findings"]}  # type: ignore[attr-defined]
+    findings = {finding["code"]: finding for finding in told[-1]["findings"]}
     loads = findings.get("tensorflow-loads") or findings.get("tensorflow-cpu")
     if loads is None or any(findings[name]["level"] != "ok" for name in ("python", "tensorflow", "keras")):
         raise Failed(f"the doctor found {findings}")
@@ -161,10 +162,10 @@ def check_resume(trial: Trial) -> str:
         limit.cancel()
     if process.returncode != INTERRUPTED:
         raise Failed(f"a run that was stopped ended with {process.returncode}:\n{rest[-3000:]}")
-    run = str(trial.objects("runs", "--json")[0]["runs"][0]["run"])  # type: ignore[index]
+    run = str(trial.objects("runs", "--json")[0]["runs"][0]["run"])
     ended = trial.objects("resume", run, "--json")[-1]
-    steps = ended["summary"]["steps"]  # type: ignore[index]
-    if trial.objects("runs", "--json")[0]["runs"][0].get("resumed") != run:  # type: ignore[index]
+    steps = ended["summary"]["steps"]
+    if trial.objects("runs", "--json")[0]["runs"][0].get("resumed") != run:
         raise Failed(f"the run that goes on does not say with which: {ended}")
     return f"stopped after an epoch; {steps} steps after going on"
 
@@ -176,7 +177,7 @@ def check_together(trial: Trial) -> str:
 
 
 def check_tensorboard(trial: Trial) -> str:
-    run = str(trial.objects("runs", "--json")[0]["runs"][0]["run"])  # type: ignore[index]
+    run = str(trial.objects("runs", "--json")[0]["runs"][0]["run"])
     logdir = Path(str(trial.objects("tensorboard", run, "--write-only", "--json")[-1]["logdir"]))
     return f"{len(list(logdir.rglob('events.out.*')))} event file"
 

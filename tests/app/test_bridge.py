@@ -31,7 +31,7 @@ def test_events_of_another_thread_come_in_order_on_this_one(
 ) -> None:
     threads: set[int] = set()
     bridge.changed.connect(lambda: threads.add(threading.get_ident()))
-    events = [started(), *(ev.NoticeRaised(problem=PROBLEM) for _ in range(500))]
+    events: list[Event] = [started(), *(ev.NoticeRaised(problem=PROBLEM) for _ in range(500))]
 
     def work() -> None:
         state = State()
@@ -85,7 +85,7 @@ def test_an_answer_comes_on_this_thread(qtbot: QtBot, bridge: Bridge) -> None:
             threading.Thread(target=on_answer, args=(Refused(problem=PROBLEM),)).start()  # type: ignore[arg-type]
 
     got: list[tuple[Answer, int]] = []
-    bridge.attach(Elsewhere())  # type: ignore[arg-type]
+    bridge.attach(Elsewhere())
     bridge.submit(StopRun(), lambda answer: got.append((answer, threading.get_ident())))
     qtbot.waitUntil(lambda: bool(got), timeout=60_000)
     assert got == [(Refused(problem=PROBLEM), threading.get_ident())]

@@ -51,7 +51,7 @@ def test_garbage_that_grew_old_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) 
     gc.collect(0)
     gc.collect(1)
     del knot
-    kept = []
+    kept: list[list[list[int]]] = []
     while old() is not None and len(kept) < 100:
         kept.append(make_many())
         collector.look()

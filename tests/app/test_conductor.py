@@ -57,7 +57,7 @@ def screens(monkeypatch: pytest.MonkeyPatch) -> None:
 def quits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The program's end, which would be the tests' own."""
     quits: list[int] = []
-    monkeypatch.setattr(conductor_module.QApplication, "quit", staticmethod(lambda: quits.append(1)))
+    monkeypatch.setattr(QApplication, "quit", staticmethod(lambda: quits.append(1)))
     return quits
 
 
@@ -148,7 +148,8 @@ def test_a_question_takes_the_place_of_a_pairing_that_is_over(
     qtbot: QtBot, running: Conductor, opening: FakeOpening
 ) -> None:
     happen(qtbot, running, opening, pairing_began(incoming=True), code_shown(), ev.PairingEnded(device=BEN))
-    assert running.pairing.is_open
+    pairing = running.pairing
+    assert pairing.is_open
     happen(qtbot, running, opening, consent_asked())
     assert not running.pairing.is_open
     assert running.consent.is_open
@@ -295,8 +296,9 @@ def test_the_first_run_begins_with_its_steps_and_ends_on_train(qtbot: QtBot, mak
     conductor = make(settled(first_run_done=False))
     qtbot.waitUntil(lambda: conductor._welcome is not None, timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
-    assert conductor._welcome is not None
-    conductor._welcome.finished.emit("digits")
+    welcome = conductor._welcome
+    assert welcome is not None
+    welcome.finished.emit("digits")
     assert conductor._welcome is None
     assert conductor.window.current == TRAIN
     train = conductor.window.view(TRAIN)

@@ -12,7 +12,7 @@ from core.vocabulary.errors import TandemError
 
 @pytest.fixture(autouse=True)
 def nothing_to_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desktop_files.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
 
 
 def test_it_is_put_into_the_menu_with_icons_of_all_sizes(tmp_path: Path) -> None:

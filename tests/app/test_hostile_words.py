@@ -54,7 +54,7 @@ LURES = [
 ]
 WORDS = st.one_of(
     st.sampled_from(LURES),
-    st.text(st.characters(exclude_categories=("Cs",)), max_size=300),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=300),
     st.builds(lambda one, other: one + other, st.sampled_from(LURES), st.text(max_size=20)),
 )
 FORBIDDEN = {"Cc", "Cf", "Co", "Cn"}

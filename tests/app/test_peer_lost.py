@@ -235,7 +235,7 @@ def test_a_pairing_that_breaks_says_so_over_every_screen(qtbot: QtBot, seat: Sea
     assert sheet.problem.problem == broke
     assert not sheet.same.isVisible()
     sheet.done.click()
-    assert not sheet.is_open
+    assert not seat.conductor.pairing.is_open
     assert seat.window.current == screen
 
 
@@ -243,7 +243,8 @@ def test_a_pairing_that_breaks_says_so_over_every_screen(qtbot: QtBot, seat: Sea
 def test_a_question_whose_asker_is_lost_goes_and_says_why(qtbot: QtBot, seat: Seat, screen: int) -> None:
     seat.view(screen)
     seat.happen(laptops.paired(), laptops.linked(), laptops.consent_asked())
-    assert seat.conductor.consent.is_open
+    sheet = seat.conductor.consent
+    assert sheet.is_open
     down = ev.LinkDown(device=BEN, problem=WHY)
     seat.happen(down, ev.ConsentSettled(run=laptops.RUN, allowed=False))
     assert not seat.conductor.consent.is_open
@@ -278,4 +279,4 @@ def chief_of(train: TrainView) -> object:
 def drop(onto: QWidget, data: QMimeData) -> None:
     buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     event = QDropEvent(QPointF(5, 5), Qt.DropAction.MoveAction, data, buttons, keys)
-    onto.dropEvent(event)  # type: ignore[attr-defined]
+    onto.dropEvent(event)

@@ -19,7 +19,7 @@ def test_without_a_limit_nothing_is_promised() -> None:
 
 def test_no_number_keeps_no_promise() -> None:
     for at in ("most", "least"):
-        row = Row(what="x", value=math.nan, limit=1.0, at=at)  # type: ignore[arg-type]
+        row = Row(what="x", value=math.nan, limit=1.0, at=at)
         assert row.kept is False
         assert not Result(name="n", title="t", rows=(row,)).ok
 

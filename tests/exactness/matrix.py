@@ -16,7 +16,7 @@ from tests.exactness.names import CORE, EVERY
 
 ALONE: tuple[int, ...] = ()
 EVEN, UNEVEN, THREE, EXTREME = (32, 32), (48, 16), (40, 16, 8), (63, 1)
-DEVICES = {EVEN: (0, 1)}
+DEVICES: dict[tuple[int, ...], tuple[int, ...]] = {EVEN: (0, 1)}
 """Members of these shares compute on unlike devices: on logical ones, in place of a graphics card."""
 NO_PROGRESS_S = 240.0
 """A set of processes that finishes no scenario for so long is stuck; a quiet machine needs 3 s for one."""

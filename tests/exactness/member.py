@@ -99,7 +99,9 @@ def main() -> None:
         try:
             with computing():
                 outcome = SCENARIOS[name].run(folder)
-            arrays = {f"value/{key}": np.asarray(value) for key, value in outcome.values.items()}
+            arrays: dict[str, Any] = {
+                f"value/{key}": np.asarray(value) for key, value in outcome.values.items()
+            }
             for number, model in enumerate(outcome.models):
                 for place, weight in enumerate(model.weights):
                     arrays[f"weight/{number}/{place}/{weight.path}"] = np.asarray(weight)

@@ -22,7 +22,9 @@ def _found() -> dict[str, Named]:
     found = {}
     for path in sorted((Path(__file__).parent / "scenarios").glob("*.py")):
         for node in ast.parse(path.read_text()).body:
-            for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for mark in node.decorator_list:
                 if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "scenario":
                     options = {word.arg: ast.literal_eval(word.value) for word in mark.keywords if word.arg}
                     found[node.name] = Named(**options)

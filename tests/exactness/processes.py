@@ -65,7 +65,7 @@ def run(
                 "names": list(names),
                 "out": str(folder),
             }
-            log = (folder / "log").open("wb")
+            log: IO[bytes] = (folder / "log").open("wb")
             logs.append(log)
             children.append(
                 subprocess.Popen(

@@ -193,11 +193,11 @@ class Agent:
     def ends(self, run: RunId, limit_s: float = TRAINED_S) -> Phase:
         """Until the run is over here."""
 
-        def over(state: State) -> Phase | None:
+        def over(state: State) -> Run | None:
             present = self._run(state, run)
-            return present.phase if present is not None and ended(present.phase) else None
+            return present if present is not None and ended(present.phase) else None
 
-        return self.until(over, f"see the end of run {run}", limit_s)
+        return self.until(over, f"see the end of run {run}", limit_s).phase
 
     def run(self) -> Run:
         """The present or last run."""

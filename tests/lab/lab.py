@@ -7,6 +7,7 @@ What else is to run on a laptop (a window, say) is started with ``lab.enter(host
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -73,7 +74,7 @@ def pair(one: Agent, other: Agent, address: str = "") -> str:
 def linked(one: Agent, other: Agent) -> None:
     """Until each is connected with the other."""
     for here, there in ((one, other), (other, one)):
-        here.until(lambda state, device=there.device: is_linked(state, device), f"connect with {there.name}")
+        here.until(partial(is_linked, device=there.device), f"connect with {there.name}")
 
 
 def is_linked(state: State, device: object) -> bool:

@@ -23,6 +23,8 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONPATH
 class Laptop(Person):
     """A host of ``lab`` with its window, and with a home folder that is seen as ``home`` on that laptop."""
 
+    screen: Screen
+
     def __init__(self, lab: Lab, host: int, album: Album) -> None:
         name = NAMES[host]
         super().__init__(name, lab.folder / f"{name}.log")

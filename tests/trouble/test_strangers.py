@@ -15,6 +15,7 @@ from core.home import socket_path
 from core.net.address import parse
 from core.vocabulary import events as ev
 from core.vocabulary.commands import GetState, StopRun
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Stopped
 from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, digits, weights
@@ -34,7 +35,7 @@ GARBAGE = (
 HALF_OPEN = 24
 
 
-def ports(agent: Agent, every: dict[str, int]) -> Iterator[tuple[str, int]]:
+def ports(agent: Agent, every: dict[DeviceId, int]) -> Iterator[tuple[str, int]]:
     """Where this laptop listens: its node, and TensorFlow."""
     assert agent.state.me is not None
     for text in agent.state.me.addresses:
@@ -87,7 +88,11 @@ def test_a_training_goes_on_whatever_strangers_send(laptops: Laptops, tmp_path: 
         # Steps after it, links that stood all the time, and room for whoever belongs here.
         for agent in (anna, ben):
             since, step = len(agent.told), newest(agent)
-            agent.hears(ev.MemberProgressed, lambda event, step=step: event.progress.step > step, since=since)
+
+            def is_after(event: ev.MemberProgressed, step: int = step) -> bool:
+                return event.progress.step > step
+
+            agent.hears(ev.MemberProgressed, is_after, since=since)
             assert not any(isinstance(told.event, ev.LinkDown) for told in agent.told[since:])
             assert set(agent.state.devices) == known[agent.name]
         assert tandem("devices", "--home", anna.home.folder)[0] == 0

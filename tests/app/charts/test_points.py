@@ -90,7 +90,7 @@ def test_the_first_value_that_is_no_number_is_remembered() -> None:
 
 def test_a_script_that_logs_endless_names_gets_some_of_them() -> None:
     points = RunPoints(plan())
-    points.hear(step(0, **{f"metric{number}": 1.0 for number in range(500)}))
+    points.hear(step(0, A, fit=0, **{f"metric{number}": 1.0 for number in range(500)}))
     assert len(points.curves) == MOST_CURVES
 
 
@@ -100,7 +100,7 @@ def test_other_events_bring_no_point() -> None:
 
 
 def test_a_past_run_gives_the_same_curves_as_it_gave_while_it_ran() -> None:
-    events = [
+    events: list[MemberProgressed | MemberEndedEpoch] = [
         step(0, loss=3.0),
         step(9, loss=2.0),
         epoch(9, loss=2.1, val_loss=2.5),

@@ -1,10 +1,11 @@
 import io
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from app import desktop_files
 from app.cli import install_desktop, parsing
 from app.cli.screen import Screen
 
@@ -12,8 +13,8 @@ from app.cli.screen import Screen
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(desktop_files.shutil, "which", lambda name: None)
-    monkeypatch.setattr(desktop_files.sys, "platform", "linux")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "platform", "linux")
     return tmp_path
 
 

@@ -20,6 +20,7 @@ from core.vocabulary import wire
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import RunId
 from core.vocabulary.run_folder import METRICS
 from tests.app.cli.scripted_node import ScriptedNode, Words
 from tests.core.cluster.laptops import ANNA
@@ -52,7 +53,7 @@ async def test_event_files_alone_are_written_and_named(node: ScriptedNode, tmp_p
     screen = Words()
     arguments = Namespace(run="2026", port=None, write_only=True)
     assert await tensorboard.tensorboard(arguments, screen) == ExitCode.OK
-    assert node.commands == [GetRun(run="2026")]
+    assert node.commands == [GetRun(run=RunId("2026"))]
     assert f"Event files: {tmp_path / 'tensorboard'}" in screen.said.replace("\n", "")
     assert list((tmp_path / "tensorboard").rglob("events.out.tfevents.*"))
 

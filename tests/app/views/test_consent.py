@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -130,5 +130,7 @@ def test_thousands_of_files_are_counted_and_not_all_shown(sheet: ConsentSheet, c
     assert sheet.total.text().startswith("3,000 files")
 
 
-def _items(sheet: ConsentSheet) -> list:  # type: ignore[type-arg]
-    return [sheet.files.topLevelItem(row) for row in range(sheet.files.topLevelItemCount())]
+def _items(sheet: ConsentSheet) -> list[QTreeWidgetItem]:
+    items = [sheet.files.topLevelItem(row) for row in range(sheet.files.topLevelItemCount())]
+    assert None not in items
+    return [item for item in items if item is not None]

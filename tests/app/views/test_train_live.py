@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from PySide6.QtCore import QUrl
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
@@ -224,11 +225,13 @@ def test_stop_is_graceful_and_then_ends_now(core: FakeCore, live: TrainLive) -> 
 def test_what_came_out_is_shown_with_its_folder(
     core: FakeCore, live: TrainLive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = []
-    monkeypatch.setattr(
-        "app.widgets.open_folder.QDesktopServices.openUrl",
-        lambda url: opened.append(url.toLocalFile()) or True,
-    )
+    opened: list[str] = []
+
+    def open_url(url: QUrl) -> bool:
+        opened.append(url.toLocalFile())
+        return True
+
+    monkeypatch.setattr("app.widgets.open_folder.QDesktopServices.openUrl", open_url)
     (tmp_path / "outputs").mkdir()
     entry = RunEntry(
         run=world.RUN,

@@ -118,7 +118,7 @@ def words(setup: TrainSetup) -> str:
 
 
 def drop(widget: QWidget, data: QMimeData) -> None:
-    widget.dropEvent(  # type: ignore[attr-defined]
+    widget.dropEvent(
         QDropEvent(
             QPointF(5, 5),
             Qt.DropAction.CopyAction,
@@ -495,7 +495,7 @@ def test_a_run_of_the_history_is_prepared_again(
     core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
 ) -> None:
     entry = world.entry()
-    view.run_again(entry.__class__(**{**_fields(entry), "arguments": ("--name", "two words")}))
+    view.run_again(replace(entry, arguments=("--name", "two words")))
     settle()
     assert setup.arguments.text() == "--name 'two words'"
     assert core.asked(AnalyseScript) == [AnalyseScript(path="/home/ada/digits/digits.py")]
@@ -550,10 +550,6 @@ def test_a_project_that_is_gone_since_says_so(core: FakeCore, view: TrainView) -
     view.run_again(world.entry())
     core.flush()
     assert view.setup.problem.problem == why
-
-
-def _fields(entry: object) -> dict[str, object]:
-    return {name: getattr(entry, name) for name in type(entry).__struct_fields__}  # type: ignore[attr-defined]
 
 
 def test_a_disk_that_fills_up_elsewhere_is_seen_without_a_new_plan(

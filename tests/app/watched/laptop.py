@@ -7,10 +7,15 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from core.vocabulary import trainer_messages
 
 if TYPE_CHECKING:
+    from app.connection import Connection
     from core.home.home import Home
+    from core.supervisor.trainers import Trainer
+    from core.vocabulary.trainer_messages import Train
 
 RUNS = 200
 STEPS = 100_000
@@ -58,7 +63,7 @@ def remember_runs(home: Home) -> None:
 
 
 @asynccontextmanager
-async def node_of(folder: Path) -> AsyncIterator[object]:
+async def node_of(folder: Path) -> AsyncIterator[Connection]:
     """In the place of ``app.connection.connect``: our own node, with a stand-in for the trainer."""
     from app.connection import Connection
     from core.home import home as homes
@@ -72,12 +77,11 @@ async def node_of(folder: Path) -> AsyncIterator[object]:
         await node.stop()
 
 
-def make_trainer(train, **callbacks):  # type: ignore[no-untyped-def]
-    from core.vocabulary import trainer_messages
+def make_trainer(train: Train, **callbacks: Any) -> Trainer:
     from core.vocabulary.progress import EpochEnd, LogLines, Progress
     from tests.core.run.lan import FakeTrainer
 
-    class Trainer(FakeTrainer):
+    class ByTheClock(FakeTrainer):
         def start(self) -> None:
             super().start()
             self.training = asyncio.ensure_future(self.train_on())
@@ -129,4 +133,4 @@ def make_trainer(train, **callbacks):  # type: ignore[no-untyped-def]
                 await asyncio.sleep(STEP_S)
             self.end()
 
-    return Trainer(train, **callbacks)
+    return ByTheClock(train, **callbacks)

@@ -12,10 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+from types import GeneratorType
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from PySide6.QtCore import QItemSelectionModel, QObject, Qt, QTimer
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QFileDialog, QLineEdit, QStackedWidget, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QFileDialog, QLineEdit, QWidget
 
 from app import desktop
 from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
@@ -23,6 +25,12 @@ from app.window import Window
 from bench.window.watchdog import Watchdog
 from tests.app.watched import laptop
 from tests.app.watched.pace import Pace
+
+if TYPE_CHECKING:
+    from app.single_instance import SingleInstance
+    from app.views.runs import RunsView
+    from app.views.settings import SettingsView
+    from app.views.train import TrainView
 
 LOOK_MS = 25
 SETTLE_S = 0.25
@@ -39,6 +47,7 @@ class Person(QObject):
         self._window = window
         self._pace = Pace()
         self._watchdog = watchdog
+        assert isinstance(story, GeneratorType)
         self._story = story
         self._awaited: Callable[[], object] = lambda: True
         self._since_s = time.monotonic()
@@ -67,8 +76,9 @@ class Person(QObject):
             self._end("")
             return
         frame = self._story
-        while frame.gi_yieldfrom is not None:
+        while isinstance(frame.gi_yieldfrom, GeneratorType):
             frame = frame.gi_yieldfrom
+        assert frame.gi_frame is not None
         line = frame.gi_frame.f_lineno
         self._watchdog.during = f"{line}: {linecache.getline(__file__, line).strip()}"
 
@@ -106,8 +116,9 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
         combo.setCurrentIndex(index)
         combo.activated.emit(index)
 
-    def pages(index: int) -> QStackedWidget:
-        return window.view(index).pages  # type: ignore[union-attr]
+    def is_shown(index: int) -> bool:
+        view = window.view(index)
+        return view is not None and view.isVisible()
 
     yield can_press("next")
     yield lambda: window.view(SETTINGS) is not None
@@ -129,21 +140,25 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     press("next")
     yield can_press("train-sample")
     press("train-sample")
-    yield lambda: window.view(TRAIN).isVisible()
+    yield lambda: is_shown(TRAIN)
     yield can_press("train")
     # Every screen for the first time.
     for index in (DEVICES, MACHINES, RUNS, SETTINGS, TRAIN):
         window.go_to(index)
         yield lambda: True
-    train = window.view(TRAIN)
+    train = cast("TrainView", window.view(TRAIN))
+
+    def has_read(name: str) -> Callable[[], object]:
+        return lambda: train.setup.read is not None and f"/{name}/" in train.setup.draft.script
+
     for name in ("table", "text", "images", "digits"):
         press(f"example-{name}")
-        yield lambda name=name: train.setup.read is not None and f"/{name}/" in train.setup.draft.script
+        yield has_read(name)
         yield can_press("train")
     yield lambda: train.setup.train.text() == "Train on 2 laptops"
     # A run, with its plots and log.
     press("train")
-    yield lambda: pages(TRAIN).currentWidget() is train.live
+    yield lambda: train.pages.currentWidget() is train.live
     yield lambda: train.live.charts.redraws > 2
     press("log", train.live)
     yield lambda: train.live.log.text.isVisible()
@@ -162,7 +177,7 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     yield lambda: train.live.outcome.isVisible()
     # The history.
     window.go_to(RUNS)
-    runs = window.view(RUNS)
+    runs = cast("RunsView", window.view(RUNS))
     yield lambda: runs.model.rowCount() > 100
     for column in (1, 5, 0):
         runs.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
@@ -177,11 +192,14 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     yield lambda: runs.past.isVisible() and runs.past.charts.plots and runs.past.charts.redraws > 0
     press("log", runs.past)
     yield lambda: runs.past.log_text.isVisible()
+
+    def has_said(words: str) -> Callable[[], object]:
+        return lambda: runs.past.charts.export.said.text().replace("\u200b", "") == words
+
     for suffix in ("png", "svg", "csv"):
         saved = folder / f"plots.{suffix}"
         runs.past.charts.export.save(saved)
-        words = f"Saved {saved}."
-        yield lambda words=words: runs.past.charts.export.said.text().replace("\u200b", "") == words
+        yield has_said(f"Saved {saved}.")
     for index in (DEVICES, RUNS):
         window.go_to(index)
         yield lambda: True
@@ -196,7 +214,7 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     yield lambda: runs.past.isVisible() and runs.past.charts.redraws > shown
     # Settings and help.
     window.go_to(SETTINGS)
-    settings = window.view(SETTINGS)
+    settings = cast("SettingsView", window.view(SETTINGS))
     yield lambda: True
     for index in (2, 1, 0):
         choose(settings.laptop.theme, index)
@@ -206,6 +224,7 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     press("save-diagnostics")
     yield lambda: window.findChild(QFileDialog) is not None
     dialog = window.findChild(QFileDialog)
+    assert dialog is not None
     dialog.fileSelected.emit(str(folder / "diagnostics.zip"))
     dialog.reject()
     yield lambda: settings.help.saved.isVisible()
@@ -226,7 +245,7 @@ def hold_up(seconds: float) -> None:
 def main(home: str, address: str, block_ms: str = "0") -> int:
     begin = desktop._begin
 
-    def begin_watched(window: Window, folder: Path, first: object) -> None:
+    def begin_watched(window: Window, folder: Path, first: SingleInstance) -> None:
         watchdog = Watchdog(window)
         watchdog.during = "opening"
         told = story(window, address, float(block_ms) / 1000, folder.parent)

@@ -14,7 +14,9 @@ def said(findings: FindingsList) -> list[str]:
     layout = findings.layout()
     assert layout is not None
     lines = (layout.itemAt(place) for place in range(layout.count()))
-    return [line.widget().accessibleName() for line in lines if line is not None]
+    widgets = [line.widget() for line in lines if line is not None]
+    assert None not in widgets
+    return [widget.accessibleName() for widget in widgets if widget is not None]
 
 
 def test_the_worst_stands_first_and_what_is_gone_goes(qtbot: QtBot) -> None:

@@ -89,7 +89,7 @@ def test_a_laptop_with_several_gpus_can_be_several_members() -> None:
 
 
 def test_other_tasks_beside_are_for_scripts_with_their_own_strategy() -> None:
-    fixed = {ANNA: (CHIEF, PS), BEN: (WORKER, WORKER)}
+    fixed: dict[DeviceId, tuple[Role, ...]] = {ANNA: (CHIEF, PS), BEN: (WORKER, WORKER)}
     assert refusal(ANNA, BEN, fixed=fixed).code == "role-needs-own-strategy"
     assert propose(ANNA, BEN, fixed=fixed, strategy="own") == fixed
 

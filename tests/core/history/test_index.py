@@ -204,7 +204,8 @@ def test_an_index_that_only_the_disk_refuses_is_not_taken_for_broken(
     with monkeypatch.context() as full:
         full.setattr(sqlite3, "connect", refused)
         history = opened(tmp_path)
-        assert history.problem is not None and "disk is full" in history.problem.what
+        problem = history.problem
+        assert problem is not None and "disk is full" in problem.what
         history.put(entry(2, Training()))
         keep_folder(tmp_path, entry(2, Training()))
         with pytest.raises(TandemError):

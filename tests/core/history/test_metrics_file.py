@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from core.history import metrics_file
 from core.history.metrics_file import DECODER, Metric, MetricsFile
 from core.vocabulary import events as ev
 from core.vocabulary import wire
@@ -86,7 +85,7 @@ def test_a_disk_without_room_for_the_thinner_one_keeps_the_whole(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(metrics_file.Path, "replace", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space left"):
         for number in range(500):
             file.add(step(number))

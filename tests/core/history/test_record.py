@@ -13,6 +13,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Finished, Planning, Preparing
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.run_folder import EVENTS, METRICS, SUMMARY, log_name
@@ -53,7 +54,9 @@ def step(number: int) -> ev.MemberProgressed:
     return ev.MemberProgressed(run=RUN, device=ANNA, progress=progress)
 
 
-def said(text: str, *, device: ev.DeviceId = BEN, stream: str = "stdout", task: str = "worker:0") -> ev.Event:
+def said(
+    text: str, *, device: DeviceId = BEN, stream: str = "stdout", task: str = "worker:0"
+) -> ev.MemberLogged:
     return ev.MemberLogged(run=RUN, device=device, lines=LogLines(task=task, stream=stream, text=text))
 
 

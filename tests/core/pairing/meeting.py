@@ -86,7 +86,12 @@ class Device:
     async def _route(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         readable = loop.create_future()
-        loop.add_reader(sock, lambda: readable.done() or readable.set_result(None))
+
+        def has_come() -> None:
+            if not readable.done():
+                readable.set_result(None)
+
+        loop.add_reader(sock, has_come)
         try:
             await readable
             first = sock.recv(1, socket.MSG_PEEK)

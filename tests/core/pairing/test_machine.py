@@ -14,9 +14,10 @@ from core.pairing import problems
 from core.pairing.code import Transcript, commitment
 from core.pairing.handshake import ANSWER_LIMIT_S, CODE_LIMIT_S
 from core.pairing.machine import HOLD_S
-from core.pairing.messages import M1, M2, Note, encode
+from core.pairing.messages import M1, M2, Note, NoteWord, encode
 from core.pairing.state import (
     Answered,
+    AwaitM2,
     AwaitM3,
     AwaitM4,
     Began,
@@ -508,13 +509,12 @@ def test_a_late_connection_of_a_given_up_attempt_is_closed() -> None:
 # --- any order, any nonsense -------------------------------------------------------------------------------
 
 _certificates = st.sampled_from([LOW, HIGH, OTHER, device_certificate(9), odd_certificate(ca=True), b"x"])
+_words: tuple[NoteWord, ...] = ("same", "different", "cancelled", "glare", "busy", "refused", "timeout")
 _bodies = (
     st.binary(max_size=40)
     | st.binary(min_size=32, max_size=32)
     | st.builds(lambda cert: m1_of(cert), _certificates)
-    | st.sampled_from(["same", "different", "cancelled", "glare", "busy", "refused", "timeout"]).map(
-        lambda word: encode(Note(note=word))
-    )
+    | st.sampled_from(_words).map(lambda word: encode(Note(note=word)))
 )
 _numbers = st.integers(1, 4)
 _inputs = st.one_of(
@@ -589,7 +589,7 @@ def realised(side: Side, peer: Side, item: Input | str) -> Input | None:
             side.now_s += 7
             return TimePassed()
         case "m2":
-            if hasattr(phase, "sid") and hasattr(phase, "connection"):
+            if isinstance(phase, AwaitM2):
                 commit = commitment(device(HIGH), device(LOW), b"r" * 32, phase.m1)
                 return FrameCame(phase.connection, m2_of(side, HIGH, commit=commit))
         case "m4":

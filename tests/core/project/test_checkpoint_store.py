@@ -14,7 +14,7 @@ from core.vocabulary.plan import Moment
 
 
 def write(folder: Path, step: int, data: bytes = b"weights") -> Checkpoint:
-    files = {"now.json": [b"{}", b" "], "now.bin": [memoryview(data)]}
+    files: dict[str, list[bytes | memoryview]] = {"now.json": [b"{}", b" "], "now.bin": [memoryview(data)]}
     return checkpoint_store.write(folder, Moment(step=step, epoch=1), (3, 1), files, {})
 
 

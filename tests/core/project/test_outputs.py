@@ -7,6 +7,7 @@ from core.project import outputs as module
 from core.project.outputs import collect_outputs, find_outputs, receive_outputs
 from core.project.send import pieces
 from core.vocabulary.errors import TandemError
+from core.vocabulary.manifest import ProjectFile, manifest_of
 from tests.core.project.making import content, manifest_for, write
 
 BEFORE = {"train.py": b"print(1)", "data/a.csv": b"1,2,3", "log.txt": b"old"}
@@ -111,6 +112,6 @@ def test_a_chief_cannot_write_outside_the_runs_folder(tmp_path: Path, path: str)
 
 def test_a_chief_cannot_fill_the_disk(tmp_path: Path) -> None:
     manifest = manifest_for({"a": b"x"}, script="")
-    huge = module.ProjectFile(path="a", size=module.LIMIT_BYTES + 1, sha256=manifest.files[0].sha256)
+    huge = ProjectFile(path="a", size=module.LIMIT_BYTES + 1, sha256=manifest.files[0].sha256)
     with pytest.raises(TandemError, match="500 MB is the most"):
-        receive_outputs(module.manifest_of("", [huge]), tmp_path / "run")
+        receive_outputs(manifest_of("", [huge]), tmp_path / "run")

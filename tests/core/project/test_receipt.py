@@ -1,4 +1,5 @@
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,7 @@ def test_a_project_that_does_not_fit_is_refused_beforehand(
     class Usage:
         free = MANIFEST.total_bytes + copying.SPARE_BYTES - 1
 
-    monkeypatch.setattr(copying.shutil, "disk_usage", lambda folder: Usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage)
     with pytest.raises(TandemError, match=r"0\.8 MB are needed"):
         Receipt(MANIFEST, tmp_path / "parts", tmp_path / "place")
 

@@ -1,5 +1,6 @@
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,12 @@ def test_a_file_that_became_a_link_a_pipe_or_nothing_is_not_sent(folder: Path, t
     secret.write_bytes(b"print(1)")
     script = folder / "train.py"
     script.unlink()
-    for replace in (lambda: script.symlink_to(secret), lambda: os.mkfifo(script), lambda: None):
+    replacements: tuple[Callable[[], None], ...] = (
+        lambda: script.symlink_to(secret),
+        lambda: os.mkfifo(script),
+        lambda: None,
+    )
+    for replace in replacements:
         replace()
         with pytest.raises(TandemError, match=r"train\.py changed"):
             list(pieces(folder, MANIFEST, [Wanted(file=1)]))

@@ -50,8 +50,8 @@ def events(file: Path) -> Iterator[Any]:
         data = data[16 + length :]
 
 
-def scalars(file: Path) -> dict[str, list[tuple[int, float]]]:
-    found: dict[str, list[tuple[int, float]]] = {}
+def scalars(file: Path) -> dict[str, list[tuple[int, Any]]]:
+    found: dict[str, list[tuple[int, Any]]] = {}
     for event in events(file):
         for value in event.summary.value:
             found.setdefault(value.tag, []).append((event.step, value.simple_value))

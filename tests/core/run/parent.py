@@ -26,5 +26,5 @@ async def attend(train: trainer_messages.Train, ready: type) -> None:
 if __name__ == "__main__":
     kind, order, ready = sys.argv[1:]
     if kind == "fake":
-        spawn.command = lambda: COMMAND  # type: ignore[assignment]
+        spawn.command = lambda: COMMAND
     asyncio.run(attend(wire.from_json(order, trainer_messages.Train), getattr(trainer_messages, ready)))

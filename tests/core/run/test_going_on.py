@@ -484,7 +484,11 @@ async def test_invariant_a_laptop_that_was_not_in_a_run_learns_nothing_of_its_ch
     asked = [ms.CheckpointAsked(run=run), ms.CheckpointAsked(run=RunId("../" + run))]
     for number, question in enumerate(asked, 1):
         cleo.send(anna.device, question)
-        await three.wait_until(lambda number=number: len(heard) == number)
+
+        def have_come(number: int = number) -> bool:
+            return len(heard) == number
+
+        await three.wait_until(have_come)
     cleo.send(anna.device, ms.CheckpointWanted(run=run, checkpoint=checkpoint_store.listing(found).digest))
     # What is asked while an answer is under way is left alone: ask until the next one comes.
     await three.wait_until(lambda: cleo.send(anna.device, asked[0]) and len(heard) > 2)

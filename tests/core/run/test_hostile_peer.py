@@ -81,7 +81,11 @@ async def test_a_runs_id_never_becomes_a_path(lan: Lan, mallory: Mallory, tmp_pa
     for number, run in enumerate((str(tmp_path / "thesis"), "../../thesis", "..", "", "a/b", "x" * 300), 1):
         plan = mallory.prepare(HARMLESS, run=RunId(run))
         mallory.say(ms.RunAbandoned(run=plan.run, problem=OVER))
-        await lan.wait_until(lambda number=number: len(mallory.refusals()) == number)
+
+        def is_refused(number: int = number) -> bool:
+            return len(mallory.refusals()) == number
+
+        await lan.wait_until(is_refused)
     await lan.wait_until(lambda: not ben.runs.busy)
     assert mallory.refusals() == ["broken-talk"] * 6
     assert mine.read_text() == "years of work"

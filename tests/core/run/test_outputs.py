@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from core.project.files import list_files
 from core.run import outputs
 from core.run.outputs import Snapshot
 from core.vocabulary.errors import TandemError
@@ -49,7 +50,7 @@ def test_in_a_broad_folder_only_what_lies_right_in_it_is_looked_at(folder: Path)
 
 
 def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = outputs.list_files
+    real = list_files
 
     def endless(where: Path, **settings: object) -> object:
         listing = real(where, **settings)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.run import planning
+from core.vocabulary.answers import ScriptRead
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import RunSpec
 from tests.core.run.lan import project
@@ -33,7 +34,9 @@ def test_a_script_that_would_share_nothing_is_run_with_a_warning(tmp_path: Path)
     (warning,) = planning.read_project(spec).warnings
     assert "share nothing" in warning
     assert planning.read_project(RunSpec(script=spec.script, solo=True)).warnings == ()
-    assert planning.read_script(Path(spec.script)).mistakes[0].code == "script-shares-nothing"
+    read = planning.read_script(Path(spec.script))
+    assert isinstance(read, ScriptRead)
+    assert read.mistakes[0].code == "script-shares-nothing"
 
 
 def test_a_syntax_error_is_a_sentence(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from core.project.store import ProjectStore
 from core.vocabulary import events as ev
 from core.vocabulary import limits
+from core.vocabulary.answers import ScriptRead
 from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import RunSpec
@@ -230,6 +231,7 @@ async def test_the_plan_is_shown_before_anything_is_started(lan: Lan, spec: RunS
 
 async def test_a_script_is_read_without_running_it(lan: Lan, spec: RunSpec) -> None:
     read = await lan.nodes["Anna"].runs.analyse(spec.script)
+    assert isinstance(read, ScriptRead)
     assert read.kind == "managed"
     assert {file.path for file in read.files} == {"train.py", "data.csv"}
 
@@ -406,7 +408,7 @@ async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: Ru
 async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.run.participant.driver.LIMIT_BYTES", 5)
+    monkeypatch.setattr("core.run.participant.machine.machine.driver.LIMIT_BYTES", 5)
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
     keep(ben.trainers[0], "model.keras")
@@ -529,7 +531,7 @@ async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
     def full(*_: object) -> None:
         raise TandemError(code="disk-full", what="The disk is full.", fix="Free some space.")
 
-    monkeypatch.setattr("core.run.coordinator.driver.collect_outputs", full)
+    monkeypatch.setattr("core.run.coordinator.machine.machine.driver.collect_outputs", full)
     model = Path(spec.script).with_name("model.keras")
     model.write_text("weights")
     keep(anna.trainers[0], "model.keras")

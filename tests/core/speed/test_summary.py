@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from core.speed.summary import Tally, counted, summary
 from core.vocabulary import events as ev
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit
 from core.vocabulary.progress import EpochEnd, Progress
 from tests.core.cluster.laptops import ANNA, BEN, RUN
 
 
-def step(number: int, at_s: float, *, fit: int = 0, device: ev.DeviceId = ANNA) -> ev.MemberProgressed:
+def step(number: int, at_s: float, *, fit: int = 0, device: DeviceId = ANNA) -> ev.MemberProgressed:
     progress = Progress(at_s=at_s, fit=fit, epoch=0, epochs=1, step=number, batch=number, samples_s=64.0)
     return ev.MemberProgressed(run=RUN, device=device, progress=progress)
 

@@ -87,7 +87,7 @@ async def test_a_trainer_that_waits_for_its_peers_dies_with_a_killed_node() -> N
 def test_arming_after_the_node_went_ends_the_process_at_once() -> None:
     read, write = os.pipe()
     os.close(write)
-    code = f"from core.run import leash; leash.arm({read}); print('still here')"
+    code = f"from core.supervisor import parent_death; parent_death.arm({read}); print('still here')"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, pass_fds=(read,), capture_output=True, start_new_session=True
     )

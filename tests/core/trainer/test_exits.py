@@ -109,6 +109,7 @@ def test_our_frames_are_left_out_of_every_part_of_the_traceback(exits: ModuleTyp
 def test_only_our_frames_means_no_traceback_at_all(exits: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("if x\n")
     source = "compile('if x', folder + '/train.py', 'exec')"
+    assert exits.__file__ is not None
     try:
         exec(compile(source, exits.__file__, "exec"), {"folder": str(tmp_path)})
     except SyntaxError as error:

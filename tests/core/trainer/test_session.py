@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -147,8 +148,8 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
         assert last.grad_norm is not None
         assert last.grad_norm > 0
         assert trainer.progress()[0].wire_bytes == 4 * 49, "of two members, each sends every gradient once"
-        timed = [progress for progress in trainer.progress() if progress.step_s]
-        assert all(0 <= progress.wait_s <= progress.step_s for progress in timed)
+        timed = [(progress.wait_s, progress.step_s) for progress in trainer.progress() if progress.step_s]
+        assert all(wait_s is not None and 0 <= wait_s <= step_s for wait_s, step_s in timed)
     assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs
     assert sorted(path.name for path in kept.iterdir()) == ["model-2.weights.h5", "model.keras"]
     assert await predicts(kept / "model.keras") == predictions_of(trainers[0])
@@ -159,7 +160,7 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
 
 async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tmp_path: Path) -> None:
     (tmp_path / "kept").touch()  # no folder can be made there
-    places = {"keep": str(tmp_path / "kept"), "checkpoints": str(tmp_path / "checkpoints")}
+    places: dict[str, Any] = {"keep": str(tmp_path / "kept"), "checkpoints": str(tmp_path / "checkpoints")}
     trainer = Attended(tmp_path / "log", script="fits.py", keep_every_s=0.0, **places)
     exit = await trainer.exit()
     assert exit.reason == "finished", exit
@@ -199,7 +200,7 @@ async def test_the_member_that_others_wait_for_is_named(tmp_path: Path) -> None:
     assert found is not None, (chief, worker)
     assert found.device == "worker"
     assert found.step_s >= 0.1
-    assert found.waits_s["chief"] > 0.5 * 0.1
+    assert found.waits_s[DeviceId("chief")] > 0.5 * 0.1
     assert chief.wire_s is not None and worker.wire_s is not None and chief.wait_s is not None
     assert worker.wire_s < 0.5 * chief.wait_s, "who waits for the worker does not wait for the wire"
     told = [trainer.of(trainer_messages.Measured) for trainer in trainers]

@@ -75,9 +75,14 @@ def test_without_a_tpu_there_is_no_strategy(tpu: ModuleType) -> None:
 
 def test_a_tpu_that_the_machine_names_is_taken(tpu: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Any] = []
+
+    def find(tpu: str) -> str:
+        steps.append(tpu)
+        return "resolver"
+
     fake = SimpleNamespace(
         distribute=SimpleNamespace(
-            cluster_resolver=SimpleNamespace(TPUClusterResolver=lambda tpu: steps.append(tpu) or "resolver"),
+            cluster_resolver=SimpleNamespace(TPUClusterResolver=find),
             TPUStrategy=lambda resolver: ("strategy", resolver),
         ),
         config=SimpleNamespace(experimental_connect_to_cluster=steps.append),

@@ -319,7 +319,7 @@ def test_no_order_of_phases_leaves_the_table(kinds: list[type[phases.Phase]]) ->
         else:
             with pytest.raises(IllegalTransition):
                 apply(state, phase(sample(kind)))
-            assert state.run.phase is before
+            assert state.run is not None and state.run.phase is before
 
 
 def test_every_phase_that_is_not_an_outcome_leads_to_one() -> None:

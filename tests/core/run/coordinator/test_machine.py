@@ -91,7 +91,7 @@ def test_odd_numbers_of_a_chief_do_not_cost_the_rest_of_the_summary() -> None:
     run = world.state.run
     assert run is not None and run.summary is not None
     assert run.summary.steps > 0
-    assert run.summary.expectation is run.summary.settled is None
+    assert run.summary.expectation is None and run.summary.settled is None
 
 
 def test_only_the_chief_measures_and_only_what_can_be() -> None:
@@ -393,7 +393,8 @@ def test_stop_before_any_step_does_not_wait_for_one() -> None:
 def test_stop_while_preparing_ends_the_run_there() -> None:
     world = World(allowed=False)
     world.settle()
-    assert isinstance(world.phase, Preparing)
+    before = world.phase
+    assert isinstance(before, Preparing)
     world.tell(co.StopWanted("Anna's", 0))
     world.settle()
     assert world.phase == Stopped(by="Anna's")

@@ -15,7 +15,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import ProjectId
+from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing
 from core.vocabulary.plan import Plan
@@ -180,7 +180,7 @@ def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
     if wait == "launch":
         ben.tell(pa.FilesHere(), pa.MadeReady({"worker:0": 20001}))
     assert wait in ben.known.waits
-    ben.tell(TimerFired(wait))  # type: ignore[arg-type]
+    ben.tell(TimerFired(wait))
     assert "did not go on" in str(only(ben.told(), ms.Declined)[0])
 
 
@@ -366,7 +366,7 @@ def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:
     before = ben.shown()
     for event in (
         ev.RunPhaseChanged(run=RUN, phase=Finished()),
-        ev.RunPhaseChanged(run=ev.RunId("another"), phase=Failed(problem=LOST)),
+        ev.RunPhaseChanged(run=RunId("another"), phase=Failed(problem=LOST)),
         ev.MemberEnded(run=RUN, device=CLEO, task="x", exit=Exit(reason="finished")),
         ev.RunPlanned(plan=structs.replace(PLAN, arguments=("--delete",))),
     ):
@@ -376,7 +376,7 @@ def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:
 
 def test_words_about_another_run_are_not_for_us() -> None:
     ben = Ben().launched()
-    other = ev.RunId("another")
+    other = RunId("another")
     for message in (ms.StopAsked(run=other), ms.RunAbandoned(run=other, problem=LOST)):
         assert ben.hear(message) == []
 

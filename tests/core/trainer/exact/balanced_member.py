@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 
@@ -46,9 +47,9 @@ def make_up(row_s: Any) -> None:
         return tuple(tf.where(words[1] > 0, time, 0.0) for time in (own_s, tf.cast(WAIT_S, tf.float64)))
 
     engine.REPORT_EVERY_S = 0.0  # at which step shares change is told by the newest step heard of
-    calibration._alone = made_up_alone
-    Loop._meet = remembering
-    Loop._times = made_up_times
+    mock.patch.object(calibration, "_alone", made_up_alone).start()
+    mock.patch.object(Loop, "_meet", remembering).start()
+    mock.patch.object(Loop, "_times", made_up_times).start()
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ CODE = """
 import json, pathlib, sys, threading
 import numpy as np
 from core.vocabulary.plan import Moment
-from core.run import checkpoints
-from core.trainer.exact import checkpoint
+from core.project import checkpoint_store as checkpoints
+from core.trainer.exact.resume import writer as checkpoint
 
 base, told = pathlib.Path(sys.argv[1]), {}
 said = []
@@ -87,8 +87,8 @@ import json, pathlib, sys
 import keras
 import numpy as np
 from core.vocabulary.plan import Moment
-from core.run import checkpoints
-from core.trainer.exact import callback_state, checkpoint
+from core.project import checkpoint_store as checkpoints
+from core.trainer.exact.resume import callback_state, writer as checkpoint
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.interface import Keeping
 

@@ -5,6 +5,7 @@ import argparse
 import json
 import os
 import time
+from typing import Any
 
 import keras
 import numpy as np
@@ -20,15 +21,15 @@ task = json.loads(os.environ.get("TF_CONFIG", '{"task": {"type": "chief"}}'))["t
 
 
 class Events(keras.callbacks.Callback):
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
         if options.slow:
             time.sleep(options.slow)
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
         if epoch == options.fail_in_epoch and options.fail_task in ("", task):
             raise ValueError("the data ran out")
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: object = None) -> None:
         print("callbacks ended", flush=True)
 
 
@@ -45,12 +46,12 @@ print("predicted", model.predict(x[:4], verbose=0).ravel().tolist())
 
 
 class Odd(keras.Model):
-    def __init__(self, activation):
+    def __init__(self, activation: Any) -> None:
         super().__init__()
         self.dense = keras.layers.Dense(1)
         self.activation = activation
 
-    def call(self, x):
+    def call(self, x: Any) -> Any:
         return self.activation(self.dense(x))
 
 

@@ -1,16 +1,18 @@
 """A strategy class of one's own, a loop by hand, and datasets distributed with DATA and OFF sharding."""
 
+from typing import Any
+
 import tensorflow as tf
 
 
 class Counting(tf.distribute.MultiWorkerMirroredStrategy):
     """Counts what it runs."""
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.runs = 0
 
-    def run(self, fn, *args, **kwargs):
+    def run(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
         self.runs += 1
         return super().run(fn, *args, **kwargs)
 
@@ -20,7 +22,7 @@ with strategy.scope():
     weight = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
 
 
-def step(rows):
+def step(rows: Any) -> Any:
     with tf.GradientTape() as tape:
         loss = tf.nn.compute_average_loss((weight - tf.cast(rows, tf.float32)) ** 2, global_batch_size=8)
     gradient = tape.gradient(loss, weight)

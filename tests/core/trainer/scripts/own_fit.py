@@ -45,7 +45,7 @@ with strategy.scope():
 
 
 class Slow(keras.callbacks.Callback):
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
         time.sleep(args.slow)
 
 

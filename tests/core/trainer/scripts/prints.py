@@ -13,7 +13,8 @@ print("argv", sys.argv)
 print("name", __name__)
 print("cwd", Path.cwd())
 print("beside", beside.WORDS, Path("beside.txt").read_text().strip())
-print("theirs", app.WHOSE, core.WHOSE, depth)
+# Not ours: those that lie beside the script.
+print("theirs", app.WHOSE, core.WHOSE, depth)  # type: ignore[attr-defined]
 for _ in range(40_000):
     print("x" * 99)
 print("the last words", file=sys.stderr)

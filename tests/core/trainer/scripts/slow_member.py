@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,8 +13,8 @@ slow = json.loads(os.environ["TF_CONFIG"])["task"]["type"] != "chief"
 
 
 class Slow(keras.layers.Layer):
-    def call(self, x):
-        def nap(value):
+    def call(self, x: Any) -> Any:
+        def nap(value: Any) -> Any:
             time.sleep(0.1 if slow else 0.0)
             return value
 
