@@ -9,6 +9,25 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LONGEST = 400
+FLOORS = [
+    {"core.vocabulary", "core.runtime"},
+    {"core.cluster", "core.speed", "core.telemetry", "core.home"},
+    {"core.project", "core.net"},
+    {"core.supervisor", "core.history", "core.link", "core.pairing", "core.discovery"},
+    {"core.report", "core.trainer", "core.doctor"},
+    {"core.run"},
+    {"core.node"},
+    {"app"},
+    {"bench", "packaging"},
+]
+"""The lowest first. A room may import rooms on lower floors alone: not those beside it, not those above."""
+KNOWN_CIRCLES = {
+    "core.trainer.exact.resume.fit_progress",
+    "core.trainer.exact.steps.calibration",
+    "app.charts",
+    "app.cli",
+}
+"""The first name of each circle that is left. This list may only get shorter."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers", "misc", "common"}
 SOURCES = sorted([*ROOT.glob("app/**/*.py"), *ROOT.glob("core/**/*.py")])
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
@@ -43,6 +62,96 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def modules_imported(path: Path) -> Iterator[str]:
+    """The project's own modules that ``path`` imports, within functions and for types alone included."""
+    for node in ast.walk(parsed(path)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names if alias.name in MODULES)
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                for alias in names:
+                    full = f"{module}.{alias.name}"
+                    if (found := full if full in MODULES else module) in MODULES:
+                        yield found
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+HOUSE = sorted([*SOURCES, *ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/**/*.py")])
+MODULES = {dotted(path): path for path in HOUSE}
+
+
+def room(module: str) -> str:
+    """``core.link`` for ``core.link.hub``; the folder for what lies in none of core's."""
+    first, *rest = module.split(".")
+    return f"core.{rest[0]}" if first == "core" and rest else first
+
+
+def circles(arrows: dict[str, set[str]]) -> list[set[str]]:
+    """The strongly connected components of more than one node (R. Tarjan, 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in arrows.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(set(stack[at:]))
+            del stack[at:]
+
+    for node in arrows:
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_circles_are_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+
+
+def test_a_room_imports_only_rooms_on_lower_floors() -> None:
+    floor_of = {name: number for number, rooms in enumerate(FLOORS) for name in rooms}
+    rooms = {room(module) for module in MODULES} - {"core"}
+    scripts = {dotted(path) for path in ROOT.glob("packaging/*.py")}
+
+    assert rooms == set(floor_of), "every room has its floor, and no floor has a room that is not there"
+    wrong = {
+        f"{module} imports {other}"
+        for module, path in MODULES.items()
+        if module not in scripts
+        for other in modules_imported(path)
+        if room(other) not in (room(module), "core") and floor_of[room(other)] >= floor_of[room(module)]
+    }
+    assert not wrong
+
+
+def test_nothing_imports_itself_in_a_circle() -> None:
+    """Neither files nor folders; a folder and the one that it lies in count as one."""
+    files = {module: set(modules_imported(path)) - {module} for module, path in MODULES.items()}
+    folders: dict[str, set[str]] = {}
+    for module, others in files.items():
+        folder = module.rpartition(".")[0]
+        found = folders.setdefault(folder, set())
+        for other in (other.rpartition(".")[0] for other in others):
+            if not f"{other}.".startswith(f"{folder}.") and not f"{folder}.".startswith(f"{other}."):
+                found.add(other)
+    left = {min(circle) for circle in [*circles(files), *circles(folders)]}
+
+    assert left == KNOWN_CIRCLES
 
 
 def test_there_is_something_to_read() -> None:

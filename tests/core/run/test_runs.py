@@ -408,7 +408,7 @@ async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: Ru
 async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.run.participant.machine.machine.driver.LIMIT_BYTES", 5)
+    monkeypatch.setattr("core.run.participant.driver.LIMIT_BYTES", 5)
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
     keep(ben.trainers[0], "model.keras")
@@ -531,7 +531,7 @@ async def test_outputs_beside_the_script_that_fit_no_history_fail_no_run(
     def full(*_: object) -> None:
         raise TandemError(code="disk-full", what="The disk is full.", fix="Free some space.")
 
-    monkeypatch.setattr("core.run.coordinator.machine.machine.driver.collect_outputs", full)
+    monkeypatch.setattr("core.run.coordinator.driver.collect_outputs", full)
     model = Path(spec.script).with_name("model.keras")
     model.write_text("weights")
     keep(anna.trainers[0], "model.keras")
