@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from core.report.page import TEMPLATE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -59,6 +61,11 @@ def test_resources_go_in_without_what_runs_left(contents: ModuleType, tmp_path: 
     (tmp_path / "resources/examples/digits/__pycache__/digits.cpython-311.pyc").touch()
     found = {(Path(source).name, place) for source, place in contents.resources(tmp_path / "resources")}
     assert found == {("tandem.svg", "resources/icons"), ("digits.py", "resources/examples/digits")}
+
+
+def test_the_reports_template_goes_in(contents: ModuleType) -> None:
+    places = {(Path(source), place) for source, place in contents.resources(ROOT / "resources")}
+    assert (TEMPLATE, "resources/report") in places
 
 
 @pytest.mark.parametrize(

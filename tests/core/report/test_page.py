@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.report.page import MOST_EPOCHS, MOST_FILES, outcome, page
+from core.report.page import MOST_EPOCHS, MOST_FILES, TEMPLATE, outcome, page
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
@@ -168,6 +168,12 @@ def test_nothing_foreign_becomes_markup() -> None:
     assert "<script>alert(1)</script>" in found.text, "shown, not run"
     assert "\x1b" not in found.text
     assert "\u202e" not in found.text
+
+
+def test_the_template_takes_nothing_for_safe() -> None:
+    text = TEMPLATE.read_text(encoding="utf-8")
+    assert not re.search(r"\|\s*safe\b|\bautoescape\b|\b(?:include|import|extends)\b", text)
+    assert not re.search(r"<script|<link|url\(|//", text)
 
 
 def test_outputs_that_lie_here_can_be_opened_and_others_are_named() -> None:
