@@ -1,17 +1,53 @@
-"""ARCHITECTURE.md draws the house as it is."""
+"""ARCHITECTURE.md draws the house as it is: floors, folders, decisions, and files that are there."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
+from tests.test_house import FLOORS
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+PATH = re.compile(r"`((?:app|bench|core|docs|packaging|resources|tests)/[\w./-]*)(?:::\w+)?`")
 
 
 def section(title: str) -> str:
     return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_the_floors_are_those_of_the_house() -> None:
+    rows = re.findall(r"^\| (\d) \| (.+) \|$", section("Floors"), re.M)
+    drawn = {int(number): set(re.findall(r"`([\w.]+)`", rooms)) for number, rooms in rows}
+    assert drawn == dict(enumerate(FLOORS, start=1))
+
+
+def test_every_folder_has_its_line() -> None:
+    named = {
+        name.rstrip("/")
+        for name in re.findall(r"^\| (.+?) \|", section("Folders"), re.M)
+        for name in PATH.findall(name)
+    }
+    packages = [
+        *ROOT.glob("app/**/__init__.py"),
+        *ROOT.glob("core/**/__init__.py"),
+        *ROOT.glob("tests/*/__init__.py"),
+    ]
+    folders = {path.parent.relative_to(ROOT).as_posix() for path in packages}
+    assert folders - named - {"core", "app"} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_file_that_a_page_names_is_there(page: Path) -> None:
+    named = set(PATH.findall(page.read_text(encoding="utf-8")))
+    # docs/security.md names tests by their path under tests/, which tests/test_security_page.py holds.
+    assert {
+        name for name in named if not (ROOT / name).exists() and not (ROOT / "tests" / name).exists()
+    } == set()
 
 
 def test_every_decision_is_listed_and_says_its_three_things() -> None:
