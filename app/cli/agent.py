@@ -10,12 +10,12 @@ from typing import Any
 from app.cli.agent_talk import AgentTalk, Allowed
 from app.cli.asking import Asker
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
 from app.cli.interrupts import Interrupts
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin, Stdout
 from app.cli.screen import Screen
 from app.connection import Connection, start
+from app.follower import Follower
 from core.node.jsonl import Conversation
 from core.vocabulary.errors import TandemError
 
@@ -59,10 +59,10 @@ async def _live(arguments: argparse.Namespace, screen: Screen, connection: Conne
     if arguments.jsonl:
         await Conversation(connection.node, Stdout().write).run(aiter(Stdin()), stay=arguments.stay)
         return
-    with Following(connection) as following:
+    with Follower(connection) as follower:
         async with Asker(screen, Stdin()) as asker:
             try:
-                await AgentTalk(following, asker, screen, arguments.allow).run()
+                await AgentTalk(follower, asker, screen, arguments.allow).run()
             except TandemError as error:
                 if error.code != "node-gone":
                     raise

@@ -37,15 +37,13 @@ def add(parsers: Any) -> None:
 
 
 async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
-    from app.demo import report, saying, story
+    from app.demo import report, story
 
-    clock = saying.Clock()
     telling = asyncio.create_task(
         story.tell(
             arguments.nodes,
             arguments.epochs,
-            saying.timed(screen, clock),
-            clock,
+            screen.say,
             keep=arguments.keep,
             out=arguments.out,
         ),

@@ -7,10 +7,10 @@ from typing import Any
 
 from app import naming
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
 from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import Forget
 from core.vocabulary.text import plain
@@ -25,15 +25,15 @@ def add(parsers: Any) -> None:
 
 async def forget(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
-            return await forget_on(following, screen, arguments.device)
+        with Follower(connection) as follower:
+            return await forget_on(follower, screen, arguments.device)
 
 
-async def forget_on(following: Following, screen: Screen, text: str) -> int:
-    device = naming.find(following.state, text, paired=True)
+async def forget_on(follower: Follower, screen: Screen, text: str) -> int:
+    device = naming.find(follower.state, text, paired=True)
     if device is None:
-        raise naming.unknown(following.state, text)
-    await following.submit(Forget(device=device.device), Done)
+        raise naming.unknown(follower.state, text)
+    await follower.submit(Forget(device=device.device), Done)
     if screen.json:
         screen.result({"ok": True, "device": device.device})
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import naming, repeating
-from app.cli.following import Following
+from app.follower import Follower
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
@@ -80,9 +80,9 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def spec_of(arguments: argparse.Namespace, following: Following, say: Say) -> RunSpec:
+async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -> RunSpec:
     """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
-    then = await _then(arguments, following)
+    then = await _then(arguments, follower)
     strategy: StrategyKind | None = arguments.strategy or then.strategy
     wire: Wire = arguments.wire or then.wire
     names = [name for name in (arguments.others or "").split(",") if name.strip()]
@@ -100,8 +100,8 @@ async def spec_of(arguments: argparse.Namespace, following: Following, say: Say)
     chosen = bool(names) or arguments.solo
     solo = arguments.solo or (then.solo and not chosen)
     if not solo:
-        await _wait_linked(following, names or then.devices, say)
-    state = following.state
+        await _wait_linked(follower, names or then.devices, say)
+    state = follower.state
     devices = tuple(
         dict.fromkeys(_paired(state, name).device for name in names if not naming.is_me(state, name))
     )
@@ -121,16 +121,16 @@ async def spec_of(arguments: argparse.Namespace, following: Following, say: Say)
     )
 
 
-async def _then(arguments: argparse.Namespace, following: Following) -> RunSpec:
+async def _then(arguments: argparse.Namespace, follower: Follower) -> RunSpec:
     """The script alone, or what an earlier run was asked for."""
     if arguments.again is None:
         return RunSpec(script=str(Path(arguments.script).absolute()))
     others_said = arguments.others is not None or arguments.solo
-    found = await following.submit(GetRun(run=RunId(arguments.again)), RunDetails)
-    return repeating.spec_of(found.entry, following.state, others_said=others_said)
+    found = await follower.submit(GetRun(run=RunId(arguments.again)), RunDetails)
+    return repeating.spec_of(found.entry, follower.state, others_said=others_said)
 
 
-async def _wait_linked(following: Following, names: Sequence[str], say: Say) -> None:
+async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> None:
     """Until every device that should take part is connected; a node that ran before us has had its time."""
 
     def linked(state: State) -> bool | None:
@@ -140,11 +140,11 @@ async def _wait_linked(following: Following, names: Sequence[str], say: Say) -> 
             wanted = [device for device in state.devices.values() if device.paired]
         return True if all(device is not None and _can_wait_no_more(device) for device in wanted) else None
 
-    state = following.state
-    if following.own and linked(state) is None:
+    state = follower.state
+    if follower.own and linked(state) is None:
         called = (known.shown_name if (known := naming.find(state, name)) else name for name in names)
         say(f"Looking for {plain(', '.join(called), 200) or 'the paired laptops'} …")
-        await following.until(linked, LINK_S)
+        await follower.until(linked, LINK_S)
 
 
 def _can_wait_no_more(device: Device) -> bool:

@@ -19,7 +19,7 @@ from tests.app.cli.scripted_node import (
     RUN,
     THIRD,
     ScriptedNode,
-    following,
+    follower,
     found,
     linked,
     paired,
@@ -27,7 +27,7 @@ from tests.app.cli.scripted_node import (
 
 
 async def read(node: ScriptedNode, *argv: str, own: bool = False) -> RunSpec:
-    with following(node, own=own) as events:
+    with follower(node, own=own) as events:
         return await spec.spec_of(parsing.read(["run", "train.py", *argv]), events, lambda line: None)
 
 
@@ -141,7 +141,7 @@ async def again(node: ScriptedNode, *argv: str, entry: RunEntry | None = None) -
         phase=Finished(),
     )
     node.answers[GetRun] = RunDetails(entry=entry)
-    with following(node) as events:
+    with follower(node) as events:
         return await spec.spec_of(parsing.read(["run", "--again", "2026", *argv]), events, lambda line: None)
 
 
