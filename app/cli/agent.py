@@ -8,11 +8,11 @@ import contextlib
 from typing import Any
 
 from app.cli.agent_talk import AgentTalk, Allowed
-from app.cli.asking import Asker
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin, Stdout
+from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.connection import Connection, start
 from app.follower import Follower

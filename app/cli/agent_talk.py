@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from app import naming, run_words
+from app import device_names, run_words
 from app.cli import pairing
-from app.cli.asking import Asker
+from app.cli.prompts import Asker
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
 from app.follower import Follower
@@ -58,7 +58,7 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
     """Whether one of ``names`` means this paired device and no other."""
     for name in names:
         try:
-            found = naming.find(state, name, paired=True)
+            found = device_names.find(state, name, paired=True)
         except TandemError:
             continue  # Several are called that: nobody is meant.
         if found is not None and found.device == device:
@@ -135,7 +135,7 @@ class AgentTalk:
                     asking.cancel()
                 say(f"Run {event.run} {'is allowed' if event.allowed else 'is not allowed'} here.")
             case ev.RunSummarised() if state.run is not None:
-                names = naming.names_of(state, state.run.members)
+                names = device_names.names_of(state, state.run.members)
                 for line in run_words.summary_lines(event.summary, names, "", state.run.plan):
                     say(line)
             case _:
@@ -165,7 +165,7 @@ class AgentTalk:
         await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
 
     def _name(self, state: State, device: DeviceId) -> str:
-        return naming.names_of(state, (device,))[device]
+        return device_names.names_of(state, (device,))[device]
 
 
 def consent_lines(consent: Consent, name: str) -> list[str]:

@@ -8,9 +8,9 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from app.cli.command_line import add_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand
 from app.cli.screen import Screen
 
 MORE = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower

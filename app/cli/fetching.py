@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from app import naming, run_words
+from app import device_names, run_words
 from app.cli.run_display import PLAIN_EVERY_S
 from app.cli.screen import Screen
 from core.vocabulary.events import CheckpointCame, Event
@@ -28,5 +28,5 @@ class Fetching:
         often = event.device == self._device and self._clock() - self._said_s < PLAIN_EVERY_S
         if not often or event.done == event.total:
             self._device, self._said_s = event.device, self._clock()
-            name = naming.names_of(state, [event.device])[event.device]
+            name = device_names.names_of(state, [event.device])[event.device]
             self._screen.say(run_words.fetch_words(event, name))

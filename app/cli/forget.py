@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app import naming
+from app import device_names
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
@@ -30,9 +30,9 @@ async def forget(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def forget_on(follower: Follower, screen: Screen, text: str) -> int:
-    device = naming.find(follower.state, text, paired=True)
+    device = device_names.find(follower.state, text, paired=True)
     if device is None:
-        raise naming.unknown(follower.state, text)
+        raise device_names.unknown(follower.state, text)
     await follower.submit(Forget(device=device.device), Done)
     if screen.json:
         screen.result({"ok": True, "device": device.device})

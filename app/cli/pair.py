@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app import naming
+from app import device_names
 from app.cli import pairing
-from app.cli.asking import Asker
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin
+from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
@@ -65,14 +65,14 @@ async def target(follower: Follower, text: str) -> Pair:
     """The command that pairs with ``text``. Raises ``TandemError`` where nothing like it is found."""
 
     def seen(state: State) -> Device | None:
-        found = naming.find(state, text)
+        found = device_names.find(state, text)
         return found if found is not None and found.addresses else None
 
     at = _address(text)
     if (found := await follower.until(seen, 0 if at else LOOK_S)) is not None:
         return Pair(device=found.device)
     if at is None:
-        raise naming.unknown(follower.state, text)
+        raise device_names.unknown(follower.state, text)
     return Pair(address=at)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from app.cli.asking import Asker
+from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.device_words import code_words
 from app.follower import Follower

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.cli import run as run_command
 from app.cli import spec
-from app.cli.parsing import add_subcommand
+from app.cli.command_line import add_subcommand
 from app.cli.screen import Screen
 
 MORE = """\

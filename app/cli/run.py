@@ -7,12 +7,12 @@ import asyncio
 import contextlib
 from typing import Any
 
-from app import naming, run_words
+from app import device_names, run_words
 from app.cli import spec
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.fetching import Fetching
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.run_display import Display, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
@@ -118,7 +118,7 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
                 f"The run is {run_words.phase_words(phase)}." if ended(phase) else "Left while the run ends."
             )
         if summary is not None and present is not None:
-            names = naming.names_of(follower.state, present.members)
+            names = device_names.names_of(follower.state, present.members)
             for line in run_words.summary_lines(summary, names, folder, present.plan):
                 screen.say(line)
     match phase:

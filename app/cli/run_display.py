@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from app import naming, run_words
+from app import device_names, run_words
 from app.cli.screen import Screen
 from core.speed.sentences import expected
 from core.vocabulary import events as ev
@@ -58,7 +58,7 @@ class Plain:
         run = state.run
         if run is None:
             return
-        names = naming.names_of(state, run.members)
+        names = device_names.names_of(state, run.members)
         match event:
             case ev.RunPhaseChanged():
                 self._say(run_words.phase_words(event.phase))
@@ -109,7 +109,7 @@ class Moving:
     def on_event(self, event: Event, state: State) -> None:
         self._state = state
         if isinstance(event, ev.MemberLogged | ev.MemberMeasured) and state.run is not None:
-            names = naming.names_of(state, state.run.members)
+            names = device_names.names_of(state, state.run.members)
             for line in _lines_above(event, state.run, names):
                 self._screen.say(line)
         if self._live is not None and self._clock() - self._drawn_s >= REFRESH_S:
@@ -122,7 +122,9 @@ class Moving:
         state = self._state
         if state is None or state.run is None:
             return Group()
-        return picture(state.run, naming.names_of(state, state.run.members), self._clock() - self._began_s)
+        return picture(
+            state.run, device_names.names_of(state, state.run.members), self._clock() - self._began_s
+        )
 
 
 def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:

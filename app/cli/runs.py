@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from app import run_words
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
-from app.repeating import may_go_on, where_on
+from app.run_again import may_go_on, where_on
 from core.vocabulary import answers
 from core.vocabulary.commands import FindCheckpoints, GetRun, ListRuns
 from core.vocabulary.ids import DeviceId, RunId, short

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from app import naming, repeating
+from app import device_names, run_again
 from app.follower import Follower
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
@@ -103,7 +103,7 @@ async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -
         await _wait_linked(follower, names or then.devices, say)
     state = follower.state
     devices = tuple(
-        dict.fromkeys(_paired(state, name).device for name in names if not naming.is_me(state, name))
+        dict.fromkeys(_paired(state, name).device for name in names if not device_names.is_me(state, name))
     )
     fixed = RunSpec(script="") if chosen else then  # roles and shares are those of the laptops of then
     return RunSpec(
@@ -127,7 +127,7 @@ async def _then(arguments: argparse.Namespace, follower: Follower) -> RunSpec:
         return RunSpec(script=str(Path(arguments.script).absolute()))
     others_said = arguments.others is not None or arguments.solo
     found = await follower.submit(GetRun(run=RunId(arguments.again)), RunDetails)
-    return repeating.spec_of(found.entry, follower.state, others_said=others_said)
+    return run_again.spec_of(found.entry, follower.state, others_said=others_said)
 
 
 async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> None:
@@ -135,14 +135,14 @@ async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> No
 
     def linked(state: State) -> bool | None:
         if names:
-            wanted = [naming.find(state, name) for name in names if not naming.is_me(state, name)]
+            wanted = [device_names.find(state, name) for name in names if not device_names.is_me(state, name)]
         else:
             wanted = [device for device in state.devices.values() if device.paired]
         return True if all(device is not None and _can_wait_no_more(device) for device in wanted) else None
 
     state = follower.state
     if follower.own and linked(state) is None:
-        called = (known.shown_name if (known := naming.find(state, name)) else name for name in names)
+        called = (known.shown_name if (known := device_names.find(state, name)) else name for name in names)
         say(f"Looking for {plain(', '.join(called), 200) or 'the paired laptops'} …")
         await follower.until(linked, LINK_S)
 
@@ -152,9 +152,9 @@ def _can_wait_no_more(device: Device) -> bool:
 
 
 def _paired(state: State, text: str) -> Device:
-    device = naming.find(state, text)
+    device = device_names.find(state, text)
     if device is None:
-        raise naming.unknown(state, text)
+        raise device_names.unknown(state, text)
     if not device.paired:
         name = plain(device.shown_name, 40)
         raise TandemError(
@@ -166,7 +166,7 @@ def _paired(state: State, text: str) -> Device:
 
 
 def _device(state: State, text: str) -> DeviceId:
-    if state.me is not None and naming.is_me(state, text):
+    if state.me is not None and device_names.is_me(state, text):
         return state.me.device
     return _paired(state, text).device
 

@@ -11,9 +11,9 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower

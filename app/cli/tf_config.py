@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app import naming
+from app import device_names
 from app.cli import spec
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
@@ -46,7 +46,7 @@ async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _show(made: PlanMade, follower: Follower, screen: Screen) -> None:
-    names = naming.names_of(follower.state, (member.device for member in made.plan.members))
+    names = device_names.names_of(follower.state, (member.device for member in made.plan.members))
     if made.plan.solo:
         screen.say(f"{names[made.plan.chief.device]} alone: one process, no cluster, no TF_CONFIG.")
     for task in made.plan.tasks:

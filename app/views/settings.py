@@ -8,7 +8,7 @@ from contextlib import suppress
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout
 
-from app import start_at_login
+from app import autostart
 from app.bridge import Bridge
 from app.device_words import problem_of
 from app.views.view import View
@@ -33,7 +33,7 @@ class SettingsView(View):
     title = "Settings and help"
     welcome_asked = Signal()
 
-    def __init__(self, bridge: Bridge, set_start: Callable[[bool], None] = start_at_login.set_start) -> None:
+    def __init__(self, bridge: Bridge, set_start: Callable[[bool], None] = autostart.set_start) -> None:
         super().__init__(bridge)
         self._set_start = set_start
         self.page = Page(self.title, characters=110)

@@ -4,15 +4,15 @@ import pytest
 from msgspec import structs
 
 from app.cli.agent_talk import AgentTalk, Allowed, allows
-from app.cli.asking import Asker
+from app.cli.prompts import Asker
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerConsent, AnswerPairing
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
 from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, THIRD, ScriptedNode, Words, follower, paired
-from tests.app.cli.test_asking import Keyboard
 from tests.app.cli.test_pairing import BEGAN, CODE
+from tests.app.cli.test_prompts import Keyboard
 
 
 def asked(run: RunId = RUN, *, changed: bool = False) -> ev.ConsentAsked:

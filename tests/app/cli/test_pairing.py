@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-from app.cli.asking import Asker
 from app.cli.exit_codes import ExitCode
 from app.cli.pair import pair_on
+from app.cli.prompts import Asker
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerPairing, CancelPairing, Pair
 from core.vocabulary.errors import TandemError
 from tests.app.cli.scripted_node import OTHER, PROBLEM, ScriptedNode, Words, follower, found, paired, typed
-from tests.app.cli.test_asking import Keyboard
+from tests.app.cli.test_prompts import Keyboard
 
 BEGAN = ev.PairingBegan(incoming=False, name="other", address="192.168.1.3:27600", device=OTHER)
 CODE = ev.PairingCodeShown(device=OTHER, name="other", code="408355")
