@@ -28,9 +28,12 @@ _WITHOUT_QT = (
     "app.models.stragglers",
     "app.charts.points",
 )
-_FIRST = ("app.bridge", "app.tray", "app.closing", "app.signals")
+_FIRST = ("app.bridge", "app.tray", "app.signals")
 _PACKAGE = "app.widgets"
-_LAST = ("app.views.view", "app.views.consent", "app.views.pairing", "app.views.welcome", "app.conductor")
+_LAST = (
+    *("app.views.view", "app.views.consent", "app.views.pairing", "app.views.welcome", "app.views.lifecycle"),
+    "app.conductor",
+)
 
 
 def load(owner: QObject, turns: Turns, then: Callable[[], object]) -> None:

@@ -11,9 +11,8 @@ from app import device_names, run_words
 from app.cli import spec
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.fetching import Fetching
 from app.cli.interrupts import Interrupts
-from app.cli.run_display import Display, Moving, Plain
+from app.cli.run_display import Display, FetchLines, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
@@ -56,7 +55,7 @@ async def run(arguments: argparse.Namespace, screen: Screen) -> int:
 async def start(follower: Follower, screen: Screen, wanted: RunSpec, interrupts: Interrupts) -> RunId | None:
     """None: Ctrl-C came before the run began. A checkpoint that is fetched for it may take minutes."""
     stopping = asyncio.create_task(_stop_before(follower, screen, interrupts), name="run-interrupts")
-    leave = follower.node.subscribe(Fetching(screen))
+    leave = follower.node.subscribe(FetchLines(screen))
     try:
         return (await follower.submit(StartRun(spec=wanted), RunAccepted)).run
     except TandemError as error:

@@ -11,7 +11,7 @@ from app import device_names, run_words
 from app.cli.screen import Screen
 from core.speed.sentences import expected
 from core.vocabulary import events as ev
-from core.vocabulary.events import Event
+from core.vocabulary.events import CheckpointCame, Event
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import plain, plain_lines
@@ -78,6 +78,26 @@ class Plain:
     def _say(self, line: str) -> None:
         self._said_s = self._clock()
         self._screen.say(line)
+
+
+class FetchLines:
+    """Says how much of a checkpoint has come, before the run that resumes from it begins. A listener: one
+    line at a laptop's first piece and its last, and now and then. ``clock``: seconds."""
+
+    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._said_s = 0.0
+        self._device: DeviceId | None = None
+
+    def __call__(self, event: Event, state: State) -> None:
+        if not isinstance(event, CheckpointCame):
+            return
+        often = event.device == self._device and self._clock() - self._said_s < PLAIN_EVERY_S
+        if not often or event.done == event.total:
+            self._device, self._said_s = event.device, self._clock()
+            name = device_names.names_of(state, [event.device])[event.device]
+            self._screen.say(run_words.fetch_words(event, name))
 
 
 class Moving:

@@ -16,9 +16,8 @@ from app.views.view import View
 from app.widgets.address_card import AddressCard
 from app.widgets.buttons import button
 from app.widgets.card import take_out
-from app.widgets.device_card import DeviceCard
+from app.widgets.device_card import DeviceCard, MyCard
 from app.widgets.labels import Label
-from app.widgets.my_card import MyCard
 from app.widgets.nobody_found import NobodyFound
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox

@@ -12,13 +12,12 @@ from app import autostart
 from app.bridge import Bridge
 from app.device_words import problem_of
 from app.views.view import View
-from app.widgets.background_card import BackgroundCard
 from app.widgets.help_card import HelpCard
 from app.widgets.network_card import NetworkCard
 from app.widgets.page import Page
 from app.widgets.paired_card import PairedCard
 from app.widgets.problem_box import ProblemBox
-from app.widgets.this_laptop_card import ThisLaptopCard
+from app.widgets.settings_cards import BackgroundCard, ThisLaptopCard
 from core.vocabulary.answers import Answer, Findings, Saved
 from core.vocabulary.commands import ChangeSettings, Forget, Mend, RunDoctor, SaveDiagnostics, SetCodePolicy
 from core.vocabulary.errors import Problem, TandemError
