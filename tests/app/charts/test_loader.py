@@ -15,7 +15,7 @@ import sys, time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 app = QApplication([])
-import app.charts.panel, app.charts.loader as loading
+import app.charts.panel, app.charts.loader as loader
 assert "pyqtgraph" not in sys.modules and "numpy" not in sys.modules
 turns = []
 timer = QTimer(interval=0)
