@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+from app.cli import completion
 from app.cli.agent_talk import AgentTalk, Allowed
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
@@ -29,13 +30,14 @@ def add(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "agent", "a node without a window, for this or another laptop to use", agent, more=MORE
     )
-    parser.add_argument(
+    allow = parser.add_argument(
         "--allow",
         action="append",
         default=[],
         metavar="DEVICE",
         help="let this paired device run code here without asking while this agent runs. May be repeated",
     )
+    completion.completes(allow, completion.devices)
     parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
     parser.add_argument("--stay", action="store_true", help="with --jsonl: go on after the end of stdin")
 

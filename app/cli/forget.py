@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from app import device_names
+from app.cli import completion
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
@@ -20,7 +21,8 @@ def add(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "forget", "unpair a device: its pin is removed and its link ends", forget, json=True
     )
-    parser.add_argument("device", metavar="NAME")
+    device = parser.add_argument("device", metavar="NAME")
+    completion.completes(device, completion.devices)
 
 
 async def forget(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from app import run_words
+from app.cli import completion
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
@@ -27,7 +28,8 @@ LOG_LINES = 20
 
 def add(parsers: Any) -> None:
     parser = add_subcommand(parsers, "runs", "the runs so far, or one of them", runs, json=True)
-    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
+    run = parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
+    completion.completes(run, completion.runs)
     parser.add_argument(
         "--limit", type=int, default=20, metavar="N", help="the newest N (default: %(default)s)"
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from app import device_names, run_again
+from app.cli import completion
 from app.follower import Follower
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
@@ -30,12 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
     )
-    what.add_argument(
+    again = what.add_argument(
         "--again",
         metavar="RUN",
         help="instead of SCRIPT: as an earlier run was asked for (its id or a unique beginning of it), but "
         "for what is said here",
     )
+    completion.completes(again, completion.runs)
     add_where(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
     parser.add_argument(
@@ -49,14 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Who takes part, as what, with how much, and how gradients travel."""
     among = parser.add_mutually_exclusive_group()
-    among.add_argument(
+    others = among.add_argument(
         "--with",
         dest="others",
         metavar="NAME,…",
         help="the paired devices that take part (default: every one that is connected)",
     )
+    completion.completes(others, completion.device_list)
     among.add_argument("--solo", action="store_true", help="train on this laptop alone")
-    parser.add_argument(
+    role = parser.add_argument(
         "--role",
         dest="roles",
         action="append",
@@ -64,7 +67,8 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=ROLE",
         help="chief, worker, ps, evaluator or none; several with commas; NAME may be me. May be repeated",
     )
-    parser.add_argument(
+    completion.completes(role, completion.device_roles)
+    share = parser.add_argument(
         "--share",
         dest="shares",
         action="append",
@@ -73,6 +77,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         help="fix this device's part of each batch, which otherwise follows the measured speeds: rows of the "
         "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
     )
+    completion.completes(share, completion.device_values)
     parser.add_argument(
         "--wire",
         choices=("f32", "bf16", "fp16", "auto"),

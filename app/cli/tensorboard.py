@@ -11,6 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from app.cli import completion
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
@@ -36,7 +37,8 @@ def add(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "tensorboard", "show a run in TensorBoard, on this laptop alone", tensorboard, json=True
     )
-    parser.add_argument("run", metavar="RUN", help="a run's id or a unique beginning of it")
+    run = parser.add_argument("run", metavar="RUN", help="a run's id or a unique beginning of it")
+    completion.completes(run, completion.runs)
     parser.add_argument(
         "--port", type=int, metavar="N", help="TensorBoard's port (default: 6006 or a free one)"
     )
