@@ -1,7 +1,9 @@
+# PYTHON_ARGCOMPLETE_OK: the shell may ask the installed script for completions.
 """Where Tandem begins: no subcommand opens the window, a subcommand runs without one (and without Qt)."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +14,13 @@ WINDOW = "app.desktop"
 def main(argv: Sequence[str] | None = None) -> int:
     """The process's exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+
+    if "_ARGCOMPLETE" in os.environ:
+        # A shell completes a line, which stands in the environment: this must not open a window.
+        from app.cli import command_line, completion
+
+        completion.answer(command_line.build())
+        return 0
 
     if wants_window(given):
         # First, and without anything of the core: the window paints before it loads what it needs.

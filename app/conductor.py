@@ -10,15 +10,14 @@ from PySide6.QtWidgets import QApplication
 
 from app import theme
 from app.bridge import Bridge
-from app.closing import ClosingSheet
 from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN
 from app.tray import Tray
 from app.turns import Turns
 from app.views.consent import ConsentSheet
+from app.views.lifecycle import ShutdownSheet, StartProblemPage
 from app.views.pairing import PairingSheet
-from app.views.start_problem import StartProblemPage
 from app.views.view import View
 from app.views.welcome import WelcomeView
 from app.window import Window
@@ -56,7 +55,7 @@ class Conductor(QObject):
         self._welcome: WelcomeView | None = None
         self._welcomed = False
         over = window.sheet_parent()
-        self.closing = ClosingSheet(over)
+        self.shutdown = ShutdownSheet(over)
         self.consent = ConsentSheet(self.bridge, over)
         self.pairing = PairingSheet(self.bridge, over)
         self.tray = Tray(self)
@@ -65,8 +64,8 @@ class Conductor(QObject):
         self.bridge.failed.connect(self._on_failed)
         self.bridge.ended.connect(self._on_ended)
         window.close_asked.connect(self.close)
-        self.closing.stay_asked.connect(window.hide)
-        self.closing.quit_asked.connect(self.quit)
+        self.shutdown.stay_asked.connect(window.hide)
+        self.shutdown.quit_asked.connect(self.quit)
         self.tray.open_asked.connect(window.come_forward)
         self.tray.quit_asked.connect(self._quit_from_tray)
         window.screen_changed.connect(self._on_screen)
@@ -82,7 +81,7 @@ class Conductor(QObject):
         """The window is to be closed: at once, or after a question."""
         if self.bridge.state.busy and self.own and self._alive():
             self.window.come_forward()
-            self.closing.ask(self.tray.there)
+            self.shutdown.ask(self.tray.there)
         else:
             self.quit()
 
@@ -126,7 +125,7 @@ class Conductor(QObject):
     def _on_failed(self, problem: Problem) -> None:
         if self._ending:
             return
-        for sheet in (self.closing, self.consent, self.pairing):
+        for sheet in (self.shutdown, self.consent, self.pairing):
             sheet.shut()  # nobody is there to take its answer, and it would lie over the page
         page = StartProblemPage(problem)
         page.again_asked.connect(self._start_again)
@@ -171,7 +170,7 @@ class Conductor(QObject):
             self.pairing.raise_()
         self.tray.show_state(state)
         if not state.busy:
-            self.closing.shut()
+            self.shutdown.shut()
             if not self.window.isVisible() and not self.tray.there:
                 # The run that went on in the background is over, and no icon leads to the window.
                 self.window.come_forward()

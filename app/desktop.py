@@ -67,10 +67,10 @@ def _say_no_screen() -> int:
 
 def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
     """After the first paint: only now is the core imported, and its thread started."""
-    from app import opening
+    from app import startup
     from app.turns import Turns
 
-    opening.load(window, Turns(window), lambda: _conduct(window, folder, first))
+    startup.load(window, Turns(window), lambda: _conduct(window, folder, first))
 
 
 def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:

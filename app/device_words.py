@@ -54,6 +54,12 @@ def addresses_words(addresses: tuple[str, ...], limit: int = 2) -> str:
     return f"{shown} and {len(addresses) - limit} more" if len(addresses) > limit else shown
 
 
+def code_words(code: str) -> str:
+    """A pairing code as ``408 355``: three digits are read at a glance."""
+    digits = "".join(code.split())
+    return f"{digits[:3]} {digits[3:]}"
+
+
 def size_words(size: int) -> str:
     """``512 bytes``, ``1.4 MB``, ``16 GB``: in powers of 1024, as memory is sold."""
     value = float(size)

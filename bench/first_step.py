@@ -63,7 +63,7 @@ async def _make_ready(nodes: Sequence[Node], *, warm: bool) -> None:
     """Every node keeps a trainer that has imported TensorFlow and waits, or has no child at all."""
     for node in nodes:
         change = SettingsChange(warm_trainer=warm)
-        await node.following.submit(ChangeSettings(change=change), Done)
+        await node.follower.submit(ChangeSettings(change=change), Done)
     for node in nodes:
         await node.until(_all_free, FREE_LIMIT_S, "see every other node free")
         if warm:
@@ -84,7 +84,7 @@ async def click_to_first_step(nodes: Sequence[Node], script: Path, *, alone: boo
     starter, *others = nodes
     members = nodes[:1] if alone else nodes
     for node in nodes:
-        node.following.skip()
+        node.follower.skip()
     spec = RunSpec(
         script=str(script),
         arguments=("--epochs", "1"),
@@ -92,7 +92,7 @@ async def click_to_first_step(nodes: Sequence[Node], script: Path, *, alone: boo
         devices=() if alone else tuple(other.device for other in others),
     )
     began_s = time.monotonic()
-    run = (await starter.following.submit(StartRun(spec=spec), RunAccepted)).run
+    run = (await starter.follower.submit(StartRun(spec=spec), RunAccepted)).run
     async with asyncio.timeout(RUN_LIMIT_S):
         first_s, *_ = await asyncio.gather(*(_follow(node, run, began_s) for node in members))
     if first_s is None:
@@ -103,7 +103,7 @@ async def click_to_first_step(nodes: Sequence[Node], script: Path, *, alone: boo
 async def _follow(node: Node, run: str, began_s: float) -> float | None:
     first_s = None
     while True:
-        event, _ = await node.following.next()
+        event, _ = await node.follower.next()
         if not (isinstance(event, ev.RunPhaseChanged) and event.run == run):
             continue
         if isinstance(event.phase, Training) and first_s is None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.demo import meeting
+from app.demo import pairing
 from app.demo.nodes import Node, running
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import SetCodePolicy
@@ -19,8 +19,8 @@ async def two_paired(folder: Path | None = None) -> AsyncIterator[Sequence[Node]
     with tempfile.TemporaryDirectory(prefix="tandem-bench-", dir=folder) as base:
         async with running(2, Path(base).resolve()) as nodes:
             first, second = nodes
-            await meeting.find_each_other(nodes, silent)
-            await meeting.pair(first, second, silent)
+            await pairing.find_each_other(nodes, silent)
+            await pairing.pair(first, second, silent)
             await trust_each_other(first, second)
             yield nodes
 
@@ -28,7 +28,7 @@ async def two_paired(folder: Path | None = None) -> AsyncIterator[Sequence[Node]
 async def trust_each_other(first: Node, second: Node) -> None:
     """Each may run the other's code without asking."""
     for node, other in ((first, second), (second, first)):
-        await node.following.submit(SetCodePolicy(device=other.device, policy="always"), Done)
+        await node.follower.submit(SetCodePolicy(device=other.device, policy="always"), Done)
 
 
 def silent(line: str) -> None:

@@ -191,18 +191,18 @@ async def _headless(first: Node, second: Node, script: Path) -> tuple[float, flo
     """Steps a second of a run that no window shows, and the % of a core that the starter's agent took."""
     await free(first, second)
     before_s, began_s = processes.own_cpu_s(first.agent.pid), time.monotonic()
-    first.following.skip()
+    first.follower.skip()
     spec = RunSpec(script=str(script), arguments=("--epochs", str(EPOCHS)), devices=(second.device,))
-    run = (await first.following.submit(StartRun(spec=spec), RunAccepted)).run
+    run = (await first.follower.submit(StartRun(spec=spec), RunAccepted)).run
     async with asyncio.timeout(RUN_LIMIT_S):
         while True:
-            event, _ = await first.following.next()
+            event, _ = await first.follower.next()
             if isinstance(event, ev.RunPhaseChanged) and event.run == run and ended(event.phase):
                 break
     part = 100 * (processes.own_cpu_s(first.agent.pid) - before_s) / (time.monotonic() - began_s)
     if isinstance(event.phase, Failed):
         raise TandemError.of(event.phase.problem)
-    details = await first.following.submit(GetRun(run=run), RunDetails)
+    details = await first.follower.submit(GetRun(run=run), RunDetails)
     if not isinstance(event.phase, Finished) or details.entry.summary.steps_s is None:
         raise RuntimeError(f"the headless run ended as {event.phase}")
     return details.entry.summary.steps_s, part

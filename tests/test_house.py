@@ -24,8 +24,6 @@ FLOORS = [
 KNOWN_CIRCLES = {
     "core.trainer.exact.resume.fit_progress",
     "core.trainer.exact.steps.calibration",
-    "app.charts",
-    "app.cli",
 }
 """The first name of each circle that is left. This list may only get shorter."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers", "misc", "common"}

@@ -11,7 +11,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import theme
-from app.charts import loading
+from app.charts import loader
 from app.charts.export_menu import ExportMenu
 from app.charts.legend import Legend
 from app.charts.look_bar import LookBar
@@ -141,7 +141,7 @@ class ChartPanel(QWidget):
             return
         if not self._ready:
             self._show_whether_empty()
-            loading.load(self, self._on_loaded)
+            loader.load(self, self._on_loaded)
             return
         if keys != self._keys:
             self._keys = keys

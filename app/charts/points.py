@@ -71,26 +71,21 @@ class RunPoints:
             ]
             # An epoch's end belongs behind its last step, which has the same number.
             for report in sorted(reports, key=lambda each: (each.fit, each.step, isinstance(each, EpochEnd))):
-                points._take(device, report)
+                points.add(device, report)
         return points
 
     def hear(self, event: Event) -> bool:
         """True if the event brought a point."""
         match event:
             case MemberProgressed():
-                return self._take(event.device, event.progress)
+                return self.add(event.device, event.progress)
             case MemberEndedEpoch():
-                return self._take(event.device, event.epoch)
+                return self.add(event.device, event.epoch)
             case _:
                 return False
 
-    @property
-    def metrics(self) -> list[str]:
-        """The loss first, then as the script gave them."""
-        names = dict.fromkeys(key.metric for key in self.curves)
-        return sorted(names, key=lambda name: name != "loss")
-
-    def _take(self, device: DeviceId, report: Progress | EpochEnd) -> bool:
+    def add(self, device: DeviceId, report: Progress | EpochEnd) -> bool:
+        """One report of a member; True if it brought a point."""
         # Members of a managed run all have the same logs: the chief's are the run's.
         if self._only is not None and device != self._only:
             return False
@@ -111,6 +106,12 @@ class RunPoints:
                 CurveKey(DeviceId("") if self._only else device, metric, validation), step, second, value
             )
         return bool(report.logs)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The loss first, then as the script gave them."""
+        names = dict.fromkeys(key.metric for key in self.curves)
+        return sorted(names, key=lambda name: name != "loss")
 
     def _add(self, key: CurveKey, step: float, second: float, value: float) -> None:
         points = self.curves.get(key)

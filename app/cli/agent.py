@@ -7,15 +7,16 @@ import asyncio
 import contextlib
 from typing import Any
 
+from app.cli import completion
 from app.cli.agent_talk import AgentTalk, Allowed
-from app.cli.asking import Asker
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin, Stdout
+from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.connection import Connection, start
+from app.follower import Follower
 from core.node.jsonl import Conversation
 from core.vocabulary.errors import TandemError
 
@@ -29,13 +30,14 @@ def add(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "agent", "a node without a window, for this or another laptop to use", agent, more=MORE
     )
-    parser.add_argument(
+    allow = parser.add_argument(
         "--allow",
         action="append",
         default=[],
         metavar="DEVICE",
         help="let this paired device run code here without asking while this agent runs. May be repeated",
     )
+    completion.completes(allow, completion.devices)
     parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
     parser.add_argument("--stay", action="store_true", help="with --jsonl: go on after the end of stdin")
 
@@ -59,10 +61,10 @@ async def _live(arguments: argparse.Namespace, screen: Screen, connection: Conne
     if arguments.jsonl:
         await Conversation(connection.node, Stdout().write).run(aiter(Stdin()), stay=arguments.stay)
         return
-    with Following(connection) as following:
+    with Follower(connection) as follower:
         async with Asker(screen, Stdin()) as asker:
             try:
-                await AgentTalk(following, asker, screen, arguments.allow).run()
+                await AgentTalk(follower, asker, screen, arguments.allow).run()
             except TandemError as error:
                 if error.code != "node-gone":
                     raise

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from app import naming, run_words
+from app import device_names, run_words
 from app.cli import pairing
-from app.cli.asking import Asker
-from app.cli.following import Following
+from app.cli.prompts import Asker
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
+from app.follower import Follower
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerConsent, Decision
 from core.vocabulary.errors import TandemError
@@ -58,7 +58,7 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
     """Whether one of ``names`` means this paired device and no other."""
     for name in names:
         try:
-            found = naming.find(state, name, paired=True)
+            found = device_names.find(state, name, paired=True)
         except TandemError:
             continue  # Several are called that: nobody is meant.
         if found is not None and found.device == device:
@@ -69,8 +69,8 @@ def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:
 class AgentTalk:
     """Runs until the node ends."""
 
-    def __init__(self, following: Following, asker: Asker, screen: Screen, allowed: Sequence[str]) -> None:
-        self._following = following
+    def __init__(self, follower: Follower, asker: Asker, screen: Screen, allowed: Sequence[str]) -> None:
+        self._follower = follower
         self._asker = asker
         self._screen = screen
         self._allowed = allowed
@@ -81,10 +81,10 @@ class AgentTalk:
         self._consents: dict[RunId, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        self._say_ready(self._following.state)
+        self._say_ready(self._follower.state)
         try:
             while True:
-                event, state = await self._following.next()
+                event, state = await self._follower.next()
                 self._on_event(event, state)
         finally:
             tasks = [*self._consents.values(), *([self._pairing] if self._pairing else [])]
@@ -135,7 +135,7 @@ class AgentTalk:
                     asking.cancel()
                 say(f"Run {event.run} {'is allowed' if event.allowed else 'is not allowed'} here.")
             case ev.RunSummarised() if state.run is not None:
-                names = naming.names_of(state, state.run.members)
+                names = device_names.names_of(state, state.run.members)
                 for line in run_words.summary_lines(event.summary, names, "", state.run.plan):
                     say(line)
             case _:
@@ -153,7 +153,7 @@ class AgentTalk:
 
     async def _compare(self, name: str, code: str) -> None:
         async with self._turn:
-            await pairing.compare(self._following.node, self._asker, self._screen, name, code)
+            await pairing.compare(self._follower.node, self._asker, self._screen, name, code)
 
     async def _decide(self, run: RunId, name: str) -> None:
         async with self._turn:
@@ -162,10 +162,10 @@ class AgentTalk:
             )
         if decision is None:
             self._screen.say("Nobody answers here (the input has ended): no. Use --allow DEVICE, or --jsonl.")
-        await self._following.node.submit(AnswerConsent(run=run, decision=decision or "no"))
+        await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
 
     def _name(self, state: State, device: DeviceId) -> str:
-        return naming.names_of(state, (device,))[device]
+        return device_names.names_of(state, (device,))[device]
 
 
 def consent_lines(consent: Consent, name: str) -> list[str]:

@@ -8,9 +8,9 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from app.cli.command_line import add_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand
 from app.cli.screen import Screen
 
 MORE = """\
@@ -37,15 +37,13 @@ def add(parsers: Any) -> None:
 
 
 async def demo(arguments: argparse.Namespace, screen: Screen) -> int:
-    from app.demo import report, saying, story
+    from app.demo import report, story
 
-    clock = saying.Clock()
     telling = asyncio.create_task(
         story.tell(
             arguments.nodes,
             arguments.epochs,
-            saying.timed(screen, clock),
-            clock,
+            screen.say,
             keep=arguments.keep,
             out=arguments.out,
         ),

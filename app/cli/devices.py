@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.vocabulary.ids import short
 from core.vocabulary.state import Device, Me, State
 from core.vocabulary.text import plain
@@ -34,10 +34,10 @@ def add(parsers: Any) -> None:
 
 async def devices(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
+        with Follower(connection) as follower:
             wait_s = arguments.wait if arguments.wait is not None else LOOK_S * connection.own
-            await following.until(lambda state: None, max(0.0, min(wait_s, 3600.0)))
-            state = following.state
+            await follower.until(lambda state: None, max(0.0, min(wait_s, 3600.0)))
+            state = follower.state
     if screen.json:
         screen.result({"ok": True, "me": state.me, "devices": list(state.devices.values())})
     else:

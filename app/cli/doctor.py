@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.vocabulary.answers import Done, Finding, Findings
 from core.vocabulary.commands import Mend, RunDoctor
 from core.vocabulary.text import plain
@@ -27,14 +27,14 @@ def add(parsers: Any) -> None:
 
 async def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
-            return await doctor_on(following, screen, deep=arguments.deep, mend=arguments.mend)
+        with Follower(connection) as follower:
+            return await doctor_on(follower, screen, deep=arguments.deep, mend=arguments.mend)
 
 
-async def doctor_on(following: Following, screen: Screen, *, deep: bool, mend: str | None) -> int:
+async def doctor_on(follower: Follower, screen: Screen, *, deep: bool, mend: str | None) -> int:
     if mend is not None:
-        await following.submit(Mend(code=mend), Done)
-    findings = (await following.submit(RunDoctor(deep=deep), Findings)).findings
+        await follower.submit(Mend(code=mend), Done)
+    findings = (await follower.submit(RunDoctor(deep=deep), Findings)).findings
     failed = any(finding.level == "error" for finding in findings)
     if screen.json:
         screen.result({"ok": not failed, "findings": findings})

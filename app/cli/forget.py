@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app import naming
+from app import device_names
+from app.cli import completion
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import Forget
 from core.vocabulary.text import plain
@@ -20,20 +21,21 @@ def add(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "forget", "unpair a device: its pin is removed and its link ends", forget, json=True
     )
-    parser.add_argument("device", metavar="NAME")
+    device = parser.add_argument("device", metavar="NAME")
+    completion.completes(device, completion.devices)
 
 
 async def forget(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
-            return await forget_on(following, screen, arguments.device)
+        with Follower(connection) as follower:
+            return await forget_on(follower, screen, arguments.device)
 
 
-async def forget_on(following: Following, screen: Screen, text: str) -> int:
-    device = naming.find(following.state, text, paired=True)
+async def forget_on(follower: Follower, screen: Screen, text: str) -> int:
+    device = device_names.find(follower.state, text, paired=True)
     if device is None:
-        raise naming.unknown(following.state, text)
-    await following.submit(Forget(device=device.device), Done)
+        raise device_names.unknown(follower.state, text)
+    await follower.submit(Forget(device=device.device), Done)
     if screen.json:
         screen.result({"ok": True, "device": device.device})
     else:

@@ -7,8 +7,8 @@ import asyncio
 from typing import Any
 
 from app import desktop_files
+from app.cli.command_line import add_subcommand
 from app.cli.exit_codes import ExitCode
-from app.cli.parsing import add_subcommand
 from app.cli.screen import Screen
 
 

@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 
-from app.cli import parsing
+from app.cli import command_line
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import LinesScreen, Screen, silence_broken_pipe
 from app.connection import CannotStart
@@ -17,7 +17,7 @@ from core.vocabulary.errors import Problem, TandemError
 
 def main(argv: Sequence[str]) -> int:
     """The process's exit code."""
-    arguments = parsing.read(argv)
+    arguments = command_line.read(argv)
     screen: Screen
     if getattr(arguments, "jsonl", False):
         screen = LinesScreen()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app import naming
+from app import device_names
 from app.cli import pairing
-from app.cli.asking import Asker
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin
+from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.net import address
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import CancelPairing, Pair
@@ -35,25 +35,25 @@ def add(parsers: Any) -> None:
 
 async def pair(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
+        with Follower(connection) as follower:
             async with Asker(screen, Stdin()) as asker:
-                return await pair_on(following, asker, screen, arguments.device)
+                return await pair_on(follower, asker, screen, arguments.device)
 
 
-async def pair_on(following: Following, asker: Asker, screen: Screen, text: str) -> int:
+async def pair_on(follower: Follower, asker: Asker, screen: Screen, text: str) -> int:
     """Find what ``text`` means, ask for the pairing and follow it to its end."""
-    command = await target(following, text)
-    following.skip()
-    await following.submit(command, Done)
+    command = await target(follower, text)
+    follower.skip()
+    await follower.submit(command, Done)
     try:
-        problem = await pairing.wait_ended(following, asker, screen)
+        problem = await pairing.wait_ended(follower, asker, screen)
     except BaseException:
-        await following.node.submit(CancelPairing())
+        await follower.node.submit(CancelPairing())
         raise
     if problem is not None:
         raise TandemError.of(problem)
-    under_way = following.state.pairing
-    device = following.state.devices.get(under_way.device) if under_way and under_way.device else None
+    under_way = follower.state.pairing
+    device = follower.state.devices.get(under_way.device) if under_way and under_way.device else None
     if screen.json:
         screen.result({"ok": True, "device": device})
     else:
@@ -61,18 +61,18 @@ async def pair_on(following: Following, asker: Asker, screen: Screen, text: str)
     return ExitCode.OK
 
 
-async def target(following: Following, text: str) -> Pair:
+async def target(follower: Follower, text: str) -> Pair:
     """The command that pairs with ``text``. Raises ``TandemError`` where nothing like it is found."""
 
     def seen(state: State) -> Device | None:
-        found = naming.find(state, text)
+        found = device_names.find(state, text)
         return found if found is not None and found.addresses else None
 
     at = _address(text)
-    if (found := await following.until(seen, 0 if at else LOOK_S)) is not None:
+    if (found := await follower.until(seen, 0 if at else LOOK_S)) is not None:
         return Pair(device=found.device)
     if at is None:
-        raise naming.unknown(following.state, text)
+        raise device_names.unknown(follower.state, text)
     return Pair(address=at)
 
 

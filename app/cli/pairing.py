@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from app.cli.asking import Asker
-from app.cli.following import Following
+from app.cli.prompts import Asker
 from app.cli.screen import Screen
+from app.device_words import code_words
+from app.follower import Follower
 from core.vocabulary.commands import AnswerPairing, CancelPairing
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import PairingCodeShown, PairingEnded
@@ -16,18 +17,12 @@ from core.vocabulary.text import plain
 CHOICES = {"same": True, "different": False}
 
 
-def spaced(code: str) -> str:
-    """``408 355``: three digits are read at a glance."""
-    digits = "".join(code.split())
-    return f"{digits[:3]} {digits[3:]}"
-
-
-async def wait_ended(following: Following, asker: Asker, screen: Screen) -> Problem | None:
+async def wait_ended(follower: Follower, asker: Asker, screen: Screen) -> Problem | None:
     """Follows the pairing that was just asked for, to its end: None where the devices are paired now."""
     answering: asyncio.Task[None] | None = None
     try:
         while True:
-            event, _ = await following.next()
+            event, _ = await follower.next()
             match event:
                 case PairingCodeShown() if answering is None:
                     if screen.json:
@@ -37,7 +32,7 @@ async def wait_ended(following: Following, asker: Asker, screen: Screen) -> Prob
                     if event.warning is not None:
                         screen.say(plain(str(event.warning), 600), "bold red")
                     answering = asyncio.create_task(
-                        compare(following.node, asker, screen, event.name, event.code)
+                        compare(follower.node, asker, screen, event.name, event.code)
                     )
                 case PairingEnded():
                     return event.problem
@@ -50,7 +45,7 @@ async def wait_ended(following: Following, asker: Asker, screen: Screen) -> Prob
 async def compare(node: NodeFace, asker: Asker, screen: Screen, name: str, code: str) -> None:
     """Put the question, and pass the answer on; nobody there to answer ends the pairing."""
     other = plain(name, 40)
-    screen.say(f"The code here is  {spaced(code)}", "bold")
+    screen.say(f"The code here is  {code_words(code)}", "bold")
     same = await asker.ask(f"Does the screen of {other} show the same code?", CHOICES)
     if same is None:
         screen.say("Nobody answers here (the input has ended): the pairing is given up.")

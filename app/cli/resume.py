@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from app.cli import completion, spec
 from app.cli import run as run_command
-from app.cli import spec
-from app.cli.parsing import add_subcommand
+from app.cli.command_line import add_subcommand
 from app.cli.screen import Screen
 
 MORE = """\
@@ -20,7 +20,8 @@ def add(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "resume", "go on with a run that was stopped or failed", resume, json=True, more=MORE
     )
-    parser.add_argument("again", metavar="RUN", help="a run's id or a unique beginning of it")
+    again = parser.add_argument("again", metavar="RUN", help="a run's id or a unique beginning of it")
+    completion.completes(again, completion.runs)
     spec.add_where(parser)
     parser.set_defaults(script=None, seed=None, strategy=None, resumes=True)
 

@@ -7,16 +7,15 @@ import asyncio
 import contextlib
 from typing import Any
 
-from app import naming, run_words
+from app import device_names, run_words
 from app.cli import spec
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.fetching import Fetching
-from app.cli.following import Following
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand, home_of
-from app.cli.run_display import Display, Moving, Plain
+from app.cli.run_display import Display, FetchLines, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.vocabulary.answers import RunAccepted, RunDetails
 from core.vocabulary.commands import GetRun, StartRun, StopRun
 from core.vocabulary.errors import TandemError
@@ -43,24 +42,22 @@ def add(parsers: Any) -> None:
 
 async def run(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
-            wanted = await spec.spec_of(arguments, following, screen.say)
+        with Follower(connection) as follower:
+            wanted = await spec.spec_of(arguments, follower, screen.say)
             with Interrupts() as interrupts:
-                begun = await start(following, screen, wanted, interrupts)
+                begun = await start(follower, screen, wanted, interrupts)
                 if begun is None:
                     return ExitCode.INTERRUPTED
-                phase = await follow(following, screen, begun, interrupts)
-                return await report(following, screen, begun, phase, interrupted=interrupts.count > 0)
+                phase = await follow(follower, screen, begun, interrupts)
+                return await report(follower, screen, begun, phase, interrupted=interrupts.count > 0)
 
 
-async def start(
-    following: Following, screen: Screen, wanted: RunSpec, interrupts: Interrupts
-) -> RunId | None:
+async def start(follower: Follower, screen: Screen, wanted: RunSpec, interrupts: Interrupts) -> RunId | None:
     """None: Ctrl-C came before the run began. A checkpoint that is fetched for it may take minutes."""
-    stopping = asyncio.create_task(_stop_before(following, screen, interrupts), name="run-interrupts")
-    leave = following.node.subscribe(Fetching(screen))
+    stopping = asyncio.create_task(_stop_before(follower, screen, interrupts), name="run-interrupts")
+    leave = follower.node.subscribe(FetchLines(screen))
     try:
-        return (await following.submit(StartRun(spec=wanted), RunAccepted)).run
+        return (await follower.submit(StartRun(spec=wanted), RunAccepted)).run
     except TandemError as error:
         if interrupts.count == 0 or error.problem.code != "stopped":
             raise
@@ -72,13 +69,13 @@ async def start(
         await asyncio.gather(stopping, return_exceptions=True)
 
 
-async def follow(following: Following, screen: Screen, run: RunId, interrupts: Interrupts) -> Phase:
+async def follow(follower: Follower, screen: Screen, run: RunId, interrupts: Interrupts) -> Phase:
     """Shows the run until it is over and obeys Ctrl-C. Returns its last phase, or the one it was left in."""
     display: Display = Moving(screen) if screen.live else Plain(screen)
-    stopping = asyncio.create_task(_obey(following, screen, interrupts), name="run-interrupts")
+    stopping = asyncio.create_task(_obey(follower, screen, interrupts), name="run-interrupts")
     try:
         with display:
-            watching = asyncio.create_task(_watch(following, display, run), name="run-watch")
+            watching = asyncio.create_task(_watch(follower, display, run), name="run-watch")
             done, _ = await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if watching not in done:
                 watching.cancel()
@@ -89,16 +86,16 @@ async def follow(following: Following, screen: Screen, run: RunId, interrupts: I
     finally:
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)
-    present = following.state.run
+    present = follower.state.run
     assert present is not None
     return present.phase
 
 
-async def report(following: Following, screen: Screen, run: RunId, phase: Phase, *, interrupted: bool) -> int:
+async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *, interrupted: bool) -> int:
     """Says what came out; the exit code follows from it."""
-    answer = await following.node.submit(GetRun(run=run))
+    answer = await follower.node.submit(GetRun(run=run))
     folder = answer.entry.folder if isinstance(answer, RunDetails) else ""
-    present = following.state.run
+    present = follower.state.run
     summary = present.summary if present is not None and present.plan.run == run else None
     problem = phase.problem if isinstance(phase, Failed) else None
     if screen.json:
@@ -120,7 +117,7 @@ async def report(following: Following, screen: Screen, run: RunId, phase: Phase,
                 f"The run is {run_words.phase_words(phase)}." if ended(phase) else "Left while the run ends."
             )
         if summary is not None and present is not None:
-            names = naming.names_of(following.state, present.members)
+            names = device_names.names_of(follower.state, present.members)
             for line in run_words.summary_lines(summary, names, folder, present.plan):
                 screen.say(line)
     match phase:
@@ -133,22 +130,22 @@ async def report(following: Following, screen: Screen, run: RunId, phase: Phase,
     return ExitCode.INTERRUPTED
 
 
-async def _watch(following: Following, display: Display, run: RunId) -> Phase:
+async def _watch(follower: Follower, display: Display, run: RunId) -> Phase:
     while True:
-        event, state = await following.next()
+        event, state = await follower.next()
         display.on_event(event, state)
         if isinstance(event, RunPhaseChanged) and event.run == run and ended(event.phase):
             return event.phase
 
 
-async def _stop_before(following: Following, screen: Screen, interrupts: Interrupts) -> None:
+async def _stop_before(follower: Follower, screen: Screen, interrupts: Interrupts) -> None:
     while True:
         await interrupts.wait_next()
         screen.say("Stopping.")
-        await following.node.submit(StopRun())
+        await follower.node.submit(StopRun())
 
 
-async def _obey(following: Following, screen: Screen, interrupts: Interrupts) -> None:
+async def _obey(follower: Follower, screen: Screen, interrupts: Interrupts) -> None:
     """Ends when the person wants to leave."""
     for words in (
         "Stopping at the end of this step. Ctrl-C again ends the trainers at once.",
@@ -156,6 +153,6 @@ async def _obey(following: Following, screen: Screen, interrupts: Interrupts) ->
     ):
         await interrupts.wait_next()
         screen.say(words)
-        await following.node.submit(StopRun())
+        await follower.node.submit(StopRun())
     await interrupts.wait_next()
-    await following.node.submit(StopRun())
+    await follower.node.submit(StopRun())

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from app import naming, run_words
+from app import device_names, run_words
 from app.cli.screen import Screen
 from core.speed.sentences import expected
 from core.vocabulary import events as ev
-from core.vocabulary.events import Event
+from core.vocabulary.events import CheckpointCame, Event
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import plain, plain_lines
@@ -58,7 +58,7 @@ class Plain:
         run = state.run
         if run is None:
             return
-        names = naming.names_of(state, run.members)
+        names = device_names.names_of(state, run.members)
         match event:
             case ev.RunPhaseChanged():
                 self._say(run_words.phase_words(event.phase))
@@ -78,6 +78,26 @@ class Plain:
     def _say(self, line: str) -> None:
         self._said_s = self._clock()
         self._screen.say(line)
+
+
+class FetchLines:
+    """Says how much of a checkpoint has come, before the run that resumes from it begins. A listener: one
+    line at a laptop's first piece and its last, and now and then. ``clock``: seconds."""
+
+    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._said_s = 0.0
+        self._device: DeviceId | None = None
+
+    def __call__(self, event: Event, state: State) -> None:
+        if not isinstance(event, CheckpointCame):
+            return
+        often = event.device == self._device and self._clock() - self._said_s < PLAIN_EVERY_S
+        if not often or event.done == event.total:
+            self._device, self._said_s = event.device, self._clock()
+            name = device_names.names_of(state, [event.device])[event.device]
+            self._screen.say(run_words.fetch_words(event, name))
 
 
 class Moving:
@@ -109,7 +129,7 @@ class Moving:
     def on_event(self, event: Event, state: State) -> None:
         self._state = state
         if isinstance(event, ev.MemberLogged | ev.MemberMeasured) and state.run is not None:
-            names = naming.names_of(state, state.run.members)
+            names = device_names.names_of(state, state.run.members)
             for line in _lines_above(event, state.run, names):
                 self._screen.say(line)
         if self._live is not None and self._clock() - self._drawn_s >= REFRESH_S:
@@ -122,7 +142,9 @@ class Moving:
         state = self._state
         if state is None or state.run is None:
             return Group()
-        return picture(state.run, naming.names_of(state, state.run.members), self._clock() - self._began_s)
+        return picture(
+            state.run, device_names.names_of(state, state.run.members), self._clock() - self._began_s
+        )
 
 
 def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:

@@ -7,12 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from app import run_words
+from app.cli import completion
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
-from app.repeating import may_go_on, where_on
+from app.follower import Follower
+from app.run_again import may_go_on, where_on
 from core.vocabulary import answers
 from core.vocabulary.commands import FindCheckpoints, GetRun, ListRuns
 from core.vocabulary.ids import DeviceId, RunId, short
@@ -27,7 +28,8 @@ LOG_LINES = 20
 
 def add(parsers: Any) -> None:
     parser = add_subcommand(parsers, "runs", "the runs so far, or one of them", runs, json=True)
-    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
+    run = parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
+    completion.completes(run, completion.runs)
     parser.add_argument(
         "--limit", type=int, default=20, metavar="N", help="the newest N (default: %(default)s)"
     )
@@ -35,14 +37,14 @@ def add(parsers: Any) -> None:
 
 async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
+        with Follower(connection) as follower:
             if arguments.run:
-                return await _one(following, screen, RunId(arguments.run))
-            return await _all(following, screen, max(1, arguments.limit))
+                return await _one(follower, screen, RunId(arguments.run))
+            return await _all(follower, screen, max(1, arguments.limit))
 
 
-async def _all(following: Following, screen: Screen, limit: int) -> int:
-    found = await following.submit(ListRuns(limit=limit), answers.Runs)
+async def _all(follower: Follower, screen: Screen, limit: int) -> int:
+    found = await follower.submit(ListRuns(limit=limit), answers.Runs)
     if screen.json:
         screen.result({"ok": True, "runs": found.runs, "problem": found.problem})
         return ExitCode.OK
@@ -55,8 +57,8 @@ async def _all(following: Following, screen: Screen, limit: int) -> int:
     return ExitCode.OK
 
 
-async def _one(following: Following, screen: Screen, run: RunId) -> int:
-    found = await following.submit(GetRun(run=run), answers.RunDetails)
+async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
+    found = await follower.submit(GetRun(run=run), answers.RunDetails)
     if screen.json:
         screen.result({"ok": True, "run": found})
         return ExitCode.OK
@@ -81,8 +83,8 @@ async def _one(following: Following, screen: Screen, run: RunId) -> int:
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
     if may_go_on(entry):
-        await following.node.submit(FindCheckpoints(run=entry.run))
-        checkpoint, lender = where_on(entry.run, found.checkpoint, following.state)
+        await follower.node.submit(FindCheckpoints(run=entry.run))
+        checkpoint, lender = where_on(entry.run, found.checkpoint, follower.state)
         if checkpoint is not None:
             words = run_words.goes_on_words(checkpoint, lender)
             screen.say(f"{words} To go on: tandem resume {entry.run}")

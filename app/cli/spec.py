@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from app import naming, repeating
-from app.cli.following import Following
+from app import device_names, run_again
+from app.cli import completion
+from app.follower import Follower
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
@@ -30,12 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
     )
-    what.add_argument(
+    again = what.add_argument(
         "--again",
         metavar="RUN",
         help="instead of SCRIPT: as an earlier run was asked for (its id or a unique beginning of it), but "
         "for what is said here",
     )
+    completion.completes(again, completion.runs)
     add_where(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
     parser.add_argument(
@@ -49,14 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Who takes part, as what, with how much, and how gradients travel."""
     among = parser.add_mutually_exclusive_group()
-    among.add_argument(
+    others = among.add_argument(
         "--with",
         dest="others",
         metavar="NAME,…",
         help="the paired devices that take part (default: every one that is connected)",
     )
+    completion.completes(others, completion.device_list)
     among.add_argument("--solo", action="store_true", help="train on this laptop alone")
-    parser.add_argument(
+    role = parser.add_argument(
         "--role",
         dest="roles",
         action="append",
@@ -64,7 +67,8 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=ROLE",
         help="chief, worker, ps, evaluator or none; several with commas; NAME may be me. May be repeated",
     )
-    parser.add_argument(
+    completion.completes(role, completion.device_roles)
+    share = parser.add_argument(
         "--share",
         dest="shares",
         action="append",
@@ -73,6 +77,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         help="fix this device's part of each batch, which otherwise follows the measured speeds: rows of the "
         "global batch (48), of how many (48/64), or percent (75%%); NAME may be me. May be repeated",
     )
+    completion.completes(share, completion.device_values)
     parser.add_argument(
         "--wire",
         choices=("f32", "bf16", "fp16", "auto"),
@@ -80,9 +85,9 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def spec_of(arguments: argparse.Namespace, following: Following, say: Say) -> RunSpec:
+async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -> RunSpec:
     """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
-    then = await _then(arguments, following)
+    then = await _then(arguments, follower)
     strategy: StrategyKind | None = arguments.strategy or then.strategy
     wire: Wire = arguments.wire or then.wire
     names = [name for name in (arguments.others or "").split(",") if name.strip()]
@@ -100,10 +105,10 @@ async def spec_of(arguments: argparse.Namespace, following: Following, say: Say)
     chosen = bool(names) or arguments.solo
     solo = arguments.solo or (then.solo and not chosen)
     if not solo:
-        await _wait_linked(following, names or then.devices, say)
-    state = following.state
+        await _wait_linked(follower, names or then.devices, say)
+    state = follower.state
     devices = tuple(
-        dict.fromkeys(_paired(state, name).device for name in names if not naming.is_me(state, name))
+        dict.fromkeys(_paired(state, name).device for name in names if not device_names.is_me(state, name))
     )
     fixed = RunSpec(script="") if chosen else then  # roles and shares are those of the laptops of then
     return RunSpec(
@@ -121,30 +126,30 @@ async def spec_of(arguments: argparse.Namespace, following: Following, say: Say)
     )
 
 
-async def _then(arguments: argparse.Namespace, following: Following) -> RunSpec:
+async def _then(arguments: argparse.Namespace, follower: Follower) -> RunSpec:
     """The script alone, or what an earlier run was asked for."""
     if arguments.again is None:
         return RunSpec(script=str(Path(arguments.script).absolute()))
     others_said = arguments.others is not None or arguments.solo
-    found = await following.submit(GetRun(run=RunId(arguments.again)), RunDetails)
-    return repeating.spec_of(found.entry, following.state, others_said=others_said)
+    found = await follower.submit(GetRun(run=RunId(arguments.again)), RunDetails)
+    return run_again.spec_of(found.entry, follower.state, others_said=others_said)
 
 
-async def _wait_linked(following: Following, names: Sequence[str], say: Say) -> None:
+async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> None:
     """Until every device that should take part is connected; a node that ran before us has had its time."""
 
     def linked(state: State) -> bool | None:
         if names:
-            wanted = [naming.find(state, name) for name in names if not naming.is_me(state, name)]
+            wanted = [device_names.find(state, name) for name in names if not device_names.is_me(state, name)]
         else:
             wanted = [device for device in state.devices.values() if device.paired]
         return True if all(device is not None and _can_wait_no_more(device) for device in wanted) else None
 
-    state = following.state
-    if following.own and linked(state) is None:
-        called = (known.shown_name if (known := naming.find(state, name)) else name for name in names)
+    state = follower.state
+    if follower.own and linked(state) is None:
+        called = (known.shown_name if (known := device_names.find(state, name)) else name for name in names)
         say(f"Looking for {plain(', '.join(called), 200) or 'the paired laptops'} …")
-        await following.until(linked, LINK_S)
+        await follower.until(linked, LINK_S)
 
 
 def _can_wait_no_more(device: Device) -> bool:
@@ -152,9 +157,9 @@ def _can_wait_no_more(device: Device) -> bool:
 
 
 def _paired(state: State, text: str) -> Device:
-    device = naming.find(state, text)
+    device = device_names.find(state, text)
     if device is None:
-        raise naming.unknown(state, text)
+        raise device_names.unknown(state, text)
     if not device.paired:
         name = plain(device.shown_name, 40)
         raise TandemError(
@@ -166,7 +171,7 @@ def _paired(state: State, text: str) -> Device:
 
 
 def _device(state: State, text: str) -> DeviceId:
-    if state.me is not None and naming.is_me(state, text):
+    if state.me is not None and device_names.is_me(state, text):
         return state.me.device
     return _paired(state, text).device
 

@@ -11,12 +11,13 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from app.cli import completion
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
 from app.cli.interrupts import Interrupts
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.report.tensorboard import check_installed, write_event_files
 from core.supervisor import spawn
 from core.vocabulary import answers, installing
@@ -36,7 +37,8 @@ def add(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "tensorboard", "show a run in TensorBoard, on this laptop alone", tensorboard, json=True
     )
-    parser.add_argument("run", metavar="RUN", help="a run's id or a unique beginning of it")
+    run = parser.add_argument("run", metavar="RUN", help="a run's id or a unique beginning of it")
+    completion.completes(run, completion.runs)
     parser.add_argument(
         "--port", type=int, metavar="N", help="TensorBoard's port (default: 6006 or a free one)"
     )
@@ -48,8 +50,8 @@ def add(parsers: Any) -> None:
 async def tensorboard(arguments: argparse.Namespace, screen: Screen) -> int:
     check_installed()
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
-            details = await following.submit(GetRun(run=RunId(arguments.run)), answers.RunDetails)
+        with Follower(connection) as follower:
+            details = await follower.submit(GetRun(run=RunId(arguments.run)), answers.RunDetails)
     logdir = await asyncio.to_thread(write_event_files, details, Path(details.entry.folder))
     if arguments.write_only:
         _say(screen, logdir, "")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from app import naming
+from app import device_names
 from app.cli import spec
+from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
-from app.cli.following import Following
-from app.cli.parsing import add_subcommand, home_of
 from app.cli.screen import Screen
 from app.connection import connect
+from app.follower import Follower
 from core.vocabulary.answers import PlanMade
 from core.vocabulary.commands import PlanRun
 from core.vocabulary.ids import DeviceId
@@ -27,9 +27,9 @@ def add(parsers: Any) -> None:
 
 async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
-        with Following(connection) as following:
-            wanted = await spec.spec_of(arguments, following, screen.say)
-            made = await following.submit(PlanRun(spec=wanted), PlanMade)
+        with Follower(connection) as follower:
+            wanted = await spec.spec_of(arguments, follower, screen.say)
+            made = await follower.submit(PlanRun(spec=wanted), PlanMade)
             if screen.json:
                 screen.result(
                     {
@@ -41,12 +41,12 @@ async def tf_config(arguments: argparse.Namespace, screen: Screen) -> int:
                     }
                 )
             else:
-                _show(made, following, screen)
+                _show(made, follower, screen)
     return ExitCode.OK
 
 
-def _show(made: PlanMade, following: Following, screen: Screen) -> None:
-    names = naming.names_of(following.state, (member.device for member in made.plan.members))
+def _show(made: PlanMade, follower: Follower, screen: Screen) -> None:
+    names = device_names.names_of(follower.state, (member.device for member in made.plan.members))
     if made.plan.solo:
         screen.say(f"{names[made.plan.chief.device]} alone: one process, no cluster, no TF_CONFIG.")
     for task in made.plan.tasks:

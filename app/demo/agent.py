@@ -76,8 +76,7 @@ class Agent:
             )
         agent = cls(name, home, process)
         try:
-            async with asyncio.timeout(READY_S):
-                await asyncio.shield(agent._greeted)
+            await agent.wait_ready()
         except TimeoutError:
             await agent.end()
             raise agent.failure(f"did not say within {READY_S:g} s that it is ready") from None
@@ -89,6 +88,11 @@ class Agent:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    async def wait_ready(self) -> None:
+        """Raises ``TandemError`` where it ends first, ``TimeoutError`` where it takes too long."""
+        async with asyncio.timeout(READY_S):
+            await asyncio.shield(self._greeted)
 
     async def submit(self, command: Command) -> Answer:
         assert self._process.stdin is not None

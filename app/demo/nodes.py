@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from app.cli.following import Following
 from app.demo.agent import Agent
+from app.follower import Follower
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import State
 
+Say = Callable[[str], None]
+"""Tells a person one line."""
 NAMES = ("anna", "ben", "cleo")
 T = TypeVar("T")
 
@@ -22,7 +24,7 @@ class Node:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self.following = Following(agent.connection)
+        self.follower = Follower(agent.connection)
 
     @property
     def name(self) -> str:
@@ -39,7 +41,7 @@ class Node:
 
     async def until(self, condition: Callable[[State], T | None], limit_s: float, awaited: str) -> T:
         """``awaited``: what this node was to do, as in *find ben*."""
-        found = await self.following.until(condition, limit_s)
+        found = await self.follower.until(condition, limit_s)
         if found is None:
             raise self.agent.failure(f"did not {awaited} within {limit_s:g} s")
         return found
@@ -54,7 +56,7 @@ async def running(count: int, folder: Path) -> AsyncIterator[Sequence[Node]]:
         agents.extend(await asyncio.gather(*starts))
         nodes = [Node(agent) for agent in agents]
         for node in nodes:
-            node.following.__enter__()
+            node.follower.__enter__()
         yield nodes
     finally:
         # Those that started although another did not.

@@ -5,21 +5,30 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
-from app.demo import meeting, training
-from app.demo.nodes import Node, running
+from app.demo import pairing, training
+from app.demo.nodes import Node, Say, running
 from app.demo.report import Report, judged
-from app.demo.saying import Clock, Say
 from core.vocabulary.errors import TandemError
 
 
-async def tell(count: int, epochs: int, say: Say, clock: Clock, *, keep: bool, out: Path | None) -> Report:
-    """Runs the demo. What went wrong is in the report's ``problem``, with what was measured until then."""
+async def tell(count: int, epochs: int, tell_line: Say, *, keep: bool, out: Path | None) -> Report:
+    """Runs the demo; each line says how many seconds after the start it came. What went wrong is in the
+    report's ``problem``, with what was measured until then."""
+    began_s = time.monotonic()
+
+    def clock() -> float:
+        return time.monotonic() - began_s
+
+    def say(line: str) -> None:
+        tell_line(f"{clock():6.1f} s  {line}")
+
     folder = Path(tempfile.mkdtemp(prefix="tandem-demo-")).resolve()
     course = _Course(Report(nodes=count), say, clock)
     try:
@@ -40,7 +49,7 @@ async def tell(count: int, epochs: int, say: Say, clock: Clock, *, keep: bool, o
 class _Course:
     """The steps in order; ``report`` grows with them."""
 
-    def __init__(self, report: Report, say: Say, clock: Clock) -> None:
+    def __init__(self, report: Report, say: Say, clock: Callable[[], float]) -> None:
         self.report = report
         self._say = say
         self._clock = clock
@@ -55,11 +64,11 @@ class _Course:
                 f"{node.name} is ready at {', '.join(node.state.me.addresses)} (process {node.agent.pid})"
             )
         began_s = self._clock()
-        await meeting.find_each_other(nodes, self._say)
+        await pairing.find_each_other(nodes, self._say)
         self.note(discovery_s=self._clock() - began_s)
         began_s = self._clock()
         for other in nodes[1:]:
-            await meeting.pair(nodes[0], other, self._say)
+            await pairing.pair(nodes[0], other, self._say)
         self.note(pairing_s=self._clock() - began_s)
         run = await training.train(nodes, script, epochs, self._say)
         self.report, model = await training.outcome(nodes, run, self.report)

@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from app import run_words
-from app.demo.nodes import Node
+from app.demo.nodes import Node, Say
 from app.demo.report import Report
-from app.demo.saying import Say
 from app.examples import copied
 from core.cluster.tf_config import tf_config
 from core.speed.sentences import expected
@@ -44,7 +43,7 @@ async def train(nodes: Sequence[Node], script: Path, epochs: int, say: Say) -> R
         devices=tuple(other.device for other in others),
     )
     say(f"{starter.name} presses Train: {script.name} --epochs {epochs}")
-    run = (await starter.following.submit(StartRun(spec=spec), RunAccepted)).run
+    run = (await starter.follower.submit(StartRun(spec=spec), RunAccepted)).run
     names = {node.device: node.name for node in nodes}
     watching = [asyncio.create_task(_watch(node, run, names, say, tells=node is starter)) for node in nodes]
     try:
@@ -68,7 +67,7 @@ async def train(nodes: Sequence[Node], script: Path, epochs: int, say: Say) -> R
 async def outcome(nodes: Sequence[Node], run: RunId, report: Report) -> tuple[Report, Path | None]:
     """``report`` with what the run gave, each digest as its own member told it; and where the model is."""
     starter = nodes[0]
-    details = await starter.following.submit(GetRun(run=run), RunDetails)
+    details = await starter.follower.submit(GetRun(run=run), RunDetails)
     chief = details.plan.chief.device if details.plan is not None else starter.device
     epochs: Sequence[EpochEnd] = details.epochs.get(chief, ())
     summary = details.entry.summary
@@ -98,14 +97,14 @@ def _own_digest(node: Node, run: RunId) -> str:
 async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *, tells: bool) -> Phase:
     """Tells what happens to ``node`` itself; ``tells``: also what is the whole run's."""
     while True:
-        event, state = await node.following.next()
+        event, state = await node.follower.next()
         match event:
             case ev.ConsentAsked():
                 say(
                     f"{node.name} is asked: may {names.get(event.device, event.name)} run {event.script} "
                     f"({len(event.files)} files, project {short(event.project)})? Once."
                 )
-                await node.following.submit(AnswerConsent(run=event.run, decision="once"), Done)
+                await node.follower.submit(AnswerConsent(run=event.run, decision="once"), Done)
             case ev.MemberPhaseChanged() if event.device == node.device and state.run is not None:
                 if event.phase in ("starting", "meeting"):
                     say(f"{node.name} {run_words.member_words(state.run.members[node.device])}")

@@ -13,12 +13,11 @@ from app.bridge import Bridge
 from app.theme import GAP
 from app.views.pairing import UNDER_WAY
 from app.views.view import View
+from app.widgets.address_card import AddressCard
 from app.widgets.buttons import button
-from app.widgets.by_address import ByAddress
 from app.widgets.card import take_out
-from app.widgets.device_card import DeviceCard
+from app.widgets.device_card import DeviceCard, MyCard
 from app.widgets.labels import Label
-from app.widgets.my_card import MyCard
 from app.widgets.nobody_found import NobodyFound
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
@@ -62,7 +61,7 @@ class DevicesView(View):
         self.nobody = NobodyFound()
         self.nobody.doctor_asked.connect(self.doctor_asked)
         self.nobody.hide()
-        self.by_address = ByAddress()
+        self.by_address = AddressCard()
         self.by_address.asked.connect(self._pair_by_address)
         self.by_address.hide()
         self._list = QVBoxLayout()

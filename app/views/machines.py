@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from app import device_words
 from app.bridge import Bridge
+from app.device_names import names_of
 from app.models import stragglers
-from app.naming import names_of
 from app.theme import GAP
 from app.views.view import View
 from app.widgets.card import take_out

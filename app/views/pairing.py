@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QProgressBar, QWidget
 
 from app.bridge import Bridge
-from app.device_words import problem_of
+from app.device_words import code_words, problem_of
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.labels import Label, name_for_readers
@@ -102,7 +102,7 @@ class PairingSheet(Sheet):
         self.heading.say(_heading(pairing, name))
         self.words.say(_words(pairing, name))
         self.words.setVisible(bool(self.words.text()))
-        self.code.say(f"{pairing.code[:3]} {pairing.code[3:]}")
+        self.code.say(code_words(pairing.code))
         self.code.setVisible(stage in ("comparing", "waiting"))
         # Read digit by digit: a screen reader would make it a number of hundred thousands.
         self.code.setAccessibleName(f"The digits are {' '.join(pairing.code)}")

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.beside import beside
 from app.charts.panel import ChartPanel
 from app.charts.points import RunPoints, Source
 from app.models.runs_model import goes_on_from, when
-from app.repeating import where_on
+from app.run_again import where_on
 from app.run_words import phase_words
-from app.views.going_on import fetching
+from app.threads import in_thread
+from app.views.resume import fetch_progress
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.comparison import Comparison, lines_of
@@ -97,7 +97,7 @@ class PastRun(QWidget):
             # Begun in the same minute: counted as their columns stand.
             labels = [f"{label} ({count})" for count, label in enumerate(labels, start=1)]
         # Of a long run there are thousands of points.
-        beside(
+        in_thread(
             self, lambda: [RunPoints.of(run) for run in runs], lambda points: self._plot(runs, labels, points)
         )
         if one is not None:
@@ -128,7 +128,7 @@ class PastRun(QWidget):
             plan=run.plan,
             checkpoint=checkpoint,
             lender=lender,
-            fetching=fetching(entry.run, state),
+            fetching=fetch_progress(entry.run, state),
         )
         self.outcome.head.say(phase_words(entry.phase).capitalize())
 
@@ -147,7 +147,7 @@ class PastRun(QWidget):
         if len(self._runs) == 1 and self.log.is_open:
             run = self._runs[0]
             self.log_text.setPlaceholderText("Reading the log…")
-            beside(self, lambda: "\n".join(plain_lines(run.log)), lambda text: self._read_log(run, text))
+            in_thread(self, lambda: "\n".join(plain_lines(run.log)), lambda text: self._read_log(run, text))
 
     def _read_log(self, run: RunDetails, text: str) -> None:
         if self._runs == [run]:

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QT
 from app.bridge import Bridge
 from app.models.runs_model import SORT_ROLE, Column, RunsModel
 from app.theme import GAP
-from app.views.going_on import came_or_went, go_on, look_elsewhere
 from app.views.past_run import PastRun
+from app.views.resume import ask_for_checkpoints, link_changed, resume_run
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.card import row
@@ -64,7 +64,7 @@ class RunsView(View):
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
         self.past.go_on_asked.connect(
-            lambda entry: go_on(bridge, self.past.outcome, entry, self.went_on.emit)
+            lambda entry: resume_run(bridge, self.past.outcome, entry, self.went_on.emit)
         )
         self.past.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
         self.pages = QStackedWidget()
@@ -123,8 +123,8 @@ class RunsView(View):
         if self.pages.currentWidget() is self.past and (entry := self.past.entry) is not None:
             if any(isinstance(event, _OF_CHECKPOINTS) for event in events):
                 self.past.show_checkpoints(state)
-            if came_or_went(entry, events):
-                look_elsewhere(self.bridge, entry)
+            if link_changed(entry, events):
+                ask_for_checkpoints(self.bridge, entry)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -178,7 +178,7 @@ class RunsView(View):
                 self._opening = []
                 self.pages.setCurrentWidget(self.past)
                 if self.past.entry is not None:
-                    look_elsewhere(self.bridge, self.past.entry)
+                    ask_for_checkpoints(self.bridge, self.past.entry)
 
     # --- the user ------------------------------------------------------------------------------------------
 

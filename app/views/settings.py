@@ -8,17 +8,16 @@ from contextlib import suppress
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout
 
-from app import start_at_login
+from app import autostart
 from app.bridge import Bridge
 from app.device_words import problem_of
 from app.views.view import View
-from app.widgets.background_card import BackgroundCard
 from app.widgets.help_card import HelpCard
 from app.widgets.network_card import NetworkCard
 from app.widgets.page import Page
 from app.widgets.paired_card import PairedCard
 from app.widgets.problem_box import ProblemBox
-from app.widgets.this_laptop_card import ThisLaptopCard
+from app.widgets.settings_cards import BackgroundCard, ThisLaptopCard
 from core.vocabulary.answers import Answer, Findings, Saved
 from core.vocabulary.commands import ChangeSettings, Forget, Mend, RunDoctor, SaveDiagnostics, SetCodePolicy
 from core.vocabulary.errors import Problem, TandemError
@@ -33,7 +32,7 @@ class SettingsView(View):
     title = "Settings and help"
     welcome_asked = Signal()
 
-    def __init__(self, bridge: Bridge, set_start: Callable[[bool], None] = start_at_login.set_start) -> None:
+    def __init__(self, bridge: Bridge, set_start: Callable[[bool], None] = autostart.set_start) -> None:
         super().__init__(bridge)
         self._set_start = set_start
         self.page = Page(self.title, characters=110)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
-from app.beside import beside
 from app.bridge import Bridge
-from app.charts import loading
+from app.charts import loader
 from app.charts.panel import ChartPanel
 from app.charts.points import RunPoints, Source
+from app.device_names import names_of
 from app.models import stragglers
-from app.naming import names_of
-from app.repeating import where_on
+from app.run_again import where_on
 from app.theme import GAP
-from app.views.going_on import came_or_went, fetching, go_on, look_elsewhere
+from app.threads import in_thread
+from app.views.resume import ask_for_checkpoints, fetch_progress, link_changed, resume_run
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.labels import ElidedLabel, set_kind, set_tooltip
@@ -102,8 +102,8 @@ class TrainLive(QWidget):
         if run.over and not self._over:
             self._over = True
             self._bridge.submit(GetRun(run=run.plan.run), self._on_details)
-        elif self.entry is not None and came_or_went(self.entry, events):
-            look_elsewhere(self._bridge, self.entry)
+        elif self.entry is not None and link_changed(self.entry, events):
+            ask_for_checkpoints(self._bridge, self.entry)
 
     def refresh(self, state: State) -> None:
         """It comes to the front."""
@@ -146,7 +146,7 @@ class TrainLive(QWidget):
         """The window was opened in the middle of the run: what was before comes from its record."""
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
             script, run = answer.entry.script, answer.entry.run
-            beside(self, lambda: RunPoints.of(answer), lambda points: self._on_read(run, script, points))
+            in_thread(self, lambda: RunPoints.of(answer), lambda points: self._on_read(run, script, points))
         else:
             self._on_read(self.run, "", None)
 
@@ -165,7 +165,7 @@ class TrainLive(QWidget):
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
             self.entry, self._checkpoint = answer.entry, answer.checkpoint
             self.refresh(self._bridge.state)
-            look_elsewhere(self._bridge, self.entry)
+            ask_for_checkpoints(self._bridge, self.entry)
             if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
                 self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main deed now
 
@@ -178,7 +178,7 @@ class TrainLive(QWidget):
     def _show(self, state: State, run: Run, names: dict[DeviceId, str]) -> None:
         if not isinstance(run.phase, Planning | Preparing) and not run.over:
             # Trainers take seconds to start: time to load what the plots need.
-            loading.load(self, lambda: None)
+            loader.load(self, lambda: None)
         self.page.title.say(run.plan.script)
         arguments = " ".join(run.plan.arguments)
         who = names.get(run.plan.starter, "another laptop")
@@ -202,7 +202,7 @@ class TrainLive(QWidget):
                 plan=run.plan,
                 checkpoint=checkpoint,
                 lender=lender,
-                fetching=fetching(run.plan.run, state),
+                fetching=fetch_progress(run.plan.run, state),
             )
             self.outcome.show()
             if stopped:
@@ -225,7 +225,7 @@ class TrainLive(QWidget):
 
     def _go_on(self) -> None:
         if self.entry is not None:
-            go_on(self._bridge, self.outcome, self.entry)
+            resume_run(self._bridge, self.outcome, self.entry)
 
     def _stop(self) -> None:
         self._pressed += 1

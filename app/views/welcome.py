@@ -11,12 +11,12 @@ from app.bridge import Bridge
 from app.device_words import problem_of
 from app.theme import GAP
 from app.views.view import View
+from app.widgets.address_card import AddressCard
 from app.widgets.buttons import button
-from app.widgets.by_address import ByAddress
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
 from app.widgets.labels import Label, faint, heading, name_for_readers, set_kind, title
-from app.widgets.nearby import Nearby
+from app.widgets.nearby_list import NearbyList
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.answers import Answer, Findings
@@ -104,11 +104,11 @@ class WelcomeView(View):
 
     def _pair_step(self) -> QWidget:
         card = Card()
-        self.nearby = Nearby()
+        self.nearby = NearbyList()
         self.nearby.pair_asked.connect(
             lambda device: self.bridge.submit(Pair(device=device), self._on_answer)
         )
-        self.by_address = ByAddress()
+        self.by_address = AddressCard()
         self.by_address.asked.connect(
             lambda where: self.bridge.submit(Pair(address=where), self._on_address_answered)
         )

@@ -8,7 +8,6 @@ from typing import Literal
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
-from app.turns import take_breath
 from core.vocabulary import text as safe
 
 Kind = Literal["", "primary", "danger", "quiet"]
@@ -16,7 +15,6 @@ Kind = Literal["", "primary", "danger", "quiet"]
 
 def button(text: str, on_click: Callable[[], object], kind: Kind = "", *, name: str = "") -> QPushButton:
     """``name``: the object name, and by it tests find the button. ``text`` is never read as a mnemonic."""
-    take_breath()
     made = QPushButton(escape_mnemonic(text))
     made.setAccessibleName(safe.plain(text))
     made.setAutoDefault(True)  # Enter presses the button that has the focus

@@ -1,4 +1,5 @@
-"""One other laptop. Made once for a device and then only told what changed, so that the focus stays."""
+"""A laptop on the Devices screen: this one, or another. Made once and then only told what changed, so that
+the focus stays."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
 from app import device_words as words
@@ -17,14 +18,15 @@ from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.readings import Reading
-from core.vocabulary.state import Device
+from core.vocabulary.state import Device, Me
 
 NAME_LIMIT = 60
 USUAL, RENAMING, FORGETTING = range(3)
 
 
 class DeviceCard(Card):
-    """Says what its user wants; ``renamed`` carries the new nickname, ``allowed`` whether runs may start."""
+    """Another laptop. Says what its user wants; ``renamed`` carries the new nickname, ``allowed`` whether
+    runs may start."""
 
     pair_asked = Signal()
     forgotten = Signal()
@@ -190,3 +192,43 @@ def _same_but_reading(before: Device, now: Device) -> bool:
         for field in Device.__struct_fields__
         if field != "reading"
     )
+
+
+class MyCard(Card):
+    """This laptop: its name, where others reach it, what it has, how busy it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("this-laptop")
+        self.name = ElidedLabel("", "heading")
+        self.state = Label("This laptop", "faint")
+        self.where = Label("", "mono")
+        self.where.setObjectName("own-address")
+        self.copy = button("Copy", self._copy, "quiet", name="copy-address")
+        name_for_readers(self.copy, "Copy this laptop's address")
+        self.hardware = ElidedLabel("", "faint")
+        self.use = ElidedLabel("", "faint")
+        self._me: Me | None = None
+        self.name.setSizePolicy(self.name.sizePolicy().Policy.Expanding, self.name.sizePolicy().Policy.Fixed)
+        self.body.addLayout(row(self.name, self.state))
+        self.body.addLayout(row(self.where, self.copy, 1))
+        self.body.addWidget(self.hardware)
+        self.body.addWidget(self.use)
+
+    def show_me(self, me: Me | None, busy: bool) -> None:
+        self._me = me
+        if me is None:
+            self.name.say("Starting…")
+            self.copy.hide()
+            return
+        self.name.say(me.name)
+        self.state.say("This laptop · training" if busy else "This laptop")
+        self.where.say(words.addresses_words(me.addresses, 3) or "In no network")
+        self.copy.setVisible(bool(me.addresses))
+        self.hardware.say(words.hardware_words(me.hardware))
+        self.use.say(words.use_words(me.reading))
+        name_for_readers(self, me.name, "This laptop")
+
+    def _copy(self) -> None:
+        if self._me is not None and self._me.addresses:
+            QGuiApplication.clipboard().setText(self._me.addresses[0])

@@ -12,7 +12,6 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
 
-from app.turns import take_breath
 from core.vocabulary import text as safe
 
 LIMIT = 2_000
@@ -27,7 +26,6 @@ class Label(QLabel):
     """Plain text only. ``say`` is the way to change it: it costs nothing while the words stay the same."""
 
     def __init__(self, text: str = "", kind: str = "", *, wraps: bool = False) -> None:
-        take_breath()
         super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setWordWrap(wraps)

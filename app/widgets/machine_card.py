@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from app import device_words
-from app.charts.gauge import Gauge
 from app.models import readings, stragglers
 from app.models.readings import Line
 from app.models.stragglers import Step
 from app.widgets.card import Card, column, row, take_out
+from app.widgets.gauge import Gauge
 from app.widgets.labels import ElidedLabel, Label
 from core.vocabulary.readings import Hardware, Reading
 

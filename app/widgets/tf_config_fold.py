@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox
 
-from app.naming import names_of
+from app.device_names import names_of
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.fold import Fold

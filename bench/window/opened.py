@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from app.demo import meeting
+from app.demo import pairing
 from app.demo.nodes import Node, running
 from bench.laptops import silent, trust_each_other
 from bench.window import screen
@@ -67,9 +67,9 @@ class Opened:
 async def window_and_agents(folder: Path) -> AsyncIterator[tuple[Opened, Node, Node]]:
     """A window, and two agents. The window and the first agent are each paired with the second."""
     async with running(3, folder) as (first, second, third):
-        await meeting.find_each_other((first, second, third), silent)
+        await pairing.find_each_other((first, second, third), silent)
         for node in (first, third):
-            await meeting.pair(node, second, silent)
+            await pairing.pair(node, second, silent)
             await trust_each_other(node, second)
         # Its home goes on under a window.
         await third.agent.end()

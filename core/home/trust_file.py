@@ -72,6 +72,15 @@ def load(folder: Path, self_id: DeviceId) -> tuple[TrustStore, Problem | None]:
     return found, None
 
 
+def names(folder: Path) -> tuple[str, ...]:
+    """What the paired devices are called; none where the file can't be read. Changes nothing."""
+    path = folder / FILE
+    try:
+        return tuple(peer.name for peer in _read(read_private(path), path).peers)
+    except (OSError, msgspec.DecodeError, RecursionError, ValueError, TandemError):
+        return ()
+
+
 def save(folder: Path, store: TrustStore) -> None:
     """Write the store so that a crash leaves the old or the new one. Raises ``TandemError``."""
     content = _File(

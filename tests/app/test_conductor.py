@@ -10,7 +10,7 @@ from app.bridge import Bridge
 from app.conductor import Conductor
 from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN, Screen
 from app.tray import Tray
-from app.views.start_problem import StartProblemPage
+from app.views.lifecycle import StartProblemPage
 from app.views.view import View
 from app.window import Window
 from core.vocabulary import events as ev
@@ -171,8 +171,8 @@ def test_closing_while_training_asks_first(
     happen(qtbot, running, opening, *training())
     running.window.close()
     assert running.window.isVisible()
-    assert running.closing.is_open
-    running.closing.stay.click()
+    assert running.shutdown.is_open
+    running.shutdown.stay.click()
     assert not running.window.isVisible()
     assert opening.closed == 0
     assert quits == []
@@ -184,8 +184,8 @@ def test_a_run_that_ends_in_the_background_brings_the_window_back_where_no_tray_
     happen(qtbot, running, opening, *training())
     running.window.close()
     assert not running.tray.there, "this desktop has none"
-    assert "starting Tandem again brings it back" in running.closing.words.text()
-    running.closing.stay.click()
+    assert "starting Tandem again brings it back" in running.shutdown.words.text()
+    running.shutdown.stay.click()
     happen(qtbot, running, opening, found(name="ben"))
     assert not running.window.isVisible(), "it stays away as long as the run goes on"
     happen(qtbot, running, opening, phase(Finished()))
@@ -198,8 +198,8 @@ def test_with_a_tray_the_window_stays_away_until_it_is_asked_for(
     monkeypatch.setattr(Tray, "there", True)
     happen(qtbot, running, opening, *training())
     running.window.close()
-    assert "icon in the tray brings it back" in running.closing.words.text()
-    running.closing.stay.click()
+    assert "icon in the tray brings it back" in running.shutdown.words.text()
+    running.shutdown.stay.click()
     happen(qtbot, running, opening, phase(Finished()))
     assert not running.window.isVisible()
     running.tray.open_asked.emit()
@@ -211,7 +211,7 @@ def test_a_node_that_is_lost_in_the_background_is_said(
 ) -> None:
     happen(qtbot, running, opening, *training())
     running.window.close()
-    running.closing.stay.click()
+    running.shutdown.stay.click()
     opening.lose(PROBLEM)
     qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)
 
@@ -221,7 +221,7 @@ def test_stop_and_quit_stops_the_run_and_ends(
 ) -> None:
     happen(qtbot, running, opening, *training())
     running.window.close()
-    running.closing.quit.click()
+    running.shutdown.quit.click()
     qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
     assert opening.node.commands == [StopRun()]
     assert opening.closed == 1
@@ -278,7 +278,7 @@ def test_a_node_that_is_lost_leaves_no_question_over_the_page(
     happen(qtbot, running, opening, *events)
     if running.bridge.state.busy:
         running.window.close()
-    sheets = (running.pairing, running.consent, running.closing)
+    sheets = (running.pairing, running.consent, running.shutdown)
     assert any(sheet.is_open for sheet in sheets)
     opening.lose(PROBLEM)
     qtbot.waitUntil(lambda: page(running) is not None, timeout=LIMIT_MS)

@@ -52,7 +52,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 import app.desktop as desktop
 import app.conductor as conductors
-from app.views.start_problem import StartProblemPage
+from app.views.lifecycle import StartProblemPage
 
 def look(conductor):
     page = conductor.window.findChild(StartProblemPage)
@@ -95,7 +95,7 @@ def look(conductor):
     if conductor.bridge.state.me is None:
         QTimer.singleShot(50, conductor, lambda: look(conductor))
         return
-    conductor.closing.stay_asked.emit()
+    conductor.shutdown.stay_asked.emit()
     print("visible" if conductor.window.isVisible() else "hidden", flush=True)
     wait_shown(conductor)
 

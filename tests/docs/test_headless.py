@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.command_line import SUBCOMMANDS
 from app.cli.exit_codes import ExitCode
-from app.cli.parsing import SUBCOMMANDS
 from app.demo.report import Report
 
 PAGE = (Path(__file__).parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from app.cli.following import Following
 from app.cli.screen import Screen
 from app.connection import Connection
+from app.follower import Follower
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import Command
@@ -75,9 +75,9 @@ class Words(Screen):
         return [json.loads(line) for line in self.out.getvalue().splitlines()]
 
 
-def following(node: ScriptedNode, *, own: bool = False) -> Following:
+def follower(node: ScriptedNode, *, own: bool = False) -> Follower:
     """To be entered; needs the running loop."""
-    return Following(Connection(node, own=own))
+    return Follower(Connection(node, own=own))
 
 
 async def typed(*lines: str) -> AsyncIterator[bytes]:

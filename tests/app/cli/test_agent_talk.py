@@ -4,15 +4,15 @@ import pytest
 from msgspec import structs
 
 from app.cli.agent_talk import AgentTalk, Allowed, allows
-from app.cli.asking import Asker
+from app.cli.prompts import Asker
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerConsent, AnswerPairing
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
-from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, THIRD, ScriptedNode, Words, following, paired
-from tests.app.cli.test_asking import Keyboard
+from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, THIRD, ScriptedNode, Words, follower, paired
 from tests.app.cli.test_pairing import BEGAN, CODE
+from tests.app.cli.test_prompts import Keyboard
 
 
 def asked(run: RunId = RUN, *, changed: bool = False) -> ev.ConsentAsked:
@@ -40,9 +40,9 @@ class Talking:
         self._allowed = allowed
 
     async def __aenter__(self) -> "Talking":
-        self._following = following(self.node).__enter__()
+        self._follower = follower(self.node).__enter__()
         self._asker = await Asker(self.screen, self.keyboard).__aenter__()
-        talk = AgentTalk(self._following, self._asker, self.screen, self._allowed)
+        talk = AgentTalk(self._follower, self._asker, self.screen, self._allowed)
         self._task = asyncio.create_task(talk.run())
         await self.screen.wait_said("is ready at 192.168.1.2:27600")
         return self
@@ -52,7 +52,7 @@ class Talking:
         with pytest.raises(TandemError, match="ended from elsewhere"):
             await self._task
         await self._asker.__aexit__(None, None, None)
-        self._following.__exit__(None, None, None)
+        self._follower.__exit__(None, None, None)
 
     async def wait_command(self, command: object) -> None:
         while command not in self.node.commands:

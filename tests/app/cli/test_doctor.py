@@ -2,7 +2,7 @@ from app.cli.doctor import doctor_on
 from app.cli.exit_codes import ExitCode
 from core.vocabulary.answers import Finding, Findings
 from core.vocabulary.commands import Mend, RunDoctor
-from tests.app.cli.scripted_node import ScriptedNode, Words, following
+from tests.app.cli.scripted_node import ScriptedNode, Words, follower
 
 FINE = Finding(code="python", topic="software", level="ok", what="Python 3.11.")
 BROKEN = Finding(
@@ -19,7 +19,7 @@ class Doctored(ScriptedNode):
 
 async def test_what_works_is_no_failure() -> None:
     node, screen = Doctored(FINE), Words()
-    with following(node) as events:
+    with follower(node) as events:
         assert await doctor_on(events, screen, deep=True, mend=None) == ExitCode.OK
     assert node.commands == [RunDoctor(deep=True)]
     assert screen.said == "✓ software: Python 3.11.\n"
@@ -27,7 +27,7 @@ async def test_what_works_is_no_failure() -> None:
 
 async def test_what_does_not_work_comes_with_its_mend() -> None:
     node, screen = Doctored(FINE, BROKEN), Words()
-    with following(node) as events:
+    with follower(node) as events:
         assert await doctor_on(events, screen, deep=False, mend=None) == ExitCode.FAILED
     assert "✗ files: Others can read the key.\n    chmod\n" in screen.said
     assert "tandem doctor --mend key-mode" in screen.said
@@ -35,7 +35,7 @@ async def test_what_does_not_work_comes_with_its_mend() -> None:
 
 async def test_tandem_mends_what_it_is_asked_to_before_it_looks_again() -> None:
     node, screen = Doctored(FINE), Words(json=True)
-    with following(node) as events:
+    with follower(node) as events:
         assert await doctor_on(events, screen, deep=False, mend="key-mode") == ExitCode.OK
     assert node.commands == [Mend(code="key-mode"), RunDoctor()]
     assert screen.told[0]["ok"] is True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import install_desktop, parsing
+from app.cli import command_line, install_desktop
 from app.cli.screen import Screen
 
 
@@ -20,7 +20,7 @@ def data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 async def run(*argv: str) -> tuple[int, str]:
     out = io.StringIO()
-    arguments = parsing.read(["install-desktop", *argv])
+    arguments = command_line.read(["install-desktop", *argv])
     screen = Screen(json=arguments.json, out=out)
     return await install_desktop.install_desktop(arguments, screen), out.getvalue()
 

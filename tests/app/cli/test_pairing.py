@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-from app.cli.asking import Asker
 from app.cli.exit_codes import ExitCode
 from app.cli.pair import pair_on
+from app.cli.prompts import Asker
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerPairing, CancelPairing, Pair
 from core.vocabulary.errors import TandemError
-from tests.app.cli.scripted_node import OTHER, PROBLEM, ScriptedNode, Words, following, found, paired, typed
-from tests.app.cli.test_asking import Keyboard
+from tests.app.cli.scripted_node import OTHER, PROBLEM, ScriptedNode, Words, follower, found, paired, typed
+from tests.app.cli.test_prompts import Keyboard
 
 BEGAN = ev.PairingBegan(incoming=False, name="other", address="192.168.1.3:27600", device=OTHER)
 CODE = ev.PairingCodeShown(device=OTHER, name="other", code="408355")
@@ -24,7 +24,7 @@ def ready_node() -> ScriptedNode:
 
 async def answered(node: ScriptedNode, screen: Words, words: str) -> int:
     keyboard = Keyboard()
-    with following(node) as events:
+    with follower(node) as events:
         async with Asker(screen, keyboard) as asker:
             pairing = asyncio.create_task(pair_on(events, asker, screen, "other"))
             await screen.wait_said("same code?")
@@ -52,7 +52,7 @@ async def test_another_code_does_not() -> None:
 async def test_where_nobody_can_answer_the_pairing_is_given_up() -> None:
     node, screen = ready_node(), Words()
     node.then[CancelPairing] = [ev.PairingEnded(device=OTHER, problem=PROBLEM)]
-    with following(node) as events:
+    with follower(node) as events:
         async with Asker(screen, typed()) as asker:
             with pytest.raises(TandemError):
                 await pair_on(events, asker, screen, "other")
@@ -61,7 +61,7 @@ async def test_where_nobody_can_answer_the_pairing_is_given_up() -> None:
 
 async def test_leaving_gives_the_pairing_up() -> None:
     node, screen = ready_node(), Words()
-    with following(node) as events:
+    with follower(node) as events:
         async with Asker(screen, Keyboard()) as asker:
             pairing = asyncio.create_task(pair_on(events, asker, screen, "other"))
             await screen.wait_said("same code?")
@@ -83,7 +83,7 @@ async def test_a_known_name_with_a_new_key_is_warned_of() -> None:
 async def test_an_address_needs_no_discovery() -> None:
     node, screen = ScriptedNode(), Words()
     node.refuses(Pair)
-    with following(node) as events:
+    with follower(node) as events:
         async with Asker(screen, typed()) as asker:
             with pytest.raises(TandemError, match="It did not work"):
                 await pair_on(events, asker, screen, "192.168.1.9")
@@ -93,7 +93,7 @@ async def test_an_address_needs_no_discovery() -> None:
 async def test_an_unknown_name_says_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.cli.pair.LOOK_S", 0)
     node, screen = ScriptedNode(), Words()
-    with following(node) as events:
+    with follower(node) as events:
         async with Asker(screen, typed()) as asker:
             with pytest.raises(TandemError, match="No device is called 'anna'"):
                 await pair_on(events, asker, screen, "anna")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from app.demo import meeting
+from app.demo import pairing
 from app.demo.nodes import running
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder
@@ -64,33 +64,33 @@ async def test_a_killed_training_goes_on_though_one_laptop_alone_has_the_checkpo
     script.write_text(SCRIPT)
     marker.touch()
     async with asyncio.timeout(LIMIT_S), running(2, tmp_path) as (anna, ben):
-        await meeting.find_each_other((anna, ben), lambda line: None)
-        await meeting.pair(anna, ben, lambda line: None)
+        await pairing.find_each_other((anna, ben), lambda line: None)
+        await pairing.pair(anna, ben, lambda line: None)
         home = str(anna.agent.home.folder)
         shares = ("--share", "me=5", "--share", "ben=3")
         first = await tandem(
             *("run", str(script), "--home", home, "--with", "ben", *shares, "--seed", "3", "--json"),
             *("--", str(marker)),
         )
-        while not isinstance(asked := (await ben.following.next())[0], ev.ConsentAsked):
+        while not isinstance(asked := (await ben.follower.next())[0], ev.ConsentAsked):
             pass
-        await ben.following.submit(AnswerConsent(run=asked.run, decision="once"), Done)
+        await ben.follower.submit(AnswerConsent(run=asked.run, decision="once"), Done)
         failed = await result(first)
         assert first.returncode == ExitCode.FAILED and not marker.exists(), failed
 
         run = RunId(str(failed["run"]))
-        before = await anna.following.submit(GetRun(run=run), RunDetails)
+        before = await anna.follower.submit(GetRun(run=run), RunDetails)
         assert before.checkpoint is not None and before.checkpoint.fit == 1
         shutil.rmtree(anna.agent.home.runs / run / run_folder.CHECKPOINTS)
-        await anna.following.submit(FindCheckpoints(run=run), Done)
-        assert anna.following.state.checkpoints[run].moment.fit == 1
+        await anna.follower.submit(FindCheckpoints(run=run), Done)
+        assert anna.follower.state.checkpoints[run].moment.fit == 1
         second = await tandem("resume", run[:-2], "--home", home, "--json")
         out, said = await second.communicate()
         finished = json.loads(out.splitlines()[-1])
         assert b"Fetching the checkpoint from ben: 0.0 of " in said
         assert second.returncode == ExitCode.OK, finished
 
-        after = await anna.following.submit(GetRun(run=RunId(str(finished["run"]))), RunDetails)
+        after = await anna.follower.submit(GetRun(run=RunId(str(finished["run"]))), RunDetails)
         assert after.entry.resumed == run and after.checkpoint is None
         assert "Going on with fit 2 in epoch " in after.log
         assert after.plan is not None and before.plan is not None

@@ -15,7 +15,7 @@ from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Stopping
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Summary
 from tests.app import world
-from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, following, paired, plan
+from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, follower, paired, plan
 
 
 def running() -> ScriptedNode:
@@ -35,7 +35,7 @@ TO_TRAINING = (phase(phases.Preparing()), phase(phases.Starting()), phase(phases
 
 
 async def followed(node: ScriptedNode, screen: Words, *events: ev.Event) -> int:
-    with following(node) as follow:
+    with follower(node) as follow:
         for event in events:
             node.happen(event)
         last = await run_command.follow(follow, screen, RUN, Interrupts())
@@ -79,7 +79,7 @@ async def test_ctrl_c_stops_then_terminates_then_leaves() -> None:
     node, screen, interrupts = running(), Words(), Interrupts()
     for event in TO_TRAINING:
         node.happen(event)
-    with following(node) as follow:
+    with follower(node) as follow:
         leaving = asyncio.create_task(run_command.follow(follow, screen, RUN, interrupts))
         interrupts.interrupt()
         await screen.wait_said("Stopping at the end of this step")
@@ -99,7 +99,7 @@ async def test_one_ctrl_c_waits_for_the_end_of_the_step() -> None:
     for event in TO_TRAINING:
         node.happen(event)
     node.then[StopRun] = [phase(Stopping()), phase(Stopped(by="here"))]
-    with following(node) as follow:
+    with follower(node) as follow:
         interrupts.interrupt()
         last = await run_command.follow(follow, screen, RUN, interrupts)
         code = await run_command.report(follow, screen, RUN, last, interrupted=True)
@@ -126,7 +126,7 @@ class SlowNode(ScriptedNode):
 async def test_ctrl_c_ends_a_run_that_has_not_begun_yet() -> None:
     node, screen, interrupts = SlowNode(), Words(), Interrupts()
     node.answers[StartRun] = Refused(problem=problems.stopped_by("here"))
-    with following(node) as follow:
+    with follower(node) as follow:
         interrupts.interrupt()
         assert await run_command.start(follow, screen, RunSpec(script="digits.py"), interrupts) is None
     assert [type(command) for command in node.commands] == [StartRun, StopRun]
@@ -137,7 +137,7 @@ async def test_how_far_the_fetching_is_is_told_until_the_run_begins() -> None:
     node, screen = ScriptedNode(), Words()
     node.answers[StartRun] = RunAccepted(run=RUN)
     node.then[StartRun] = [world.came(0), world.came(70_500_000)]
-    with following(node) as follow:
+    with follower(node) as follow:
         begun = await run_command.start(follow, screen, RunSpec(script="x.py", resume=RUN), Interrupts())
         node.happen(world.came(70_500_000))
     assert begun == RUN
@@ -150,13 +150,13 @@ async def test_how_far_the_fetching_is_is_told_until_the_run_begins() -> None:
 async def test_what_is_refused_is_no_stop() -> None:
     node = ScriptedNode()
     node.refuses(StartRun)
-    with following(node) as follow, pytest.raises(TandemError, match="It did not work"):
+    with follower(node) as follow, pytest.raises(TandemError, match="It did not work"):
         await run_command.start(follow, Words(), RunSpec(script="digits.py"), Interrupts())
 
 
 async def test_a_node_that_dies_in_a_run_ends_the_command() -> None:
     node = running()
-    with following(node) as follow:
+    with follower(node) as follow:
         node.happen(ev.NodeStopped())
         with pytest.raises(TandemError, match="ended from elsewhere"):
             await run_command.follow(follow, Words(), RUN, Interrupts())

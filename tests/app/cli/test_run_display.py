@@ -3,12 +3,14 @@ import io
 from msgspec.structs import replace
 from rich.console import Console
 
-from app.cli.run_display import Moving, Plain, picture
+from app.cli.run_display import PLAIN_EVERY_S, FetchLines, Moving, Plain, picture
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress
-from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, paired, plan
+from core.vocabulary.state import State
+from tests.app import world
+from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, linked, paired, plan
 from tests.app.test_run_words import HALF
 
 
@@ -168,3 +170,33 @@ def test_the_moving_display_prints_the_script_above_itself() -> None:
         ev.MemberProgressed(run=RUN, device=ME, progress=step),
     )
     assert "here | hello" in screen.said
+
+
+def lender() -> State:
+    node = ScriptedNode()
+    node.happen(paired(name="Ben\x1b[2J"))
+    node.happen(linked(name="Ben\x1b[2J"))
+    return node.state
+
+
+def test_the_first_piece_the_last_one_and_a_few_between_are_told() -> None:
+    screen, clock = Words(), Clock()
+    fetch = FetchLines(screen, clock)
+    for megabytes in (0, 1, 2):
+        fetch(world.came(megabytes * 1_000_000), lender())
+    clock.now_s += PLAIN_EVERY_S
+    fetch(world.came(3_000_000), lender())
+    fetch(world.came(4_000_000), lender())
+    fetch(world.came(70_500_000), lender())
+    assert screen.said.splitlines() == [
+        f"Fetching the checkpoint from Ben: {done} of 70.5 MB." for done in ("0.0", "3.0", "70.5")
+    ]
+
+
+def test_that_another_laptop_sends_now_is_told_at_once() -> None:
+    screen = Words()
+    fetch = FetchLines(screen, Clock())
+    fetch(world.came(0), lender())
+    other = DeviceId("c" * 64)
+    fetch(type(world.came(0))(run=world.RUN, device=other, done=0, total=1_000), lender())
+    assert "from cccccccc" in screen.said.splitlines()[-1]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.exit_codes import ExitCode
-from app.demo import meeting, training
+from app.demo import pairing, training
 from app.demo.nodes import running
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done
@@ -49,14 +49,14 @@ async def read_until(process: asyncio.subprocess.Process, words: str) -> None:
 async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_path: Path) -> None:
     script = training.copy_example(tmp_path)
     async with asyncio.timeout(LIMIT_S), running(2, tmp_path) as (anna, ben):
-        await meeting.find_each_other((anna, ben), lambda line: None)
-        await meeting.pair(anna, ben, lambda line: None)
+        await pairing.find_each_other((anna, ben), lambda line: None)
+        await pairing.pair(anna, ben, lambda line: None)
         home = str(anna.agent.home.folder)
         run = await tandem("run", str(script), "--home", home, "--with", "ben", "--", "--epochs", "1000")
         try:
-            while not isinstance(asked := (await ben.following.next())[0], ev.ConsentAsked):
+            while not isinstance(asked := (await ben.follower.next())[0], ev.ConsentAsked):
                 pass
-            await ben.following.submit(AnswerConsent(run=asked.run, decision="once"), Done)
+            await ben.follower.submit(AnswerConsent(run=asked.run, decision="once"), Done)
             await read_until(run, "Two laptops: ")
             await read_until(run, "epoch 1/1000: loss")
             run.send_signal(signal.SIGINT)

@@ -18,7 +18,7 @@ from tests.app.cli.scripted_node import (
     RUN,
     ScriptedNode,
     Words,
-    following,
+    follower,
     linked,
     paired,
     plan,
@@ -41,7 +41,7 @@ async def test_the_history_is_a_table() -> None:
     node, screen = ScriptedNode(), Words()
     screen.console.width = 160
     node.answers[ListRuns] = answers.Runs(runs=(ENTRY,), problem=PROBLEM)
-    with following(node) as events:
+    with follower(node) as events:
         assert await runs._all(events, screen, 5) == ExitCode.OK
     assert node.commands == [ListRuns(limit=5)]
     assert "It did not work." in screen.said
@@ -52,7 +52,7 @@ async def test_the_history_is_a_table() -> None:
 async def test_an_empty_history_says_what_to_try() -> None:
     node, screen = ScriptedNode(), Words()
     node.answers[ListRuns] = answers.Runs(runs=())
-    with following(node) as events:
+    with follower(node) as events:
         await runs._all(events, screen, 5)
     assert screen.said == "Nothing was trained yet. Try: tandem demo\n"
 
@@ -67,7 +67,7 @@ async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:
         log="first\n\x1b[2Jlast\n",
         report="/runs/1/report.html",
     )
-    with following(node) as events:
+    with follower(node) as events:
         assert await runs._one(events, screen, RUN) == ExitCode.OK
     said = screen.said.splitlines()
     assert said[0] == f"{RUN} digits.py --epochs 2"
@@ -83,7 +83,7 @@ async def test_what_was_expected_and_what_came_out_is_told_of_a_past_run() -> No
     summary = Summary(expectation=expectation, settled=Settled(step_s=0.08))
     entry = replace(ENTRY, summary=summary)
     node.answers[GetRun] = answers.RunDetails(entry=entry, plan=plan(OTHER))
-    with following(node) as events:
+    with follower(node) as events:
         await runs._one(events, screen, RUN)
     assert "Expected 1.4 times as fast as member alone, came out 1.2" in screen.said
 
@@ -92,7 +92,7 @@ async def test_a_stopped_run_says_where_it_goes_on_and_a_resumed_one_from_which(
     node, screen = ScriptedNode(), Words()
     entry = replace(ENTRY, phase=Stopped(), source="/a/digits.py", resumed=RunId("20261121-191204-9f3a01bc"))
     node.answers[GetRun] = answers.RunDetails(entry=entry, checkpoint=Moment(step=950, epoch=3, batch=119))
-    with following(node) as events:
+    with follower(node) as events:
         await runs._one(events, screen, RUN)
     said = screen.said.splitlines()
     assert "Goes on from the run 20261121-191204-9f3a01bc." in said
@@ -112,7 +112,7 @@ async def test_a_stopped_run_says_which_other_laptop_has_a_newer_checkpoint(ours
         CheckpointFound(run=RUN, device=OTHER, moment=moment),
         CheckpointFound(run=RunId("another"), device=OTHER, moment=Moment(step=5000)),
     ]
-    with following(node) as events:
+    with follower(node) as events:
         await runs._one(events, screen, RUN)
     where = "Goes on at epoch 4, step 120, with the checkpoint on other."
     assert f"{where} To go on: tandem resume {RUN}" in screen.said.splitlines()
@@ -122,7 +122,7 @@ async def test_a_failed_run_says_why() -> None:
     node, screen = ScriptedNode(), Words()
     failed = answers.RunEntry(run=RUN, started_s=0.0, script="x.py", phase=Failed(problem=PROBLEM))
     node.answers[GetRun] = answers.RunDetails(entry=failed)
-    with following(node) as events:
+    with follower(node) as events:
         await runs._one(events, screen, RUN)
     assert "It did not work." in screen.said
 
@@ -131,7 +131,7 @@ async def test_json_carries_everything() -> None:
     node, screen = ScriptedNode(), Words(json=True)
     node.answers[ListRuns] = answers.Runs(runs=(ENTRY,))
     node.answers[GetRun] = answers.RunDetails(entry=ENTRY)
-    with following(node) as events:
+    with follower(node) as events:
         await runs._all(events, screen, 5)
         await runs._one(events, screen, RUN)
     listed, one = screen.told
@@ -142,5 +142,5 @@ async def test_json_carries_everything() -> None:
 async def test_an_unknown_run_is_refused() -> None:
     node = ScriptedNode()
     node.refuses(GetRun)
-    with following(node) as events, pytest.raises(TandemError):
+    with follower(node) as events, pytest.raises(TandemError):
         await runs._one(events, Words(), RUN)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from app.cli import parsing, spec
+from app.cli import command_line, spec
 from core.vocabulary import events as ev
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.commands import GetRun
@@ -19,7 +19,7 @@ from tests.app.cli.scripted_node import (
     RUN,
     THIRD,
     ScriptedNode,
-    following,
+    follower,
     found,
     linked,
     paired,
@@ -27,8 +27,8 @@ from tests.app.cli.scripted_node import (
 
 
 async def read(node: ScriptedNode, *argv: str, own: bool = False) -> RunSpec:
-    with following(node, own=own) as events:
-        return await spec.spec_of(parsing.read(["run", "train.py", *argv]), events, lambda line: None)
+    with follower(node, own=own) as events:
+        return await spec.spec_of(command_line.read(["run", "train.py", *argv]), events, lambda line: None)
 
 
 def with_other() -> ScriptedNode:
@@ -141,8 +141,10 @@ async def again(node: ScriptedNode, *argv: str, entry: RunEntry | None = None) -
         phase=Finished(),
     )
     node.answers[GetRun] = RunDetails(entry=entry)
-    with following(node) as events:
-        return await spec.spec_of(parsing.read(["run", "--again", "2026", *argv]), events, lambda line: None)
+    with follower(node) as events:
+        return await spec.spec_of(
+            command_line.read(["run", "--again", "2026", *argv]), events, lambda line: None
+        )
 
 
 async def test_again_is_as_then_with_the_laptops_that_took_part() -> None:

@@ -1,6 +1,6 @@
 from app.cli import tf_config
 from core.vocabulary.answers import PlanMade
-from tests.app.cli.scripted_node import ME, OTHER, ScriptedNode, Words, following, paired, plan
+from tests.app.cli.scripted_node import ME, OTHER, ScriptedNode, Words, follower, paired, plan
 
 
 async def test_each_members_tf_config_is_shown_exactly() -> None:
@@ -12,7 +12,7 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
         expectation="Last time on these laptops: no faster than here alone.",
         advice="Take a cable.",
     )
-    with following(node) as events:
+    with follower(node) as events:
         tf_config._show(made, events, screen)
     assert screen.said.splitlines() == [
         "chief:0 on here:",
@@ -26,6 +26,6 @@ async def test_each_members_tf_config_is_shown_exactly() -> None:
 
 async def test_one_device_alone_gets_none() -> None:
     node, screen = ScriptedNode(), Words()
-    with following(node) as events:
+    with follower(node) as events:
         tf_config._show(PlanMade(plan=plan()), events, screen)
     assert screen.said == "here alone: one process, no cluster, no TF_CONFIG.\n"

@@ -22,7 +22,7 @@ _STOPPED = Problem(
 )
 
 
-class Following:
+class Follower:
     """Collects events from ``with`` on. Its waits raise ``TandemError`` when the node is gone."""
 
     def __init__(self, connection: Connection) -> None:

@@ -8,14 +8,14 @@ import shiboken6
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from app.charts import loading
+from app.charts import loader
 
 _SCRIPT = """
 import sys, time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 app = QApplication([])
-import app.charts.panel, app.charts.loading as loading
+import app.charts.panel, app.charts.loader as loader
 assert "pyqtgraph" not in sys.modules and "numpy" not in sys.modules
 turns = []
 timer = QTimer(interval=0)
@@ -26,8 +26,8 @@ def then():
     told.append("pyqtgraph" in sys.modules)
     if len(told) == 2:
         QTimer.singleShot(0, QApplication.instance().quit)
-loading.load(app, then)
-loading.load(app, then)
+loader.load(app, then)
+loader.load(app, then)
 QApplication.instance().exec()
 assert told == [True, True], told
 assert turns.count(True) > 2, "the window lived while pyqtgraph was imported"
@@ -44,17 +44,17 @@ def test_once_loaded_it_is_told_at_once(qapp: object) -> None:
 
     told: list[int] = []
     owner = QObject()
-    loading.load(owner, lambda: told.append(1))
+    loader.load(owner, lambda: told.append(1))
     assert told == [1]
 
 
 def test_whoever_is_gone_meanwhile_is_not_told(qtbot: QtBot) -> None:
-    loader = loading.Loader()
+    made = loader.Loader()
     told: list[str] = []
     gone, stays = QObject(), QObject()
-    loader._loading = True
-    loader.load(gone, lambda: told.append("gone"))
-    loader.load(stays, lambda: told.append("stays"))
+    made._loading = True
+    made.load(gone, lambda: told.append("gone"))
+    made.load(stays, lambda: told.append("stays"))
     shiboken6.delete(gone)
-    loader._import()
+    made._import()
     assert told == ["stays"]

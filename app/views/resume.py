@@ -1,4 +1,4 @@
-"""Go on with a run that was stopped or failed: with its laptops, roles and shares, from its checkpoint."""
+"""Resuming a run that was stopped or failed: with its laptops, roles and shares, from its checkpoint."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from app import repeating
+from app import run_again
 from app.bridge import Bridge
-from app.naming import names_of
+from app.device_names import names_of
 from app.run_words import fetch_words
 from app.widgets.outcome_card import OutcomeCard
 from core.vocabulary.answers import Answer, Refused, RunEntry
@@ -21,7 +21,7 @@ from core.vocabulary.state import State
 _FIX = "Pair it again under Devices, or go on without it from a terminal: tandem resume {run} --solo."
 
 
-def fetching(run: RunId, state: State) -> str:
+def fetch_progress(run: RunId, state: State) -> str:
     """How much of a run's checkpoint has come; ``""`` while none is on its way."""
     fetch = state.fetch
     if fetch is None or fetch.run != run:
@@ -29,24 +29,24 @@ def fetching(run: RunId, state: State) -> str:
     return fetch_words(fetch, names_of(state, [fetch.device])[fetch.device])
 
 
-def look_elsewhere(bridge: Bridge, entry: RunEntry) -> None:
+def ask_for_checkpoints(bridge: Bridge, entry: RunEntry) -> None:
     """What other laptops have that is newer comes into the state."""
-    if repeating.may_go_on(entry):
+    if run_again.may_go_on(entry):
         bridge.submit(FindCheckpoints(run=entry.run))
 
 
-def came_or_went(entry: RunEntry, events: Sequence[Event]) -> bool:
+def link_changed(entry: RunEntry, events: Sequence[Event]) -> bool:
     """Whether a laptop of this run was: then it is to be asked anew who has a checkpoint."""
     links = (event for event in events if isinstance(event, LinkUp | LinkDown))
     return any(event.device in entry.device_ids for event in links)
 
 
-def go_on(
+def resume_run(
     bridge: Bridge, outcome: OutcomeCard, entry: RunEntry, on_begun: Callable[[], object] = lambda: None
 ) -> None:
     """What ``tandem resume`` does. ``outcome`` shows ``entry``'s run, and why it cannot go on."""
     try:
-        spec = repeating.spec_of(entry, bridge.state, fix=_FIX.format(run=entry.run))
+        spec = run_again.spec_of(entry, bridge.state, fix=_FIX.format(run=entry.run))
     except TandemError as error:
         outcome.show_start(error.problem, starting=False)
         return

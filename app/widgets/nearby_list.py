@@ -15,7 +15,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import Device, State
 
 
-class Nearby(QWidget):
+class NearbyList(QWidget):
     """``pair_asked(device)``."""
 
     pair_asked = Signal(str)
@@ -44,7 +44,7 @@ class Nearby(QWidget):
 
 
 class _Line(QWidget):
-    def __init__(self, nearby: Nearby, device: DeviceId) -> None:
+    def __init__(self, nearby: NearbyList, device: DeviceId) -> None:
         super().__init__()
         self.name = ElidedLabel("", "heading")
         self.where = ElidedLabel("", "faint")

@@ -1,7 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from app.cli.asking import Asker
+from app.cli.prompts import Asker
 from tests.app.cli.scripted_node import Words, typed
 
 CHOICES = {"same": True, "different": False}

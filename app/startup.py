@@ -1,7 +1,7 @@
 """Loads what the window's screens are made of, after the first paint and without holding it up.
 
-What knows nothing of Qt is imported beside; Qt's classes are made on the GUI thread, so the modules that need
-them are imported there, one a turn of the event loop.
+What knows nothing of Qt is imported in a thread; Qt's classes are made on the GUI thread, so the modules that
+need them are imported there, one a turn of the event loop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from app.beside import beside
+from app.threads import in_thread
 from app.turns import Turns
 
 _WITHOUT_QT = (
@@ -20,7 +20,7 @@ _WITHOUT_QT = (
     "app.core_thread",
     "app.device_words",
     "app.run_words",
-    "app.naming",
+    "app.device_names",
     "app.models.draft",
     "app.models.preflight",
     "app.models.readings",
@@ -28,14 +28,17 @@ _WITHOUT_QT = (
     "app.models.stragglers",
     "app.charts.points",
 )
-_FIRST = ("app.bridge", "app.tray", "app.closing", "app.signals")
+_FIRST = ("app.bridge", "app.tray", "app.signals")
 _PACKAGE = "app.widgets"
-_LAST = ("app.views.view", "app.views.consent", "app.views.pairing", "app.views.welcome", "app.conductor")
+_LAST = (
+    *("app.views.view", "app.views.consent", "app.views.pairing", "app.views.welcome", "app.views.lifecycle"),
+    "app.conductor",
+)
 
 
 def load(owner: QObject, turns: Turns, then: Callable[[], object]) -> None:
     """``then`` is called on the GUI thread, if ``owner`` still lives."""
-    beside(owner, lambda: _import_all(_WITHOUT_QT), lambda _: turns.then(*_pieces(), then))
+    in_thread(owner, lambda: _import_all(_WITHOUT_QT), lambda _: turns.then(*_pieces(), then))
 
 
 def _import_all(names: tuple[str, ...]) -> None:

@@ -1,10 +1,10 @@
-"""What an earlier run was asked for, to run it again or to go on with it. Pure; for terminal and window."""
+"""What an earlier run was asked for, to run it again or to resume it. Pure; for terminal and window."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from app.naming import names_of
+from app.device_names import names_of
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
@@ -32,8 +32,8 @@ def where_on(run: RunId, ours: Moment | None, state: State) -> tuple[Moment | No
 def spec_of(entry: RunEntry, state: State, *, others_said: bool = False, fix: str = _FIX) -> RunSpec:
     """With exactly the laptops that took part. Raises ``TandemError`` for a run that can't be repeated here.
 
-    ``others_said``: who takes part now is said beside, so nobody of then is missed. ``fix``: what to do about
-    one who is not paired any more.
+    ``others_said``: who takes part now is said elsewhere, so nobody of then is missed. ``fix``: what to do
+    about one who is not paired any more.
     """
     if not entry.source:
         raise TandemError(

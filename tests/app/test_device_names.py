@@ -1,6 +1,6 @@
 import pytest
 
-from app import naming
+from app import device_names
 from core.vocabulary import events as ev
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
@@ -18,17 +18,17 @@ def state(*events: ev.Event) -> State:
 def test_a_device_is_found_by_name_nickname_or_the_beginning_of_its_id() -> None:
     known = state(paired(), ev.DeviceRenamed(device=OTHER, nickname="Ben's"))
     for text in ("other", "OTHER ", "ben's", "bbbb", "b" * 64):
-        found = naming.find(known, text)
+        found = device_names.find(known, text)
         assert found is not None
         assert found.device == OTHER, text
-    assert naming.find(known, "bbb") is None
-    assert naming.find(known, "") is None
-    assert naming.find(known, "anna") is None
+    assert device_names.find(known, "bbb") is None
+    assert device_names.find(known, "") is None
+    assert device_names.find(known, "anna") is None
 
 
 def test_a_stranger_with_a_paired_devices_name_is_never_meant() -> None:
     known = state(paired(), ev.DeviceFound(device=THIRD, name="other", addresses=()))
-    found = naming.find(known, "other")
+    found = device_names.find(known, "other")
     assert found is not None
     assert found.device == OTHER
 
@@ -36,32 +36,32 @@ def test_a_stranger_with_a_paired_devices_name_is_never_meant() -> None:
 def test_two_devices_of_one_name_must_be_told_apart() -> None:
     known = state(paired(), paired(THIRD))
     with pytest.raises(TandemError, match=r"other \(bbbbbbbb\), other \(cccccccc\)"):
-        naming.find(known, "other")
+        device_names.find(known, "other")
 
 
 def test_only_paired_devices_where_asked() -> None:
     known = state(found())
-    assert naming.find(known, "other", paired=True) is None
-    assert naming.find(known, "other") is not None
+    assert device_names.find(known, "other", paired=True) is None
+    assert device_names.find(known, "other") is not None
 
 
 def test_me_is_this_laptop() -> None:
     known = state(paired())
-    assert naming.is_me(known, "me")
-    assert naming.is_me(known, "Here")
-    assert naming.is_me(known, "aaaa")
-    assert not naming.is_me(known, "other")
+    assert device_names.is_me(known, "me")
+    assert device_names.is_me(known, "Here")
+    assert device_names.is_me(known, "aaaa")
+    assert not device_names.is_me(known, "other")
     # Another laptop of my name: the paired one is meant by it, I am "me".
-    assert not naming.is_me(state(paired(name="here")), "here")
+    assert not device_names.is_me(state(paired(name="here")), "here")
 
 
 def test_an_unknown_name_says_who_is_there() -> None:
-    assert "Seen or paired: other." in naming.unknown(state(found()), "x").what
-    assert "No other device" in naming.unknown(state(), "\x1b[2Jx").what
-    assert "\x1b" not in naming.unknown(state(), "\x1b[2Jx").what
+    assert "Seen or paired: other." in device_names.unknown(state(found()), "x").what
+    assert "No other device" in device_names.unknown(state(), "\x1b[2Jx").what
+    assert "\x1b" not in device_names.unknown(state(), "\x1b[2Jx").what
 
 
 def test_every_device_gets_a_name_on_the_screen() -> None:
     stranger = DeviceId("f" * 64)
-    names = naming.names_of(state(paired()), (ME, OTHER, stranger))
+    names = device_names.names_of(state(paired()), (ME, OTHER, stranger))
     assert names == {ME: "here", OTHER: "other", stranger: "ffffffff"}

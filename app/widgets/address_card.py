@@ -13,7 +13,7 @@ from core.net import address
 from core.vocabulary.errors import Problem, TandemError
 
 
-class ByAddress(Card):
+class AddressCard(Card):
     """``asked(address)`` once what was typed reads as one; what is wrong with it is said otherwise."""
 
     asked = Signal(str)

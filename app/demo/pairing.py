@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from app.cli.pairing import spaced
-from app.demo.nodes import Node
-from app.demo.saying import Say
+from app.demo.nodes import Node, Say
+from app.device_words import code_words
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import AnswerPairing, Pair
 from core.vocabulary.errors import TandemError
@@ -26,19 +25,19 @@ async def find_each_other(nodes: Sequence[Node], say: Say) -> None:
 
 async def pair(starter: Node, other: Node, say: Say) -> None:
     """Pairs two nodes: the demo compares the codes that both show, as two people would."""
-    await starter.following.submit(Pair(device=other.device), Done)
+    await starter.follower.submit(Pair(device=other.device), Done)
     shown, seen = await asyncio.gather(_code(starter, other), _code(other, starter))
-    say(f"code on {starter.name}: {spaced(shown)}   on {other.name}: {spaced(seen)}")
+    say(f"code on {starter.name}: {code_words(shown)}   on {other.name}: {code_words(seen)}")
     if shown != seen:
         for node in (starter, other):
-            await node.following.submit(AnswerPairing(same=False), Done)
+            await node.follower.submit(AnswerPairing(same=False), Done)
         raise TandemError(
             code="demo-codes-differ",
             what=f"{starter.name} and {other.name} show different codes: somebody may be between them.",
             fix="Run the demo again; if it happens again, this machine's loopback is not to be trusted.",
         )
     for node in (starter, other):
-        await node.following.submit(AnswerPairing(same=True), Done)
+        await node.follower.submit(AnswerPairing(same=True), Done)
     await asyncio.gather(_connected(starter, other), _connected(other, starter))
     say(f"{starter.name} and {other.name} are paired and connected over TLS")
 

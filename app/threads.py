@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 T = TypeVar("T")
 
 
-class _Errand(QObject):
+class _Job(QObject):
     _done = Signal(object)
 
     def __init__(self, owner: QObject, then: Callable[[Any], object]) -> None:
@@ -30,8 +30,8 @@ class _Errand(QObject):
         self.deleteLater()
 
 
-def beside(owner: QObject, work: Callable[[], T], then: Callable[[T], object]) -> None:
+def in_thread(owner: QObject, work: Callable[[], T], then: Callable[[T], object]) -> None:
     """``work`` in a thread of its own, which must touch nothing of Qt; then ``then`` with what it returned,
     on the GUI thread, if ``owner`` still lives."""
-    errand = _Errand(owner, then)
-    threading.Thread(target=errand.run, args=(work,), name="beside", daemon=True).start()
+    job = _Job(owner, then)
+    threading.Thread(target=job.run, args=(work,), name="job", daemon=True).start()

@@ -1,18 +1,22 @@
-"""What closing the window means: at once where nothing runs, a question while a run is under way."""
+"""Around a node's life: why none can be had, and what closing the window means while one trains."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.labels import Label
+from app.widgets.page import Page
+from app.widgets.problem_box import ProblemBox
 from app.widgets.sheet import Sheet
+from core.vocabulary.errors import Problem
 
 
-class ClosingSheet(Sheet):
-    """``stay_asked``: go on without a window. ``quit_asked``: stop the run and end."""
+class ShutdownSheet(Sheet):
+    """What closing means while a run is under way. ``stay_asked``: keep running without a window.
+    ``quit_asked``: stop the run and end."""
 
     stay_asked = Signal()
     quit_asked = Signal()
@@ -46,3 +50,24 @@ class ClosingSheet(Sheet):
     def _quit(self) -> None:
         self.shut()
         self.quit_asked.emit()
+
+
+class StartProblemPage(QWidget):
+    """In place of the screens where no node can be had: what happened, how to mend it, and another try."""
+
+    again_asked = Signal()
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.setObjectName("start-problem")
+        self.setAccessibleName("Tandem can't work")
+        page = Page("Tandem can't work here at the moment", characters=90, centred=True)
+        self.problem = ProblemBox(problem)
+        self.again = button("Try again", self.again_asked.emit, "primary", name="try-again")
+        page.body.addWidget(self.problem)
+        page.body.addLayout(row(self.again, 1))
+        page.body.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(page)
+        self.setFocusProxy(self.again)

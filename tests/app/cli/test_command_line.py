@@ -1,11 +1,11 @@
 import pytest
 
-from app.cli import parsing
+from app.cli import command_line
 from app.cli.exit_codes import ExitCode
 
 
 def test_what_follows_two_dashes_belongs_to_the_script() -> None:
-    read = parsing.read(["run", "train.py", "--with", "anna", "--", "--epochs", "3", "--", "x"])
+    read = command_line.read(["run", "train.py", "--with", "anna", "--", "--epochs", "3", "--", "x"])
     assert read.script == "train.py"
     assert read.others == "anna"
     assert read.script_arguments == ("--epochs", "3", "--", "x")
@@ -13,7 +13,7 @@ def test_what_follows_two_dashes_belongs_to_the_script() -> None:
 
 @pytest.mark.parametrize("argv", [["--home", "/h", "devices"], ["devices", "--home", "/h"]])
 def test_a_home_is_named_before_or_after_the_subcommand(argv: list[str]) -> None:
-    assert str(parsing.home_of(parsing.read(argv)).folder) == "/h"
+    assert str(command_line.home_of(command_line.read(argv)).folder) == "/h"
 
 
 @pytest.mark.parametrize(
@@ -34,23 +34,23 @@ def test_what_is_not_understood_is_named_and_nothing_is_done(
     argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        parsing.read(argv)
+        command_line.read(argv)
     assert ended.value.code == ExitCode.USAGE
     shown = capsys.readouterr().err
     assert said in shown
     assert "--help" in shown
 
 
-@pytest.mark.parametrize("name", [*parsing.SUBCOMMANDS])
+@pytest.mark.parametrize("name", [*command_line.SUBCOMMANDS])
 def test_every_subcommand_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        parsing.read([name.replace("_", "-"), "--help"])
+        command_line.read([name.replace("_", "-"), "--help"])
     assert ended.value.code == 0
     assert "usage: tandem" in capsys.readouterr().out
 
 
 def test_the_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsing.read(["--help"])
+        command_line.read(["--help"])
     shown = capsys.readouterr().out
     assert all(f"  {code.value:>3}  " in shown for code in ExitCode)

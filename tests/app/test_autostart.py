@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from app.start_at_login import set_start
+from app.autostart import set_start
 from core.vocabulary.errors import TandemError
 
 

@@ -3,20 +3,20 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.closing import ClosingSheet
+from app.views.lifecycle import ShutdownSheet
 
 
 @pytest.fixture
-def sheet(qtbot: QtBot) -> ClosingSheet:
+def sheet(qtbot: QtBot) -> ShutdownSheet:
     under = QWidget()
     qtbot.addWidget(under)
     under.resize(900, 700)
     under.show()
-    return ClosingSheet(under)
+    return ShutdownSheet(under)
 
 
 @pytest.fixture
-def asked(sheet: ClosingSheet) -> list[str]:
+def asked(sheet: ShutdownSheet) -> list[str]:
     asked: list[str] = []
     sheet.stay_asked.connect(lambda: asked.append("stay"))
     sheet.quit_asked.connect(lambda: asked.append("quit"))
@@ -24,13 +24,13 @@ def asked(sheet: ClosingSheet) -> list[str]:
 
 
 @pytest.mark.parametrize(("tray", "back"), [(True, "tray"), (False, "starting Tandem again")])
-def test_it_says_how_the_window_comes_back(sheet: ClosingSheet, tray: bool, back: str) -> None:
+def test_it_says_how_the_window_comes_back(sheet: ShutdownSheet, tray: bool, back: str) -> None:
     sheet.ask(tray)
     assert sheet.is_open
     assert back in sheet.words.text()
 
 
-def test_to_stay_or_to_quit(sheet: ClosingSheet, asked: list[str]) -> None:
+def test_to_stay_or_to_quit(sheet: ShutdownSheet, asked: list[str]) -> None:
     sheet.ask(True)
     sheet.stay.click()
     assert not sheet.is_open
@@ -39,7 +39,7 @@ def test_to_stay_or_to_quit(sheet: ClosingSheet, asked: list[str]) -> None:
     assert asked == ["stay", "quit"]
 
 
-def test_cancel_and_escape_change_nothing(qtbot: QtBot, sheet: ClosingSheet, asked: list[str]) -> None:
+def test_cancel_and_escape_change_nothing(qtbot: QtBot, sheet: ShutdownSheet, asked: list[str]) -> None:
     sheet.ask(True)
     sheet.cancel.click()
     assert not sheet.is_open
@@ -49,7 +49,7 @@ def test_cancel_and_escape_change_nothing(qtbot: QtBot, sheet: ClosingSheet, ask
     assert asked == []
 
 
-def test_every_button_has_room_for_its_words(sheet: ClosingSheet) -> None:
+def test_every_button_has_room_for_its_words(sheet: ShutdownSheet) -> None:
     sheet.ask(True)
     sheet.layout().activate()  # type: ignore[union-attr]
     for made in (sheet.stay, sheet.quit, sheet.cancel):
