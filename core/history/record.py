@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from core.history.index import History
 from core.history.metrics_file import MetricsFile
-from core.home.atomic import write_atomically
+from core.home.private_file import write_atomically
 from core.runtime.bounded_file import LogFile
 from core.vocabulary import events as ev
 from core.vocabulary import wire

@@ -12,7 +12,7 @@ from core.link import problems
 from core.link.dial import Pace
 from core.link.driver import turn_away
 from core.link.peer import Peer
-from core.net.host import host_of
+from core.net.address import host_of
 from core.net.tls import Streams, peer_der
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem

@@ -16,8 +16,7 @@ from core.link.dial import Pace, reach
 from core.link.driver import Connection, turn_away
 from core.link.tie_break import RUN_BYTES, BadNonce, contest
 from core.net import tls
-from core.net.address import Address, parse
-from core.net.host import host_of
+from core.net.address import Address, host_of, parse
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short

@@ -17,7 +17,7 @@ from core.doctor.view import View
 from core.home import settings_file
 from core.home.home import Home
 from core.home.opened_home import OpenedHome, open_home
-from core.node import care
+from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Chronicle
@@ -232,13 +232,13 @@ class Node:
             case cm.GetState():
                 return StateNow(state=self.state)
             case cm.RunDoctor(deep=deep):
-                return Findings(findings=await care.examine(self._view, deep=deep))
+                return Findings(findings=await diagnostics.examine(self._view, deep=deep))
             case cm.Mend(code="socket-gone"):
                 await self._socket.reopen()
             case cm.Mend(code=code):
-                await care.mend(self._view, code)
+                await diagnostics.mend(self._view, code)
             case cm.SaveDiagnostics(path=path):
-                return Saved(path=await care.save_diagnostics(self._view, path))
+                return Saved(path=await diagnostics.save_diagnostics(self._view, path))
             case cm.ChangeSettings(change=change):
                 await self._change_settings(settings.changed(self._settings, change))
             case cm.Quit():

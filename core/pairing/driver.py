@@ -14,16 +14,14 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 
 from core.home.identity import Identity
-from core.net.address import Address
-from core.net.host import host_of
+from core.net.address import Address, host_of
 from core.net.tls import Streams, client_context, connect, peer_der
 from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
+from core.pairing.connection import PlainConnection, answer_proof, prove
 from core.pairing.ending import name_of
 from core.pairing.machine import PROOF_LIMIT_S, step
 from core.pairing.messages import MAX_FRAME_BYTES, SID_BYTES, Note, encode
-from core.pairing.proof import answer_proof, prove
-from core.pairing.session import Session
 from core.pairing.state import (
     Answered,
     Cancelled,
@@ -86,7 +84,7 @@ class Pairing:
         self._on_event, self._on_held, self._known_as = on_event, on_held, known_as
         self._state = PairingState(Me(identity.cert_der, fit_name(name)))
         self._refusals = Refusals(asyncio.get_running_loop().time, log.info)
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, PlainConnection] = {}
         self._last_number = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._dialling: asyncio.Task[None] | None = None
@@ -225,7 +223,7 @@ class Pairing:
         finally:
             guest.leave()
 
-    async def _hear(self, session: Session, guest: Guest | None = None) -> None:
+    async def _hear(self, session: PlainConnection, guest: Guest | None = None) -> None:
         """Carry a connection's frames to the machine for as long as the machine keeps it."""
         problem: Problem | None = None
         try:
@@ -277,9 +275,9 @@ class Pairing:
             if self._proof is asyncio.current_task():
                 self._proof = None
 
-    def _session(self, streams: Streams) -> Session:
+    def _session(self, streams: Streams) -> PlainConnection:
         self._last_number += 1
-        session = Session(self._last_number, *streams)
+        session = PlainConnection(self._last_number, *streams)
         self._sessions[session.number] = session
         return session
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from core.home.home import Home
-from core.home.trust_keeper import TrustKeeper
+from core.home.trust_file import TrustKeeper
 from core.project.store import ProjectStore
 from core.run import planning, problems
 from core.run.admission import Reception

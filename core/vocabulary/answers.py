@@ -13,7 +13,7 @@ from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
 from core.vocabulary.progress import EpochEnd, Progress, Summary
 from core.vocabulary.state import State
-from core.vocabulary.tagged import Tagged
+from core.vocabulary.wire import Tagged
 
 
 class Done(Tagged, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Literal
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
-from core.vocabulary.tagged import Tagged
+from core.vocabulary.wire import Tagged
 
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]
