@@ -42,7 +42,7 @@ async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _all(following: Following, screen: Screen, limit: int) -> int:
-    found = await following.submit(ListRuns(limit=limit), answers.Runs)
+    found = await following.submit(ListRuns(limit=limit), answers.RunList)
     if screen.json:
         screen.result({"ok": True, "runs": found.runs, "problem": found.problem})
         return ExitCode.OK

@@ -33,7 +33,7 @@ REGISTER_S = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
+class BrowserOwner(Protocol):
     """Who is told; on the core loop, and must not block."""
 
     def on_found(self, device: DeviceId, name: str, addresses: tuple[str, ...]) -> None: ...
@@ -46,7 +46,7 @@ class Owner(Protocol):
 class Browser:
     """``open`` on the addresses of some interfaces, ``move`` when they change, ``close`` with a goodbye."""
 
-    def __init__(self, announcement: Announcement, owner: Owner) -> None:
+    def __init__(self, announcement: Announcement, owner: BrowserOwner) -> None:
         self._announcement = announcement
         self._owner = owner
         self._zeroconf: AsyncZeroconf | None = None

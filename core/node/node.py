@@ -1,6 +1,6 @@
 """A node: owns the state, and joins neighbours, runs and telemetry. Everything here is on the core loop.
 
-The state changes only in its chronicle, by ``core.vocabulary.state.apply``.
+The state changes only in its store, by ``core.vocabulary.state.apply``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from core.home.opened_home import OpenedHome, open_home
 from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
-from core.node.store import Chronicle
+from core.node.store import Store
 from core.run.runs import Runs
 from core.runtime.background import Background
 from core.supervisor.trainers import MakeTrainer
@@ -54,7 +54,7 @@ class Node:
         self, opened: OpenedHome, watch: Watch, hardware: Hardware, make_trainer: MakeTrainer | None = None
     ) -> None:
         self.home = opened.home
-        self._chronicle = Chronicle()
+        self._store = Store()
         self._opened = opened
         self._watch = watch
         self._hardware = hardware
@@ -160,14 +160,14 @@ class Node:
 
     @property
     def state(self) -> State:
-        return self._chronicle.state
+        return self._store.state
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """``listener`` hears every event from now on, in order, each with the state that follows from it."""
-        return self._chronicle.subscribe(listener)
+        return self._store.subscribe(listener)
 
     def _emit(self, event: ev.Event) -> None:
-        self._chronicle.add(event)
+        self._store.add(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit(ev.NoticeRaised(problem=problem))

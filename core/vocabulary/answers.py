@@ -94,7 +94,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-class Runs(Tagged, frozen=True, kw_only=True):
+class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
     runs: tuple[RunEntry, ...]
     problem: Problem | None = None
     """Why the list may be short: the index was corrupt and has been rebuilt from the run folders."""
@@ -143,7 +143,7 @@ Answer = (
     | ScriptsFound
     | PlanMade
     | RunAccepted
-    | Runs
+    | RunList
     | RunDetails
     | Findings
     | Saved

@@ -88,7 +88,7 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
 
 
 class ListRuns(Tagged, frozen=True, kw_only=True):
-    """The history, newest first. Answer: ``Runs``."""
+    """The history, newest first. Answer: ``RunList``."""
 
     limit: int = 200
 

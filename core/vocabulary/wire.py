@@ -20,7 +20,7 @@ class Tagged(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=_s
 
 def type_of(message: Tagged) -> str:
     """The ``type`` under which a message travels."""
-    return _snake(type(message).__name__)
+    return str(type(message).__struct_config__.tag)
 
 
 def to_json(message: Any) -> bytes:
