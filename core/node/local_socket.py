@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from core.home import socket_path
 from core.home.home import Home
 from core.node.jsonl import Conversation
+from core.runtime.background import Background
 from core.vocabulary.errors import TandemError
 from core.vocabulary.node import NodeFace
 
@@ -30,7 +31,7 @@ class LocalSocket:
         self._home = home
         self._node = node
         self._server: asyncio.Server | None = None
-        self._speakers: set[asyncio.Task[None]] = set()
+        self._speakers = Background()
 
     async def open(self) -> None:
         """Raises ``TandemError``: the node works without it, but no second process can reach it."""
@@ -61,11 +62,7 @@ class LocalSocket:
         if self._server is None:
             return
         self._server.close()
-        if self._speakers:
-            await asyncio.wait(self._speakers, timeout=LAST_WORDS_S if self._node.state.stopped else 0)
-        for speaker in self._speakers:
-            speaker.cancel()
-        await asyncio.gather(*self._speakers, return_exceptions=True)
+        await self._speakers.settle(LAST_WORDS_S if self._node.state.stopped else 0)
         await self._server.wait_closed()
         self._server = None
         await asyncio.to_thread(socket_path.release, self._home)
@@ -78,9 +75,7 @@ class LocalSocket:
             _log.warning("more than %d processes on the local socket", SPEAKERS)
             writer.close()
         else:
-            task = asyncio.create_task(self._converse(reader, writer), name="local-socket-speaker")
-            self._speakers.add(task)
-            task.add_done_callback(self._speakers.discard)
+            self._speakers.start("a speaker on the local socket", self._converse(reader, writer))
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def write(line: bytes) -> None:

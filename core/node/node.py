@@ -136,9 +136,13 @@ class Node:
 
     async def stop(self) -> None:
         """End runs, say goodbye, close everything; bounded. Called again, it waits for the first."""
+        await asyncio.shield(self._begin_stop())
+
+    def _begin_stop(self) -> asyncio.Task[None]:
         if self._stopping is None:
+            # Not among the tasks of the node's own background: it ends those.
             self._stopping = asyncio.create_task(self._stop(), name="node-stop")
-        await asyncio.shield(self._stopping)
+        return self._stopping
 
     async def wait_stopped(self) -> None:
         """Until the node has ended, by ``stop`` or by ``Quit``."""
@@ -242,8 +246,7 @@ class Node:
             case cm.ChangeSettings(change=change):
                 await self._change_settings(settings.changed(self._settings, change))
             case cm.Quit():
-                if self._stopping is None:
-                    self._stopping = asyncio.create_task(self._stop(), name="node-stop")
+                self._begin_stop()
         return Done()
 
     @property

@@ -20,9 +20,10 @@ from pathlib import Path
 import msgspec
 
 from core.runtime.bounded_file import BoundedFile
+from core.runtime.lines import Lines
 from core.supervisor import exit_causes, parent_death, port_probe, spawn
 from core.supervisor.machine import Effect, Force, Limits, Supervision
-from core.supervisor.output import Batches, Lines
+from core.supervisor.output import Batches
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
