@@ -14,6 +14,7 @@ from app.cli.prompts import Asker
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
 from app.follower import Follower
+from core.runtime.background import Background
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerConsent, Decision
 from core.vocabulary.errors import TandemError
@@ -32,7 +33,7 @@ class Allowed:
     def __init__(self, node: NodeFace, names: Sequence[str]) -> None:
         self._node = node
         self._names = names
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._background = Background()
         self._leave: Callable[[], None] | None = None
 
     def __enter__(self) -> Self:
@@ -49,9 +50,7 @@ class Allowed:
     def _on_event(self, event: ev.Event, state: State) -> None:
         if isinstance(event, ev.ConsentAsked) and allows(state, self._names, event.device):
             command = AnswerConsent(run=event.run, decision="once")
-            task: asyncio.Task[object] = asyncio.ensure_future(self._node.submit(command))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._background.start("allowing a run", self._node.submit(command))
 
 
 def allows(state: State, names: Iterable[str], device: DeviceId) -> bool:

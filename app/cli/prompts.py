@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from app.cli.screen import Screen
-from core.node.json_lines import Lines
+from core.runtime.lines import Lines
 from core.vocabulary.text import plain
 
 T = TypeVar("T")
@@ -57,8 +57,8 @@ class Asker:
         return None
 
     async def _read(self) -> None:
-        lines = Lines(LONGEST_ANSWER)
+        lines = Lines(LONGEST_ANSWER, skip_rest=True)
         async for chunk in self._source:
             for line in lines.feed(chunk):
-                self._lines.put_nowait((line or b"").decode("utf-8", "replace"))
+                self._lines.put_nowait(line.decode("utf-8", "replace"))
         self._lines.put_nowait(None)

@@ -44,7 +44,7 @@ async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _all(follower: Follower, screen: Screen, limit: int) -> int:
-    found = await follower.submit(ListRuns(limit=limit), answers.Runs)
+    found = await follower.submit(ListRuns(limit=limit), answers.RunList)
     if screen.json:
         screen.result({"ok": True, "runs": found.runs, "problem": found.problem})
         return ExitCode.OK

@@ -20,7 +20,7 @@ from app.connection import connect
 from app.follower import Follower
 from core.report.tensorboard import check_installed, write_event_files
 from core.supervisor import spawn
-from core.vocabulary import answers, installing
+from core.vocabulary import answers, versions
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
@@ -134,6 +134,6 @@ def _unstarted(words: deque[str], waited: bool) -> TandemError:
     return TandemError(
         code="tensorboard-failed",
         what=f"TensorBoard did not start within {START_S:.0f} s." if waited else f"TensorBoard ended: {last}",
-        fix=f"Try another --port. {installing.mend('--upgrade tandem[tensorboard]')}",
+        fix=f"Try another --port. {versions.install_fix('--upgrade tandem[tensorboard]')}",
         detail="\n".join(words),
     )

@@ -21,7 +21,7 @@ from app.widgets.card import row
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
-from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, Runs
+from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList
 from core.vocabulary.commands import GetRun, ListRuns, StopRun
 from core.vocabulary.events import (
     CheckpointCame,
@@ -148,7 +148,7 @@ class RunsView(View):
         self.bridge.submit(ListRuns(), self._on_runs)
 
     def _on_runs(self, answer: Answer) -> None:
-        if isinstance(answer, Runs):
+        if isinstance(answer, RunList):
             self.model.show_runs(answer.runs)
             self.problem.show_problem(answer.problem, "warning")
         elif isinstance(answer, Refused):

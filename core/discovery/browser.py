@@ -22,6 +22,7 @@ from core.discovery.record import (
     service_info,
     sighting,
 )
+from core.runtime.background import Background
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 
@@ -33,7 +34,7 @@ REGISTER_S = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
+class BrowserOwner(Protocol):
     """Who is told; on the core loop, and must not block."""
 
     def on_found(self, device: DeviceId, name: str, addresses: tuple[str, ...]) -> None: ...
@@ -46,7 +47,7 @@ class Owner(Protocol):
 class Browser:
     """``open`` on the addresses of some interfaces, ``move`` when they change, ``close`` with a goodbye."""
 
-    def __init__(self, announcement: Announcement, owner: Owner) -> None:
+    def __init__(self, announcement: Announcement, owner: BrowserOwner) -> None:
         self._announcement = announcement
         self._owner = owner
         self._zeroconf: AsyncZeroconf | None = None
@@ -58,14 +59,14 @@ class Browser:
         self._records: dict[str, Sighting] = {}
         """By instance name."""
         self._resolving: dict[str, asyncio.Task[None]] = {}
-        self._registering: asyncio.Task[None] | None = None
+        self._background = Background()
 
     def open(self, multicast: Iterable[str], addresses: Iterable[str], *, loopback: bool) -> None:
         """Raises ``OSError`` where mDNS can't be used at all."""
         self._addresses, self._loopback = tuple(addresses), loopback
         self._zeroconf = AsyncZeroconf(interfaces=list(multicast))
         self._browse(self._zeroconf)
-        self._registering = asyncio.create_task(self._register(self._zeroconf))
+        self._background.start("announcing this laptop", self._register(self._zeroconf))
 
     async def move(self, multicast: Iterable[str], addresses: Iterable[str], *, loopback: bool) -> None:
         """The interfaces or their addresses changed. Raises ``OSError``."""
@@ -85,10 +86,7 @@ class Browser:
     async def close(self) -> None:
         """Say goodbye; who was found is gone. Takes about 0.3 s."""
         await self._stop_browsing()
-        tasks = [*self._resolving.values(), *([self._registering] if self._registering else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.cancel()
         if self._zeroconf is not None:
             await self._zeroconf.async_close()
             self._zeroconf = None
@@ -137,7 +135,7 @@ class Browser:
         if state_change is ServiceStateChange.Removed:
             self._forget(name)
         elif len(self._resolving) < MOST_RECORDS:
-            self._resolving[name] = asyncio.create_task(self._resolve(zeroconf, name))
+            self._resolving[name] = self._background.start("reading a record", self._resolve(zeroconf, name))
 
     async def _resolve(self, zeroconf: Zeroconf, name: str) -> None:
         try:

@@ -10,11 +10,15 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
+from typing import Literal
+
+from core.runtime.timers import Clock, Timers
 
 SETTLE_S = 0.3
 """Joining a network is a burst of changes: they are told together."""
 
 LOOK_EVERY_S = 10.0
+_Timer = Literal["settle", "look"]
 
 # linux/rtnetlink.h
 _RTMGRP_LINK, _RTMGRP_IPV4_IFADDR, _RTMGRP_IPV6_IFADDR = 0x1, 0x10, 0x100
@@ -24,30 +28,37 @@ _log = logging.getLogger(__name__)
 class Changes:
     """Calls ``on_change`` after something may have changed; it looks for itself."""
 
-    def __init__(self, on_change: Callable[[], None], open_socket: Callable[[], socket.socket] | None = None):
+    def __init__(
+        self,
+        on_change: Callable[[], None],
+        open_socket: Callable[[], socket.socket] | None = None,
+        *,
+        clock: Clock | None = None,
+        settle_s: float = SETTLE_S,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
         self._on_change = on_change
         self._open_socket = open_socket or _kernel
+        self._settle_s, self._look_every_s = settle_s, look_every_s
         self._socket: socket.socket | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timers: Timers[_Timer] = Timers(clock or asyncio.get_running_loop(), self._on_time)
 
     @property
     def followed(self) -> bool:
-        """The kernel tells of changes; otherwise they are seen within ``LOOK_EVERY_S``."""
+        """The kernel tells of changes; otherwise they are seen within ``look_every_s``."""
         return self._socket is not None
 
     def start(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             self._socket = self._open_socket()
-            loop.add_reader(self._socket, self._told)
+            asyncio.get_running_loop().add_reader(self._socket, self._told)
         except (OSError, NotImplementedError) as error:
-            _log.info("network changes are looked for every %.0f s: %s", LOOK_EVERY_S, error)
+            _log.info("network changes are looked for every %.0f s: %s", self._look_every_s, error)
             self._close_socket()
-            self._timer = loop.call_later(LOOK_EVERY_S, self._look)
+            self._timers.set("look", self._look_every_s)
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timers.cancel_all()
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._close_socket()
@@ -61,15 +72,12 @@ class Changes:
             return
         except OSError as error:
             _log.debug("reading network changes: %s", error)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(SETTLE_S, self._settled)
+        if "settle" not in self._timers:
+            self._timers.set("settle", self._settle_s)
 
-    def _settled(self) -> None:
-        self._timer = None
-        self._on_change()
-
-    def _look(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+    def _on_time(self, timer: _Timer) -> None:
+        if timer == "look":
+            self._timers.set("look", self._look_every_s)
         self._on_change()
 
     def _close_socket(self) -> None:

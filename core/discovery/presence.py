@@ -16,6 +16,7 @@ from core.discovery.changes import Changes
 from core.discovery.interfaces import Interface
 from core.discovery.record import Announcement
 from core.net.address import Address
+from core.runtime.background import Background
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 
@@ -54,7 +55,7 @@ class Presence:
         self._started = False
         self._changes = Changes(self._on_change)
         self._lock = asyncio.Lock()
-        self._looking: asyncio.Task[None] | None = None
+        self._background = Background()
         self._look_once_more = False
 
     @property
@@ -102,16 +103,14 @@ class Presence:
     async def close(self) -> None:
         """Say goodbye to the network."""
         self._changes.close()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        await self._background.cancel()
         async with self._lock:
             await self._close_browser()
 
     def _on_change(self) -> None:
         self._look_once_more = True
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_while_changing())
+        if not self._background:
+            self._background.start("following the network", self._look_while_changing())
 
     async def _look_while_changing(self) -> None:
         while self._look_once_more:

@@ -1,4 +1,7 @@
-"""The home on disk: is it private, writable, whole, and is there room? Blocks: run in a thread."""
+"""The home on disk: is it private, writable, whole, and is there room? And what of it Tandem can mend.
+
+Blocks: run in a thread.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from core.doctor.view import View, error, note, ok, warning
 from core.home import socket_path
-from core.home.home import prepare
+from core.home.home import Home, prepare
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import TandemError
 
@@ -88,3 +91,38 @@ def check_socket(view: View) -> Finding:
     return ok(
         "socket", TOPIC, "Other commands on this home find this Tandem." if there else "No Tandem runs here."
     )
+
+
+def close_key(home: Home) -> None:
+    """Take everybody else's rights from the key. Links are not followed."""
+    home.identity.chmod(0o700)
+    for name in ("key.pem", "cert.pem"):
+        path = home.identity / name
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o600)
+
+
+MENDS: dict[str, Callable[[Home], None]] = {"key-mode": close_key}
+"""The node adds ``socket-gone``, which only it can mend."""
+
+
+def mend(home: Home, code: str) -> None:
+    """Mend what the finding of this code is about.
+
+    Raises ``TandemError``: there is no such mend, or the system does not allow it.
+    """
+    work = MENDS.get(code)
+    if work is None:
+        raise TandemError(
+            code="no-such-mend",
+            what=f"Tandem can't mend {code[:60]!r} by itself.",
+            fix="Follow the words of the doctor's finding.",
+        )
+    try:
+        work(home)
+    except OSError as error:
+        raise TandemError(
+            code="mend-failed",
+            what=f"Mending {code} failed ({error.strerror or error}).",
+            fix="Follow the words of the doctor's finding by hand.",
+        ) from error

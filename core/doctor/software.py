@@ -11,10 +11,9 @@ from pathlib import Path
 import core
 from core.doctor.view import View, error, note, ok, warning
 from core.supervisor import spawn
-from core.vocabulary import installing
 from core.vocabulary.answers import Finding
 from core.vocabulary.state import Device
-from core.vocabulary.versions import Versions, installed
+from core.vocabulary.versions import Versions, install_fix, installed, is_frozen
 
 TOPIC = "software"
 LOAD_LIMIT_S = 120.0
@@ -41,10 +40,10 @@ def check_tensorflow(view: View, versions: Versions | None = None) -> list[Findi
         version, wanted = getattr(versions, package), MADE_FOR[package]
         if not version:
             what = f"{label} is not installed."
-            findings.append(error(package, TOPIC, what, installing.mend(f"'{package}=={wanted}.*'")))
+            findings.append(error(package, TOPIC, what, install_fix(f"'{package}=={wanted}.*'")))
         elif not version.startswith(f"{wanted}."):
             what = f"{label} {version} is installed; Tandem is made for {wanted}."
-            fix = installing.mend(f"'{package}=={wanted}.*'", where=" on every laptop")
+            fix = install_fix(f"'{package}=={wanted}.*'", where=" on every laptop")
             findings.append(warning(package, TOPIC, what, fix))
         else:
             findings.append(ok(package, TOPIC, f"{label} {version}."))
@@ -102,20 +101,20 @@ async def check_loading(
             "tensorflow-broken",
             TOPIC,
             f"TensorFlow does not load: {why}",
-            installing.mend("--force-reinstall 'tensorflow==2.21.*'"),
+            install_fix("--force-reinstall 'tensorflow==2.21.*'"),
         )
     uses = f"uses {', '.join(gpus)}" if gpus else "finds no GPU and uses the CPU"
     what = f"TensorFlow {tensorflow} with Keras {keras} loads in {seconds:.1f} s and {uses}."
     hardware = view.state.me.hardware if view.state.me else None
     if not gpus and hardware and any("nvidia" in name.lower() for name in hardware.gpus):
         fix = _CUDA
-        if installing.is_frozen():
+        if is_frozen():
             fix = f"This program computes on the CPU. To use the GPU, install Tandem by pip instead. {fix}"
         return note("tensorflow-cpu", TOPIC, what, fix)
     return ok("tensorflow-loads", TOPIC, what)
 
 
 def probe_command() -> list[str]:
-    if installing.is_frozen():
+    if is_frozen():
         return [sys.executable, spawn.PROBE_ARGUMENT]
     return [sys.executable, "-m", "core.trainer.probe"]

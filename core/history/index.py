@@ -15,8 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.history import problems
-from core.home.atomic import write_atomically
+from core.home.private_file import write_atomically
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem, TandemError
@@ -226,7 +225,7 @@ class History:
         if kept.run == entry.run and ended(kept.phase):
             self._insert(kept)
             return
-        entry = replace(entry, phase=Failed(problem=problems.cut_off()))
+        entry = replace(entry, phase=Failed(problem=_cut_off()))
         if folder.is_dir():
             write_atomically(folder / SUMMARY, wire.to_json(entry))
         self._insert(entry)
@@ -257,4 +256,13 @@ def _unusable(error: Exception, folder: Path) -> Problem:
         what=f"The history in {shown(str(folder))} cannot be used ({error}).",
         fix="Make the folder writable for you and free some space; then look at the runs again.",
         detail=repr(error),
+    )
+
+
+def _cut_off() -> Problem:
+    """A run that was under way when the node started: the node had ended without ending it."""
+    return Problem(
+        code="cut-off",
+        what="Tandem ended while this run was under way.",
+        fix="Train again. The run's folder keeps what was written until then.",
     )

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from core.history.index import History
 from core.history.metrics_file import MetricsFile
-from core.home.atomic import write_atomically
-from core.runtime.bounded_file import LogFile
+from core.home.private_file import write_atomically
+from core.runtime.bounded_file import BoundedFile
 from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
@@ -49,7 +49,7 @@ class RunRecord:
         self._wall_clock = wall_clock
         self._metrics = MetricsFile(folder / METRICS)
         self._events: BinaryIO | None = None
-        self._logs: dict[str, LogFile] = {}
+        self._logs: dict[str, BoundedFile] = {}
         self._told = False
 
     def add(self, event: RunEvent) -> None:
@@ -128,7 +128,7 @@ class RunRecord:
         else:
             name = log_name(lines.task)
         if name not in self._logs:
-            self._logs[name] = LogFile(self.folder / LOGS / name)
+            self._logs[name] = BoundedFile(self.folder / LOGS / name)
         log = self._logs[name]
         if lines.dropped:
             log.write(f"[{lines.dropped} lines left out]\n".encode())

@@ -19,9 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from core.home.atomic import sync_folder, write_atomically, write_new
 from core.home.certificate import build, device_id, fingerprint
-from core.home.private_file import make_private_folder, read_private
+from core.home.private_file import make_private_folder, read_private, sync_folder, write_atomically, write_new
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 

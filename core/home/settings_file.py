@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.home.atomic import write_atomically
+from core.home.private_file import write_atomically
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.settings import Settings
 

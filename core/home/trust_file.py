@@ -1,19 +1,20 @@
-"""The trust store on disk, ``trust.json``. Blocks: use a thread.
+"""The trust store on disk, ``trust.json``, and while a node runs. Blocks, but for ``TrustKeeper``.
 
 Security invariant: a file that is not wholly right trusts nobody. It is kept aside, and the person is told.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
-from core.home.atomic import sync_folder, write_atomically
 from core.home.certificate import check_peer_certificate, device_id
-from core.home.private_file import read_private
+from core.home.private_file import read_private, sync_folder, write_atomically
 from core.home.trust import TrustedPeer, TrustStore
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
@@ -160,3 +161,31 @@ def _set_aside(path: Path, code: str, why: str, detail: str) -> Problem:
         fix="Pair your devices again, or put a good copy back and restart Tandem.",
         detail=detail,
     )
+
+
+class TrustKeeper:
+    """The store while a node runs: changed in memory at once, on disk in order. On the core loop.
+
+    ``on_change(before, after)`` comes before the disk: a forgotten device is out at once.
+    """
+
+    def __init__(
+        self, folder: Path, store: TrustStore, on_change: Callable[[TrustStore, TrustStore], None]
+    ) -> None:
+        self._folder = folder
+        self._on_change = on_change
+        self._writing = asyncio.Lock()
+        self._written = store
+        self.store = store
+
+    async def change(self, change: Callable[[TrustStore], TrustStore]) -> None:
+        """Returns when it is on disk. Raises ``TandemError``: the change cannot be made, or not be kept."""
+        store = change(self.store)
+        if store is not self.store:
+            before, self.store = self.store, store
+            self._on_change(before, store)
+        async with self._writing:
+            newest = self.store
+            if newest is not self._written:
+                await asyncio.to_thread(save, self._folder, newest)
+                self._written = newest

@@ -19,7 +19,7 @@ Connect = Callable[[Address], Awaitable[Streams]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Backoff:
     """How long to wait between calls: doubling from ``first_s`` to ``most_s``, each shortened by chance."""
 
     first_s: float = 0.5

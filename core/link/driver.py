@@ -10,6 +10,19 @@ from typing import Protocol
 from core.link import machine, problems
 from core.link.frames import BadFrame, Decoder, encode
 from core.link.outbox import Outbox
+from core.link.state import (
+    Broken,
+    CameUp,
+    Deliver,
+    End,
+    Event,
+    Leaving,
+    Opening,
+    Received,
+    Send,
+    State,
+    Ticked,
+)
 from core.net.tls import Streams
 from core.runtime.timers import Clock, Timer
 from core.vocabulary.errors import Problem, TandemError
@@ -45,7 +58,7 @@ class Connection:
         self._clock = clock
         self._outbox = Outbox()
         self._to_send, self._room, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._state: machine.State
+        self._state: State
         self._timer: Timer | None = None
         self._life: asyncio.Task[None] | None = None
 
@@ -68,7 +81,7 @@ class Connection:
         if self._over.is_set():
             return False
         if not self._outbox.put(message):
-            self._happened(machine.Broken(problems.slow(self._name, self._outbox.waiting_bytes)))
+            self._happened(Broken(problems.slow(self._name, self._outbox.waiting_bytes)))
             return False
         self._to_send.set()
         if not self._outbox.flows:
@@ -83,7 +96,7 @@ class Connection:
 
     def leave(self, problem: Problem) -> None:
         """Say goodbye and end the link."""
-        self._happened(machine.Leaving(problem))
+        self._happened(Leaving(problem))
 
     async def wait_closed(self) -> None:
         """Until the connection is closed, at most a few seconds after it is over."""
@@ -97,22 +110,22 @@ class Connection:
 
     def _tick(self) -> None:
         self._timer = self._clock.call_later(machine.HEARTBEAT_S, self._tick)
-        self._happened(machine.Ticked())
+        self._happened(Ticked())
 
-    def _happened(self, event: machine.Event) -> None:
+    def _happened(self, event: Event) -> None:
         self._enter(machine.step(self._state, event, self._clock.time()))
 
     def _enter(self, after: machine.Step) -> None:
         self._state, effects = after
         for effect in effects:
             match effect:
-                case machine.Send(message):
+                case Send(message):
                     self.send(message)
-                case machine.CameUp(hello):
+                case CameUp(hello):
                     self._owner.on_up(self, hello)
-                case machine.Deliver(message):
+                case Deliver(message):
                     self._owner.on_message(self, message)
-                case machine.End(problem):
+                case End(problem):
                     self._end(problem)
 
     def _end(self, problem: Problem) -> None:
@@ -145,18 +158,18 @@ class Connection:
                 if self._over.is_set():
                     continue
                 for message in decoder.feed(data):
-                    self._happened(machine.Received(message))
+                    self._happened(Received(message))
         except BadFrame as failure:
             _log.warning("%s: %s", self._name, failure.problem.detail)
-            self._happened(machine.Broken(failure.problem))
+            self._happened(Broken(failure.problem))
         except (OSError, EOFError) as error:
-            self._happened(machine.Broken(self._broke(str(error))))
+            self._happened(Broken(self._broke(str(error))))
         except Exception:
             # A bug in whoever handles messages ends this link, not the node.
             _log.exception("handling a message of %s", self._name)
-            self._happened(machine.Broken(problems.failed(self._name)))
+            self._happened(Broken(problems.failed(self._name)))
         else:
-            self._happened(machine.Broken(self._broke("end of stream")))
+            self._happened(Broken(self._broke("end of stream")))
 
     async def _write(self) -> None:
         try:
@@ -174,13 +187,13 @@ class Connection:
                     self._to_send.clear()
                     await self._to_send.wait()
         except TimeoutError:
-            self._happened(machine.Broken(problems.stalled(self._name, STALL_S)))
+            self._happened(Broken(problems.stalled(self._name, STALL_S)))
         except (OSError, EOFError) as error:
             # The reader may still have the peer's goodbye in hand: it says how this ends, or ends by itself.
             _log.debug("%s: %s", self._name, error)
 
     def _broke(self, detail: str) -> Problem:
-        if isinstance(self._state, machine.Opening):
+        if isinstance(self._state, Opening):
             return problems.turned_away(self._name, detail)
         return problems.closed(self._name, detail)
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from core.home.certificate import device_id
 from core.home.identity import Identity
 from core.link import problems
-from core.link.dial import Pace
+from core.link.dial import Backoff
 from core.link.driver import turn_away
 from core.link.peer import Peer
-from core.net.host import host_of
+from core.net.address import host_of
 from core.net.tls import Streams, peer_der
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem
@@ -38,13 +38,13 @@ class Links:
         on_down: Callable[[DeviceId, Problem], None],
         on_message: Callable[[DeviceId, Message], None],
         clock: Clock | None = None,
-        pace: Pace = Pace(),  # noqa: B008  (frozen)
+        backoff: Backoff = Backoff(),  # noqa: B008  (frozen)
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.identity = identity
         self.hello = hello
         self.clock: Clock = clock or asyncio.get_running_loop()
-        self.pace = pace
+        self.backoff = backoff
         self.chance = chance
         self.came_up = on_up
         self.went_down = on_down

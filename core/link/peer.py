@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from core.home.identity import Identity
 from core.link import problems
-from core.link.dial import Pace, reach
+from core.link.dial import Backoff, reach
 from core.link.driver import Connection, turn_away
-from core.link.tie_break import RUN_BYTES, BadNonce, contest
+from core.link.tie_break import RUN_BYTES, BadNonce, tie_break
 from core.net import tls
-from core.net.address import Address, parse
-from core.net.host import host_of
+from core.net.address import Address, host_of, parse
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, short
@@ -35,12 +34,12 @@ neither is another device at an address where this one was before."""
 _log = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
+class Hub(Protocol):
     """What the hub gives each of its peers."""
 
     identity: Identity
     clock: Clock
-    pace: Pace
+    backoff: Backoff
 
     def hello(self) -> Hello: ...
 
@@ -57,7 +56,7 @@ class Peer:
     """``certificate``: its pin (DER). ``hints``: the addresses at which it was met before."""
 
     def __init__(
-        self, owner: Owner, device: DeviceId, certificate: bytes, name: str, hints: tuple[str, ...]
+        self, hub: Hub, device: DeviceId, certificate: bytes, name: str, hints: tuple[str, ...]
     ) -> None:
         self.device = device
         self.certificate = certificate
@@ -67,10 +66,10 @@ class Peer:
         """Why the last call failed or the last link ended; None while there is one."""
         self._told = ""
         """The code of the last trouble without a link that was told."""
-        self._owner = owner
+        self._hub = hub
         # A run of its own for each pairing: numbers begin anew, and the other side has to see that.
-        self._contest = contest(owner.identity.device_id, device, os.urandom(RUN_BYTES))
-        self._context = tls.client_context(owner.identity, certificate)
+        self._tie_break = tie_break(hub.identity.device_id, device, os.urandom(RUN_BYTES))
+        self._context = tls.client_context(hub.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints
         self._call: Connection | None = None
@@ -102,7 +101,7 @@ class Peer:
     def take(self, streams: tls.Streams, theirs: Hello) -> None:
         """The device called, proved itself, and said hello."""
         try:
-            nonce = self._contest.judge_call(theirs.nonce)
+            nonce = self._tie_break.judge_call(theirs.nonce)
         except BadNonce:
             self._in_background(turn_away(streams, problems.bad_hello(self.name)))
             return
@@ -110,7 +109,7 @@ class Peer:
             self._in_background(turn_away(streams, problems.crossed(self.name)))
             return
         connection = self._connection(streams)
-        connection.start_as_called(replace(self._owner.hello(), nonce=nonce), theirs)
+        connection.start_as_called(replace(self._hub.hello(), nonce=nonce), theirs)
 
     def end(self, problem: Problem) -> None:
         """Say goodbye and stop calling."""
@@ -132,7 +131,7 @@ class Peer:
         self._call = None
         self._call_over.set()
         try:
-            won = self._contest.judge_answer(hello.nonce)
+            won = self._tie_break.judge_answer(hello.nonce)
         except BadNonce:
             connection.leave(problems.bad_hello(self.name))
             return
@@ -143,34 +142,34 @@ class Peer:
 
     def on_message(self, connection: Connection, message: Message) -> None:
         if connection is self.link:
-            self._owner.received(self.device, message)
+            self._hub.received(self.device, message)
 
     def on_over(self, connection: Connection, problem: Problem) -> None:
         if connection is self._call:
             self._call = None
             self._call_over.set()
-            self._contest.gave_up()
+            self._tie_break.gave_up()
         if connection is not self.link:
             self._call_failed(problem)
         else:
             self.link = None
-            self._contest.lost()
-            steady = self._owner.clock.time() - self._up_since_s >= STEADY_S
+            self._tie_break.lost()
+            steady = self._hub.clock.time() - self._up_since_s >= STEADY_S
             self._failures = 1 if steady else self._failures + 1
             self.trouble = problem
             self._wake.set()
-            self._owner.went_down(self.device, problem)
+            self._hub.went_down(self.device, problem)
 
     def _become(self, connection: Connection, hello: Hello, address: Address) -> None:
         old, self.link = self.link, connection
         self.trouble, self._told = None, ""
-        self._up_since_s = self._owner.clock.time()
+        self._up_since_s = self._hub.clock.time()
         self._wake.set()
         if old is not None:
             # What was on its way over the old one may be lost: whoever waits for it has to know.
             old.leave(problems.replaced(self.name))
-            self._owner.went_down(self.device, problems.replaced(self.name))
-        self._owner.came_up(self.device, replace(hello, name=fit_name(hello.name)), str(address))
+            self._hub.went_down(self.device, problems.replaced(self.name))
+        self._hub.came_up(self.device, replace(hello, name=fit_name(hello.name)), str(address))
 
     # --- calling ---------------------------------------------------------------------------------------
 
@@ -183,7 +182,7 @@ class Peer:
                 await self._call_once()
 
     def _pause_s(self) -> float:
-        return self._owner.pace.wait_s(self._failures, self._owner.chance())
+        return self._hub.backoff.wait_s(self._failures, self._hub.chance())
 
     async def _woken_in(self, pause_s: float) -> bool:
         try:
@@ -209,9 +208,9 @@ class Peer:
             return
         self._call_address = address
         self._call_over.clear()
-        nonce = self._contest.call()
+        nonce = self._tie_break.call()
         self._call = self._connection(streams)
-        self._call.start_as_caller(replace(self._owner.hello(), nonce=nonce))
+        self._call.start_as_caller(replace(self._hub.hello(), nonce=nonce))
         await self._call_over.wait()
 
     async def _connect(self, address: Address) -> tls.Streams:
@@ -237,10 +236,10 @@ class Peer:
         # Once may be chance: right after pairing, this side may be quicker to call than the other to store.
         if again and problem.code in _TOLD and problem.code != self._told:
             self._told = problem.code
-            self._owner.went_down(self.device, problem)
+            self._hub.went_down(self.device, problem)
 
     def _connection(self, streams: tls.Streams) -> Connection:
-        connection = Connection(streams, self.name, self, self._owner.clock)
+        connection = Connection(streams, self.name, self, self._hub.clock)
         self._in_background(connection.wait_closed())
         return connection
 

@@ -25,8 +25,8 @@ class BadNonce(ValueError):
     """A hello whose nonce no node of this protocol writes."""
 
 
-class Contest(Protocol):
-    """What the two sides of a contest have in common."""
+class TieBreak(Protocol):
+    """What the two sides of a tie break have in common."""
 
     def call(self) -> bytes:
         """The nonce for our hello on a connection that we opened. One call at a time."""
@@ -49,8 +49,8 @@ class Contest(Protocol):
         ...
 
 
-def contest(own: DeviceId, peer: DeviceId, run: bytes) -> Contest:
-    """``run``: eight random bytes, new with each ``contest``."""
+def tie_break(own: DeviceId, peer: DeviceId, run: bytes) -> TieBreak:
+    """``run``: eight random bytes, new with each call."""
     return Numbering(run) if own < peer else Following(run)
 
 

@@ -1,10 +1,11 @@
-"""Addresses as people type them and as devices announce them: ``host``, ``host:port``, ``[v6]:port``."""
+"""Addresses as people type them, devices announce them and sockets name them. Pure but for interfaces."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+import socket
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from core.vocabulary.errors import TandemError
@@ -104,3 +105,18 @@ def _bad(text: str, why: str) -> TandemError:
         what=f"{text[:80]!r} is not an address: {why}.",
         fix=f"Write it as the other device shows it, such as 192.168.1.20 or 192.168.1.20:{DEFAULT_PORT}.",
     )
+
+
+def host_of(sockname: Sequence[object]) -> str:
+    """The host of a socket's address, as people and other programs may use it.
+
+    ``sockname`` as ``getsockname`` and ``getpeername`` give it; a link-local IPv6 host keeps its scope.
+    """
+    host = plain_host(str(sockname[0]))
+    scope = sockname[3] if len(sockname) == 4 else 0
+    if host.startswith("fe80:") and "%" not in host and isinstance(scope, int) and scope:
+        try:
+            return f"{host}%{socket.if_indextoname(scope)}"
+        except OSError:
+            return f"{host}%{scope}"
+    return host

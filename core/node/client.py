@@ -13,6 +13,7 @@ import msgspec
 from core.home import socket_path
 from core.home.home import Home
 from core.node import json_lines
+from core.runtime.background import Background
 from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem, TandemError
@@ -45,7 +46,8 @@ class Client:
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
         self._number = 0
         self._ended = asyncio.Event()
-        self._task = asyncio.create_task(self._read(), name="client-read")
+        self._background = Background()
+        self._background.start("hearing the node", self._read())
 
     @classmethod
     async def connect(cls, home: Home) -> Self:
@@ -109,8 +111,7 @@ class Client:
         await self._ended.wait()
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await self._background.cancel()
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()

@@ -1,7 +1,12 @@
-"""A zip for whoever helps: log, findings, versions, state. No keys, scripts or outputs. Blocks."""
+"""What a node finds out about itself: the doctor, its mends, and a zip for whoever helps.
+
+The zip has log, findings, versions and state; no keys, scripts or outputs. The doctor is loaded late:
+it is seldom asked.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import platform
 import time
@@ -13,8 +18,9 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.home.atomic import write_atomically
+from core.doctor.view import View
 from core.home.home import Home
+from core.home.private_file import write_atomically
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Exit, Failed
@@ -27,8 +33,31 @@ LOG_BYTES = 2_000_000
 """Of each log file its end."""
 
 
+async def examine(view: View, *, deep: bool = False) -> tuple[Finding, ...]:
+    from core.doctor import examination
+
+    return await examination.examine(view, deep=deep)
+
+
+async def mend(view: View, code: str) -> None:
+    """Raises ``TandemError``."""
+    from core.doctor import files
+
+    await asyncio.to_thread(files.mend, view.home, code)
+
+
+async def save_diagnostics(view: View, path: str) -> str:
+    """Where they are. Raises ``TandemError``."""
+    findings = await examine(view)
+    target = Path(path).expanduser()
+    return str(await asyncio.to_thread(save, target, view.home, view.state, findings))
+
+
 def save(path: Path, home: Home, state: State, findings: Sequence[Finding]) -> Path:
-    """Write the zip to ``path``, or under a name of its own into that folder. Returns where it is."""
+    """Write the zip to ``path``, or under a name of its own into that folder. Returns where it is.
+
+    Blocks. Raises ``TandemError``.
+    """
     if path.is_dir():
         path = path / f"tandem-diagnostics-{time.strftime('%Y%m%d-%H%M%S')}.zip"
     elif path.exists() and not zipfile.is_zipfile(path):

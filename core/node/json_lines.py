@@ -65,38 +65,9 @@ _greetings = msgspec.json.Decoder(Greeting)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-class Lines:
-    """Cuts a stream of bytes into lines. A line that is too long is skipped and comes as None, once."""
-
-    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
-        self._max = max_bytes
-        self._part = bytearray()
-        self._skipping = False
-
-    def feed(self, data: bytes) -> list[bytes | None]:
-        lines: list[bytes | None] = []
-        for index, piece in enumerate(data.split(b"\n")):
-            if index:
-                if not self._skipping:
-                    lines.append(bytes(self._part))
-                self._part.clear()
-                self._skipping = False
-            if not self._skipping:
-                self._part += piece
-                if len(self._part) > self._max:
-                    self._part.clear()
-                    self._skipping = True
-                    lines.append(None)
-        return lines
-
-    def rest(self) -> list[bytes | None]:
-        """What came after the last line end, once the stream has ended."""
-        return [bytes(self._part)] if self._part else []
-
-
-def read_asked(line: bytes | None) -> Asked | Replied | None:
+def read_asked(line: bytes) -> Asked | Replied | None:
     """The command, or the refusal to send back; None for an empty line. Never raises."""
-    if line is None:
+    if len(line) > MAX_LINE_BYTES:
         return _refused(None, f"A line is longer than {MAX_LINE_BYTES} bytes.")
     if not line.strip():
         return None

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from core.node import json_lines
+from core.runtime.background import Background
+from core.runtime.lines import Lines
 from core.vocabulary.answers import Refused
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
@@ -34,7 +36,7 @@ class Conversation:
         self._missed = 0
         self._something = asyncio.Event()
         self._all_told = asyncio.Event()
-        self._commands: set[asyncio.Task[None]] = set()
+        self._commands = Background()
 
     async def run(self, chunks: AsyncIterator[bytes], *, stay: bool = False) -> None:
         """Until ``chunks`` end and every command is answered; ``stay`` goes on telling events after that.
@@ -49,31 +51,30 @@ class Conversation:
             await asyncio.wait({teller, hearer}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             unsubscribe()
-            leftover = {teller, hearer, *self._commands}
-            for task in leftover:
+            for task in (teller, hearer):
                 task.cancel()
-            results = await asyncio.gather(*leftover, return_exceptions=True)
+            results = await asyncio.gather(teller, hearer, return_exceptions=True)
+            await self._commands.cancel()
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, OSError):
                 raise result
 
     async def _hear(self, chunks: AsyncIterator[bytes], stay: bool) -> None:
-        lines = json_lines.Lines()
+        lines = Lines(json_lines.MAX_LINE_BYTES, skip_rest=True)
         async for chunk in chunks:
             for line in lines.feed(chunk):
                 self._on_line(line)
             if len(self._lines) >= self._kept:
                 # Asks without listening: no more is read until it has heard its answers.
                 await self._all_told.wait()
-        for line in lines.rest():
+        for line in lines.end():
             self._on_line(line)
         if stay:
             await asyncio.Event().wait()
-        while self._commands:
-            await asyncio.wait(self._commands)
+        await self._commands.wait_idle()
         await self._all_told.wait()
 
-    def _on_line(self, line: bytes | None) -> None:
+    def _on_line(self, line: bytes) -> None:
         asked = json_lines.read_asked(line)
         if asked is None:
             return
@@ -87,9 +88,7 @@ class Conversation:
             )
             self._put(json_lines.write_reply(asked.id, Refused(problem=busy)), reply=True)
         else:
-            task = asyncio.create_task(self._answer(asked.id, asked.command), name="jsonl-command")
-            self._commands.add(task)
-            task.add_done_callback(self._commands.discard)
+            self._commands.start("a command in JSON lines", self._answer(asked.id, asked.command))
 
     async def _answer(self, number: json_lines.Id, command: Command) -> None:
         self._put(json_lines.write_reply(number, await self._node.submit(command)), reply=True)

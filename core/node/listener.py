@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from core.home.identity import Identity
 from core.link.frames import BadFrame, decode, read_body
@@ -18,6 +18,7 @@ from core.net import tls
 from core.net.address import plain_host
 from core.net.port import EVERYWHERE, open_port
 from core.pairing.throttle import Guest, Strangers
+from core.runtime.background import Background
 from core.runtime.refusals import Refusals
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem, TandemError
@@ -64,7 +65,7 @@ class Listener:
         self._context = tls.server_context(identity, ())
         self._pins_changed = asyncio.Event()
         self._sockets: tuple[socket.socket, ...] = ()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self.strangers = strangers or Strangers()
         self.refusals = Refusals((clock or asyncio.get_running_loop()).time, _log.warning)
         self.port = 0
@@ -74,7 +75,7 @@ class Listener:
         opened = await open_port(port, hosts)
         self._sockets, self.port = opened.sockets, opened.port
         for listening in self._sockets:
-            self._in_background(self._accept(listening))
+            self._background.start("accepting connections", self._accept(listening))
         return opened.notice
 
     def trust(self, pins: Iterable[bytes], pending: bytes | None = None) -> None:
@@ -86,9 +87,7 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening and end what has not been handed on."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.cancel()
         for listening in self._sockets:
             listening.close()
 
@@ -108,7 +107,7 @@ class Listener:
             host = plain_host(name[0])
             guest = self.strangers.admit(host)
             if guest is not None:
-                self._in_background(self._serve(sock, host, guest))
+                self._background.start(f"serving {host}", self._serve(sock, host, guest))
             else:
                 sock.close()
                 self.refusals.add(host, "too many strangers at once")
@@ -178,11 +177,6 @@ class Listener:
 
     def _known(self) -> frozenset[bytes]:
         return self._pins if self._pending is None else self._pins | {self._pending}
-
-    def _in_background(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _replayed(body: bytes) -> asyncio.StreamReader:

@@ -7,12 +7,14 @@ import contextlib
 import logging
 import os
 import socket
+import struct
+import sys
 from collections.abc import AsyncIterator
 
 from core.home import socket_path
 from core.home.home import Home
-from core.home.peer_uid import same_user
 from core.node.jsonl import Conversation
+from core.runtime.background import Background
 from core.vocabulary.errors import TandemError
 from core.vocabulary.node import NodeFace
 
@@ -29,7 +31,7 @@ class LocalSocket:
         self._home = home
         self._node = node
         self._server: asyncio.Server | None = None
-        self._speakers: set[asyncio.Task[None]] = set()
+        self._speakers = Background()
 
     async def open(self) -> None:
         """Raises ``TandemError``: the node works without it, but no second process can reach it."""
@@ -60,11 +62,7 @@ class LocalSocket:
         if self._server is None:
             return
         self._server.close()
-        if self._speakers:
-            await asyncio.wait(self._speakers, timeout=LAST_WORDS_S if self._node.state.stopped else 0)
-        for speaker in self._speakers:
-            speaker.cancel()
-        await asyncio.gather(*self._speakers, return_exceptions=True)
+        await self._speakers.settle(LAST_WORDS_S if self._node.state.stopped else 0)
         await self._server.wait_closed()
         self._server = None
         await asyncio.to_thread(socket_path.release, self._home)
@@ -77,9 +75,7 @@ class LocalSocket:
             _log.warning("more than %d processes on the local socket", SPEAKERS)
             writer.close()
         else:
-            task = asyncio.create_task(self._converse(reader, writer), name="local-socket-speaker")
-            self._speakers.add(task)
-            task.add_done_callback(self._speakers.discard)
+            self._speakers.start("a speaker on the local socket", self._converse(reader, writer))
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def write(line: bytes) -> None:
@@ -114,3 +110,32 @@ def _listen(home: Home) -> socket.socket:
 async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     while data := await reader.read(CHUNK):
         yield data
+
+
+if sys.platform == "linux":
+
+    def peer_uid(connection: socket.socket) -> int:
+        """Raises ``OSError`` where the system cannot tell."""
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", credentials)[1])
+
+elif sys.platform == "darwin":
+
+    def peer_uid(connection: socket.socket) -> int:
+        """Raises ``OSError`` where the system cannot tell."""
+        # struct xucred {version, uid, …} of sys/ucred.h; Python has no name for LOCAL_PEERCRED.
+        return int(struct.unpack_from("2I", connection.getsockopt(0, 0x001, 76))[1])
+
+else:
+
+    def peer_uid(connection: socket.socket) -> int:
+        """Raises ``OSError``: this system does not tell."""
+        raise OSError("this system does not tell who is at the other end of a socket")
+
+
+def same_user(connection: socket.socket) -> bool:
+    """Whether the other process belongs to the user of this one; False where that cannot be known."""
+    try:
+        return peer_uid(connection) == os.geteuid()
+    except (OSError, AttributeError):
+        return False

@@ -16,7 +16,7 @@ from core.discovery.record import Announcement
 from core.home import trust
 from core.home.opened_home import OpenedHome
 from core.home.trust import TrustedPeer, TrustStore
-from core.home.trust_keeper import TrustKeeper
+from core.home.trust_file import TrustKeeper
 from core.link.hub import Links
 from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
@@ -24,7 +24,6 @@ from core.net.tls import Streams
 from core.node.listener import Listener
 from core.pairing import state as pairing_state
 from core.pairing.driver import Pairing
-from core.pairing.telling import told
 from core.pairing.throttle import Guest, Strangers
 from core.runtime.background import Background
 from core.vocabulary import events as ev
@@ -310,3 +309,18 @@ def _hosts(settings: Settings) -> Sequence[str]:
     """A node for this machine alone (the demo) is not reachable from any other."""
     only_loopback = settings.interfaces and all(name.startswith("lo") for name in settings.interfaces)
     return LOOPBACK if only_loopback else EVERYWHERE
+
+
+def told(event: pairing_state.Event) -> ev.Event | None:
+    """What people see of a pairing; None for ``Paired``: that is told once the pin is stored."""
+    match event:
+        case pairing_state.Began(incoming, name, address, device):
+            return ev.PairingBegan(incoming=incoming, name=name, address=address, device=device)
+        case pairing_state.CodeShown(device, name, code, warning):
+            return ev.PairingCodeShown(device=device, name=name, code=code, warning=warning)
+        case pairing_state.SaidSame():
+            return ev.PairingAnswered()
+        case pairing_state.Failed(device, problem):
+            return ev.PairingEnded(device=device, problem=problem)
+        case pairing_state.Paired():
+            return None

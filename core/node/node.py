@@ -1,6 +1,6 @@
 """A node: owns the state, and joins neighbours, runs and telemetry. Everything here is on the core loop.
 
-The state changes only in its chronicle, by ``core.vocabulary.state.apply``.
+The state changes only in its store, by ``core.vocabulary.state.apply``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from core.doctor.view import View
 from core.home import settings_file
 from core.home.home import Home
 from core.home.opened_home import OpenedHome, open_home
-from core.node import care
+from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
-from core.node.store import Chronicle
+from core.node.store import Store
 from core.run.runs import Runs
 from core.runtime.background import Background
 from core.supervisor.trainers import MakeTrainer
@@ -54,7 +54,7 @@ class Node:
         self, opened: OpenedHome, watch: Watch, hardware: Hardware, make_trainer: MakeTrainer | None = None
     ) -> None:
         self.home = opened.home
-        self._chronicle = Chronicle()
+        self._store = Store()
         self._opened = opened
         self._watch = watch
         self._hardware = hardware
@@ -136,9 +136,13 @@ class Node:
 
     async def stop(self) -> None:
         """End runs, say goodbye, close everything; bounded. Called again, it waits for the first."""
+        await asyncio.shield(self._begin_stop())
+
+    def _begin_stop(self) -> asyncio.Task[None]:
         if self._stopping is None:
+            # Not among the tasks of the node's own background: it ends those.
             self._stopping = asyncio.create_task(self._stop(), name="node-stop")
-        await asyncio.shield(self._stopping)
+        return self._stopping
 
     async def wait_stopped(self) -> None:
         """Until the node has ended, by ``stop`` or by ``Quit``."""
@@ -160,14 +164,14 @@ class Node:
 
     @property
     def state(self) -> State:
-        return self._chronicle.state
+        return self._store.state
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """``listener`` hears every event from now on, in order, each with the state that follows from it."""
-        return self._chronicle.subscribe(listener)
+        return self._store.subscribe(listener)
 
     def _emit(self, event: ev.Event) -> None:
-        self._chronicle.add(event)
+        self._store.add(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit(ev.NoticeRaised(problem=problem))
@@ -232,18 +236,17 @@ class Node:
             case cm.GetState():
                 return StateNow(state=self.state)
             case cm.RunDoctor(deep=deep):
-                return Findings(findings=await care.examine(self._view, deep=deep))
+                return Findings(findings=await diagnostics.examine(self._view, deep=deep))
             case cm.Mend(code="socket-gone"):
                 await self._socket.reopen()
             case cm.Mend(code=code):
-                await care.mend(self._view, code)
+                await diagnostics.mend(self._view, code)
             case cm.SaveDiagnostics(path=path):
-                return Saved(path=await care.save_diagnostics(self._view, path))
+                return Saved(path=await diagnostics.save_diagnostics(self._view, path))
             case cm.ChangeSettings(change=change):
                 await self._change_settings(settings.changed(self._settings, change))
             case cm.Quit():
-                if self._stopping is None:
-                    self._stopping = asyncio.create_task(self._stop(), name="node-stop")
+                self._begin_stop()
         return Done()
 
     @property

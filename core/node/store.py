@@ -14,7 +14,7 @@ from core.vocabulary.state import State, apply
 _log = logging.getLogger(__name__)
 
 
-class Chronicle:
+class Store:
     """The only place where the state is replaced. What comes before ``NodeStarted`` is told after it."""
 
     def __init__(self) -> None:

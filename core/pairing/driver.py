@@ -10,20 +10,19 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Literal
 
 from core.home.identity import Identity
-from core.net.address import Address
-from core.net.host import host_of
+from core.net.address import Address, host_of
 from core.net.tls import Streams, client_context, connect, peer_der
 from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
+from core.pairing.connection import PlainConnection, answer_proof, prove
 from core.pairing.ending import name_of
 from core.pairing.machine import PROOF_LIMIT_S, step
 from core.pairing.messages import MAX_FRAME_BYTES, SID_BYTES, Note, encode
-from core.pairing.proof import answer_proof, prove
-from core.pairing.session import Session
 from core.pairing.state import (
     Answered,
     Cancelled,
@@ -55,7 +54,9 @@ from core.pairing.state import (
     TimePassed,
 )
 from core.pairing.throttle import HANDSHAKE_S, Guest, Strangers
+from core.runtime.background import Background
 from core.runtime.refusals import Refusals
+from core.runtime.timers import Clock, Timers
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.text import fit_name
@@ -76,22 +77,24 @@ class Pairing:
         on_held: Callable[[], None] = lambda: None,
         known_as: Callable[[str], Collection[DeviceId]] = lambda name: (),
         strangers: Strangers | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """``port``: where this node listens. ``on_event`` is called on the loop, and may answer at once.
 
         ``on_held``: what ``held`` gives has changed. ``known_as``: the trusted devices of that name.
         """
         self.strangers = strangers or Strangers()
+        self._clock: Clock = clock or asyncio.get_running_loop()
         self._identity, self._port = identity, port
         self._on_event, self._on_held, self._known_as = on_event, on_held, known_as
         self._state = PairingState(Me(identity.cert_der, fit_name(name)))
-        self._refusals = Refusals(asyncio.get_running_loop().time, log.info)
-        self._sessions: dict[int, Session] = {}
+        self._refusals = Refusals(self._clock.time, log.info)
+        self._sessions: dict[int, PlainConnection] = {}
         self._last_number = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background(lambda name, error: self._step(Cancelled()))
         self._dialling: asyncio.Task[None] | None = None
         self._proof: asyncio.Task[None] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self._timers: Timers[Literal["deadline"]] = Timers(self._clock, lambda name: self._step(TimePassed()))
         self._held_before: bytes | None = None
 
     # --- what the node asks --------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ class Pairing:
         """Our user clicked Pair. Raises ``TandemError`` where a pairing is under way or pauses."""
         if not isinstance(self._state.phase, Idle):
             raise problems.pairing_under_way(name_of(self._state.phase))
-        if left_s := self._state.attempts.left_s(self._now_s()):
+        if left_s := self._state.attempts.left_s(self._clock.time()):
             raise TandemError.of(problems.paused("here", left_s))
         self._step(Started(Target(address, name), os.urandom(SID_BYTES), os.urandom(NONCE_BYTES)))
 
@@ -120,16 +123,13 @@ class Pairing:
 
     def held(self) -> bytes | None:
         """A certificate (DER) that TLS must accept besides the trusted ones, for ``accept_proof`` only."""
-        peer = self._state.held(self._now_s())
+        peer = self._state.held(self._clock.time())
         return peer.cert if peer else None
 
     async def close(self) -> None:
         """Cancel what is under way and wait until its connections are closed."""
         self._step(Cancelled())
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.cancel()
 
     # --- what the listener gives ---------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class Pairing:
         if guest is None:
             sock.close()
             return
-        self._spawn(self._hear_stranger(sock, guest))
+        self._background.start("hearing a stranger", self._hear_stranger(sock, guest))
 
     async def accept_proof(self, streams: Streams) -> None:
         """Take over a TLS connection whose certificate is ``held``. It is closed when this returns."""
@@ -152,7 +152,9 @@ class Pairing:
                 and phase.role == "responder"
                 and self.held() == peer_der(writer)
             ):
-                self._proof = self._spawn(self._answer_proof(streams, phase.transcript.proof))
+                self._proof = self._background.start(
+                    "answering a proof", self._answer_proof(streams, phase.transcript.proof)
+                )
                 await asyncio.wait([self._proof])
         finally:
             writer.close()
@@ -160,7 +162,7 @@ class Pairing:
     # --- the driver ----------------------------------------------------------------------------------------
 
     def _step(self, happened: Input) -> None:
-        self._state, effects = step(self._state, happened, self._now_s())
+        self._state, effects = step(self._state, happened, self._clock.time())
         self._set_alarm()
         if self._dialling is not None and not isinstance(self._state.phase, Dialling):
             self._dialling.cancel()  # or it would serve the next attempt
@@ -190,9 +192,9 @@ class Pairing:
                     session.send(encode(Note(note=note)))
                     session.close()
             case Dial(address):
-                self._dialling = self._spawn(self._dial(address))
+                self._dialling = self._background.start("dialling for a pairing", self._dial(address))
             case Prove(peer, address, proof):
-                self._proof = self._spawn(self._prove(peer.cert, address, proof))
+                self._proof = self._background.start("proving", self._prove(peer.cert, address, proof))
             case Tell(event):
                 self._on_event(self._with_warning(event))
 
@@ -213,7 +215,7 @@ class Pairing:
             return
         self._dialling = None
         session = self._session(streams)
-        self._spawn(self._hear(session))
+        self._background.start("hearing a pairing", self._hear(session))
         self._step(Dialled(session.number))
 
     async def _hear_stranger(self, sock: socket.socket, guest: Guest) -> None:
@@ -225,7 +227,7 @@ class Pairing:
         finally:
             guest.leave()
 
-    async def _hear(self, session: Session, guest: Guest | None = None) -> None:
+    async def _hear(self, session: PlainConnection, guest: Guest | None = None) -> None:
         """Carry a connection's frames to the machine for as long as the machine keeps it."""
         problem: Problem | None = None
         try:
@@ -277,35 +279,16 @@ class Pairing:
             if self._proof is asyncio.current_task():
                 self._proof = None
 
-    def _session(self, streams: Streams) -> Session:
+    def _session(self, streams: Streams) -> PlainConnection:
         self._last_number += 1
-        session = Session(self._last_number, *streams)
+        session = PlainConnection(self._last_number, *streams)
         self._sessions[session.number] = session
         return session
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_task_done)
-        return task
-
-    def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            log.error("pairing broke on an error of its own", exc_info=error)
-            self._step(Cancelled())
-
     def _set_alarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._timers.cancel("deadline")
         if (deadline_s := self._state.deadline_s) is not None:
-            loop = asyncio.get_running_loop()
-            self._alarm = loop.call_at(deadline_s, self._step, TimePassed())
-
-    @staticmethod
-    def _now_s() -> float:
-        return asyncio.get_running_loop().time()
+            self._timers.set("deadline", deadline_s - self._clock.time())
 
 
 def _host(sock: socket.socket) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.home.atomic import sync_folder, write_new
+from core.home.private_file import sync_folder, write_new
 from core.project.files import NotRegular, hash_file
 from core.vocabulary import wire
 from core.vocabulary.errors import TandemError

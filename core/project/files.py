@@ -31,7 +31,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
     """A regular file as listed, not yet read."""
 
     path: str
@@ -39,7 +39,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    files: tuple[Found, ...]
+    files: tuple[FoundFile, ...]
     skipped: tuple[Skipped, ...]
 
 
@@ -78,7 +78,7 @@ def list_files(
     are skipped with their reason. ``enter`` is told each folder first. Raises ``TandemError`` where
     ``folder`` is unreadable or endless.
     """
-    files: list[Found] = []
+    files: list[FoundFile] = []
     skipped: list[Skipped] = []
     waiting, seen = [""], 0
     while waiting:
@@ -103,7 +103,7 @@ def list_files(
                 if reason is None:
                     reason = why_unsafe(path) or _why_not_regular(entry, is_folder)
                 if reason is None and not is_folder:
-                    files.append(Found(path=path, size=entry.stat(follow_symlinks=False).st_size))
+                    files.append(FoundFile(path=path, size=entry.stat(follow_symlinks=False).st_size))
             except OSError:
                 reason = "it went away or cannot be looked at"
             if reason:

@@ -8,7 +8,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.paths import shown
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Something in the source that decides how it trains: ``what`` it is, and where."""
 
     path: str

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from core.project.findings import Found, Mistake
+from core.project.findings import Mistake, Usage
 from core.project.loss_mistakes import loss_mistakes
 from core.project.strategies import ACROSS_MACHINES, STRATEGIES, last_part
 from core.project.syntax import Source, called
 from core.project.tf_config_mistakes import tf_config_mistakes
 
 
-def find_mistakes(sources: tuple[Source, ...], strategies: tuple[Found, ...]) -> tuple[Mistake, ...]:
+def find_mistakes(sources: tuple[Source, ...], strategies: tuple[Usage, ...]) -> tuple[Mistake, ...]:
     """Heuristics: each names what it saw, and none keeps a script from running."""
     names = {found.what for found in strategies}
     found: list[Mistake] = []
@@ -62,7 +62,7 @@ def _takes_resolver(source: Source, call: ast.Call) -> bool:
     )
 
 
-def _no_scope(sources: tuple[Source, ...], strategies: tuple[Found, ...]) -> Iterator[Mistake]:
+def _no_scope(sources: tuple[Source, ...], strategies: tuple[Usage, ...]) -> Iterator[Mistake]:
     if any(called(call) == "scope" for source in sources for call in source.calls):
         return
     for found in strategies:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.project.copying import Changed, copy_project
+from core.project.copy import Changed, copy_project
 from core.project.files import NotRegular, Skipped, hash_file, list_files
 from core.project.ignore import is_junk
 from core.project.receipt import Receipt

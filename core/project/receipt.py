@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.project.copying import Changed, check_room, copy_file, storing
+from core.project.copy import Changed, check_room, copy_file, storing
 from core.project.files import NotRegular, hash_file
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import Manifest

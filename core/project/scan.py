@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.project.files import Found, Listing, NotRegular, Skipped, hash_file, list_files
+from core.project.files import FoundFile, Listing, NotRegular, Skipped, hash_file, list_files
 from core.project.ignore import TANDEM_RULES, IgnoreRules
 from core.project.imports import read_sources, resolved
 from core.vocabulary import wire
@@ -97,7 +97,7 @@ def _named_user_folders(home: Path) -> list[Path]:
 def _only_imported(script: Path) -> Project:
     folder = script.parent
     paths = sorted(module.path for module in read_sources(script).modules)
-    files = tuple(Found(path=path, size=(folder / path).stat().st_size) for path in paths)
+    files = tuple(FoundFile(path=path, size=(folder / path).stat().st_size) for path in paths)
     _check_limits(script, files)
     return _hashed(script, Listing(files=files, skipped=()), (), whole_folder=False)
 
@@ -141,7 +141,7 @@ def _no_script(script: Path, skipped: Iterable[Skipped] = ()) -> TandemError:
     )
 
 
-def _check_limits(script: Path, files: tuple[Found, ...]) -> None:
+def _check_limits(script: Path, files: tuple[FoundFile, ...]) -> None:
     folder, total = script.parent, sum(found.size for found in files)
     beside = [found for found in files if found.path != script.name] or files
     if total > LIMIT_BYTES:

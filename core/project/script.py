@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from core.project.findings import Found, Mistake
+from core.project.findings import Mistake, Usage
 from core.project.imports import Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
 from core.project.strategies import STRATEGIES, find_strategies, last_part
@@ -37,7 +37,7 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     kind: Kind
     strategies: tuple[str, ...] = ()
-    found: tuple[Found, ...] = ()
+    found: tuple[Usage, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     modules: tuple[str, ...] = ()
     problem: Problem | None = None
@@ -118,7 +118,7 @@ def _report(script: Path, read: Sources) -> ScriptReport:
     )
 
 
-def _fits(sources: tuple[Source, ...]) -> Iterator[Found]:
+def _fits(sources: tuple[Source, ...]) -> Iterator[Usage]:
     """Calls of Keras' ``fit``, told apart from other libraries' by where the receiver comes from."""
     if not any(source.imports & _KERAS for source in sources):
         return
@@ -133,7 +133,7 @@ def _fits(sources: tuple[Source, ...]) -> Iterator[Found]:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "fit":
                 origins = source.origins(call.func.value)
                 if not any(_is_foreign(source, origin, own) for origin in origins):
-                    yield Found(path=source.path, line=call.lineno, what="fit")
+                    yield Usage(path=source.path, line=call.lineno, what="fit")
 
 
 def _is_foreign(source: Source, origin: str, own: set[str]) -> bool:
@@ -141,23 +141,23 @@ def _is_foreign(source: Source, origin: str, own: set[str]) -> bool:
     return last in own or last == "ImageDataGenerator" or first in _OTHERS & source.imports
 
 
-def _own_loops(sources: tuple[Source, ...]) -> Iterator[Found]:
+def _own_loops(sources: tuple[Source, ...]) -> Iterator[Usage]:
     for source in sources:
         for call in source.calls:
             if called(call) in ("GradientTape", "train_on_batch"):
-                yield Found(path=source.path, line=call.lineno, what=called(call))
+                yield Usage(path=source.path, line=call.lineno, what=called(call))
 
 
-def _strategy_runs(sources: tuple[Source, ...]) -> Iterator[Found]:
+def _strategy_runs(sources: tuple[Source, ...]) -> Iterator[Usage]:
     for source in sources:
         for call in source.calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "run":
                 origins = source.origins(call.func.value)
                 if any("strategy" in last_part(origin).lower() for origin in origins):
-                    yield Found(path=source.path, line=call.lineno, what="strategy.run")
+                    yield Usage(path=source.path, line=call.lineno, what="strategy.run")
 
 
-def _why_neither(script: Path, sources: tuple[Source, ...], loops: tuple[Found, ...]) -> Problem:
+def _why_neither(script: Path, sources: tuple[Source, ...], loops: tuple[Usage, ...]) -> Problem:
     name = shown(script.name)
     if loops:
         where = f"line {loops[0].line}" + ("" if loops[0].path == script.name else f" of {loops[0].path}")

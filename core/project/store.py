@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from core.home.atomic import write_atomically
-from core.project.copying import Changed, copy_project, storing
+from core.home.private_file import write_atomically
+from core.project.copy import Changed, copy_project, storing
 from core.project.receipt import Receipt
 from core.vocabulary import wire
 from core.vocabulary.errors import TandemError

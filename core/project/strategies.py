@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from core.project.findings import Found
+from core.project.findings import Usage
 from core.project.syntax import Source
 
 ACROSS_MACHINES = frozenset(["MultiWorkerMirroredStrategy", "ParameterServerStrategy"])
@@ -19,12 +19,12 @@ STRATEGIES = ACROSS_MACHINES | {
 _BASES = frozenset(["Strategy", "StrategyV1", "StrategyV2", "StrategyExtended", "StrategyExtendedV1"])
 
 
-def find_strategies(sources: tuple[Source, ...]) -> tuple[Found, ...]:
+def find_strategies(sources: tuple[Source, ...]) -> tuple[Usage, ...]:
     """Each place that names a strategy to build it, or that defines one, in reading order."""
     found = _own_classes(sources)
     for source in sources:
         found += [
-            Found(path=source.path, line=node.lineno, what=last)
+            Usage(path=source.path, line=node.lineno, what=last)
             for node in source.nodes
             if isinstance(node, ast.Name | ast.Attribute)
             and (last := last_part(source.dotted(node))) in STRATEGIES
@@ -38,16 +38,16 @@ def last_part(dotted: str) -> str:
     return dotted.rpartition(".")[2]
 
 
-def _own_classes(sources: tuple[Source, ...]) -> list[Found]:
+def _own_classes(sources: tuple[Source, ...]) -> list[Usage]:
     """Classes that derive from a strategy, directly or through another class of the script."""
-    known: dict[str, Found] = {}
+    known: dict[str, Usage] = {}
     grows = True
     while grows:
         before = len(known)
         for source in sources:
             for node in source.classes:
                 if any(_is_strategy_class(source.dotted(base), known) for base in node.bases):
-                    known.setdefault(node.name, Found(path=source.path, line=node.lineno, what=node.name))
+                    known.setdefault(node.name, Usage(path=source.path, line=node.lineno, what=node.name))
         grows = len(known) > before
     return list(known.values())
 

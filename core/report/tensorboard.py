@@ -15,11 +15,11 @@ from typing import Any
 from core.history.read import read_metrics
 from core.report.curves import member_names
 from core.vocabulary import events as ev
-from core.vocabulary import installing
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.run_folder import TENSORBOARD
+from core.vocabulary.versions import install_fix
 
 """In the run's folder."""
 _NAME = "events.out.tfevents.tandem"
@@ -32,7 +32,7 @@ def check_installed() -> None:
         raise TandemError(
             code="tensorboard-missing",
             what="TensorBoard is not installed beside Tandem.",
-            fix=installing.mend("tandem[tensorboard]"),
+            fix=install_fix("tandem[tensorboard]"),
         )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from core.history.read import read_exits, read_run
 from core.history.record import RunRecord
-from core.home.atomic import write_atomically
+from core.home.private_file import write_atomically
 from core.report.curves import Panel, panels
 from core.report.page import MOST_FILES, page
 from core.report.svg import svg

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from core.home.trust import approve, may_run, set_policy
-from core.home.trust_keeper import TrustKeeper
+from core.home.trust_file import TrustKeeper
 from core.project.checkpoint_store import check_listing
 from core.run import planning, problems
 from core.run.context import Workplace

@@ -9,7 +9,7 @@ from typing import Protocol
 from core.project.store import ProjectStore
 from core.runtime.background import Background
 from core.runtime.timers import Clock
-from core.runtime.worker_thread import Lane
+from core.runtime.worker_thread import WorkerThread
 from core.supervisor.trainers import MakeTrainer
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
@@ -36,7 +36,7 @@ class Workplace:
     store: ProjectStore
     links: RunLinks
     clock: Clock
-    files: Lane
+    files: WorkerThread
     background: Background
     make_trainer: MakeTrainer
 

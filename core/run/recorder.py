@@ -13,10 +13,9 @@ from core.history.index import History
 from core.history.read import read_plan, read_run
 from core.history.record import RunRecord
 from core.report.write import write_report
-from core.runtime.worker_thread import Lane
+from core.runtime.worker_thread import WorkerThread
 from core.speed.sentences import last_time
-from core.vocabulary.answers import PlanMade, RunDetails, RunEntry
-from core.vocabulary.answers import Runs as RunsKept
+from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import RunEvent, RunPhaseChanged
 from core.vocabulary.ids import DeviceId
@@ -37,8 +36,8 @@ class Keeping:
         self._me = me
         self._on_trouble = on_trouble
         self._loop = asyncio.get_running_loop()
-        self._disk = Lane("history")
-        self._reports = Lane("reports")
+        self._disk = WorkerThread("history")
+        self._reports = WorkerThread("reports")
         self._history = History(runs)
         self._record: RunRecord | None = None
 
@@ -99,9 +98,9 @@ class Keeping:
         record.close()
         self._reports.post(write_report, record)
 
-    async def newest(self, limit: int) -> RunsKept:
+    async def newest(self, limit: int) -> RunList:
         entries = await self._disk.do(self._history.newest, limit)
-        return RunsKept(runs=entries, problem=self._history.problem)
+        return RunList(runs=entries, problem=self._history.problem)
 
     async def find(self, beginning: str) -> RunDetails:
         """Raises ``TandemError`` for no such run, or several."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from core.home.home import Home
-from core.home.trust_keeper import TrustKeeper
+from core.home.trust_file import TrustKeeper
 from core.project.store import ProjectStore
 from core.run import planning, problems
 from core.run.admission import Reception
@@ -24,7 +24,7 @@ from core.run.resume import plan as resume_plan
 from core.run.resume.driver import Exchange
 from core.runtime.background import Background
 from core.runtime.timers import Clock
-from core.runtime.worker_thread import Lane
+from core.runtime.worker_thread import WorkerThread
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import answers
@@ -79,7 +79,7 @@ class Runs:
             store=ProjectStore(home.projects),
             links=links,
             clock=clock or self._loop,
-            files=Lane("files"),
+            files=WorkerThread("files"),
             background=Background(self._on_crash),
             make_trainer=make_trainer or real_trainers(self._warm),
         )
@@ -237,7 +237,7 @@ class Runs:
             member = self._asked(run)
         member.tell(pa.Decided(decision != "no"))
 
-    async def list_runs(self, limit: int) -> answers.Runs:
+    async def list_runs(self, limit: int) -> answers.RunList:
         return await self._keeping.newest(limit)
 
     async def get_run(self, run: str) -> answers.RunDetails:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.project import checkpoint_store
-from core.project.copying import storing
+from core.project.copy import storing
 from core.project.receipt import Piece, Receipt, Wanted
 from core.project.send import pieces
 from core.run.context import Workplace

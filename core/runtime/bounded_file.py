@@ -8,7 +8,7 @@ from typing import BinaryIO
 MOST_BYTES = 16 * 1024 * 1024
 
 
-class LogFile:
+class BoundedFile:
     """Never raises once made: a full disk must not end a training. ``trouble`` says it, once."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:

@@ -50,6 +50,10 @@ class Timers(Generic[Name]):
         self._on_fired = on_fired
         self._timers: dict[Name, Timer] = {}
 
+    def __contains__(self, name: Name) -> bool:
+        """Whether one of this name is running."""
+        return name in self._timers
+
     def set(self, name: Name, seconds: float) -> None:
         self.cancel(name)
         self._timers[name] = self._clock.call_later(seconds, partial(self._fire, name))

@@ -31,7 +31,7 @@ Names = Mapping[DeviceId, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Sentences:
     """``fix``: what would help, where together is hardly faster than alone; ``""`` where it is worth it."""
 
     what: str = ""
@@ -45,24 +45,24 @@ class Said:
         return tuple(words for words in (self.what, self.fix) if words)
 
 
-def expected(expectation: Expectation | None, plan: Plan, names: Names | None = None) -> Said:
+def expected(expectation: Expectation | None, plan: Plan, names: Names | None = None) -> Sentences:
     """Before the first step: ``Two laptops: about 1.7 times as fast as anna alone; the wire takes …``."""
     if expectation is None or not sound(expectation, plan) or len(expectation.alone_s) < 2:
-        return Said()
+        return Sentences()
     devices = ranks(plan)
     laptops = len(set(devices))
     # A laptop with several graphics cards is as many members.
     count, kind = (laptops, "laptops") if laptops > 1 else (len(devices), "cards")
     wire = _wire(expectation.wire_s, expectation.step_s, expectation.wire_bytes)
     what = f"{_COUNTS.get(count, str(count))} {kind}: {_against(expectation, plan, names)}; {wire}."
-    return Said(what, advice(expectation, plan, names))
+    return Sentences(what, advice(expectation, plan, names))
 
 
-def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
+def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Sentences:
     """Afterwards: what was expected, what it was, how far that was off, and the time of a step."""
     before, after = summary.expectation, _outcome(summary, plan)
     if before is None or after is None or summary.settled is None:
-        return Said()
+        return Sentences()
     base = _baselines(before, plan)[0]
     name, alone_s = _member(base, plan, names), before.alone_s[base]
     what = (
@@ -75,24 +75,24 @@ def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
     wire = ""
     if summary.settled.wire_s is not None:
         wire = _wire(after.wire_s, after.step_s, after.wire_bytes, "took")
-    return Said(f"{what}{f'; {wire}' if wire else ''}.", advice(after, plan, names))
+    return Sentences(f"{what}{f'; {wire}' if wire else ''}.", advice(after, plan, names))
 
 
-def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> Said:
+def last_time(summary: Summary, plan: Plan, names: Names | None = None) -> Sentences:
     """Before another run of the same script on the same laptops."""
     after = _outcome(summary, plan)
     if after is not None:
-        return Said(
+        return Sentences(
             f"Last time on these laptops: {_against(after, plan, names)}.", advice(after, plan, names)
         )
     rows = summary.settled.samples_s if summary.settled is not None else None
     rows = summary.samples_s if rows is None else rows
     if rows is None or not isfinite(rows) or rows <= 0:
-        return Said()
+        return Sentences()
     where = (
         "these laptops" if len(plan.members) > 1 else f"{_name(plan.members[0].device, plan, names)} alone"
     )
-    return Said(f"Last time on {where}: {rows:,.0f} samples/s.")
+    return Sentences(f"Last time on {where}: {rows:,.0f} samples/s.")
 
 
 def speed_up(summary: Summary) -> float | None:

@@ -1,4 +1,4 @@
-"""What a trainer writes, made fit for screens: lines out of bytes, and batches out of lines. No I/O."""
+"""What a trainer writes, made fit for screens: plain lines, and batches of them. No I/O."""
 
 from __future__ import annotations
 
@@ -20,26 +20,6 @@ def plain(line: str) -> str:
     line = _ESCAPES.sub("", line.rstrip("\r"))
     line = _CONTROLS.sub("", line.rpartition("\r")[2])
     return line if len(line) <= _LONGEST else line[:_LONGEST] + " …"
-
-
-class Lines:
-    """Cuts one stream of bytes into lines; a line without an end is cut at 64 KiB."""
-
-    def __init__(self, most_bytes: int = 65536) -> None:
-        self._rest = b""
-        self._most = most_bytes
-
-    def feed(self, data: bytes) -> list[bytes]:
-        *lines, rest = (self._rest + data).split(b"\n")
-        while len(rest) > self._most:
-            lines.append(rest[: self._most])
-            rest = rest[self._most :]
-        self._rest = rest
-        return lines
-
-    def end(self) -> list[bytes]:
-        rest, self._rest = self._rest, b""
-        return [rest] if rest else []
 
 
 class Batches:

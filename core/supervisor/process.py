@@ -19,10 +19,11 @@ from pathlib import Path
 
 import msgspec
 
-from core.runtime.bounded_file import LogFile
+from core.runtime.bounded_file import BoundedFile
+from core.runtime.lines import Lines
 from core.supervisor import exit_causes, parent_death, port_probe, spawn
 from core.supervisor.machine import Effect, Force, Limits, Supervision
-from core.supervisor.output import Batches, Lines
+from core.supervisor.output import Batches
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
@@ -110,7 +111,7 @@ class TrainerProcess:
         before = exit_causes.memory_kills()
         self._child = child = self._child or spawn.spawn()
         supervision = Supervision(self._train, self._limits, time.monotonic())
-        log = LogFile(self._log_path)
+        log = BoundedFile(self._log_path)
         try:
             attendance = _Attendance(child, supervision, log, self)
             attendance.watch()
@@ -133,7 +134,7 @@ class _Attendance:
     """One child's descriptors, watched until it is dead. Lives on the run thread."""
 
     def __init__(
-        self, child: spawn.Child, supervision: Supervision, log: LogFile, owner: TrainerProcess
+        self, child: spawn.Child, supervision: Supervision, log: BoundedFile, owner: TrainerProcess
     ) -> None:
         self._child = child
         self._supervision = supervision

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from core.telemetry import sysfs
-from core.telemetry.amd import Amd
-from core.telemetry.intel import Intel
 from core.telemetry.nvidia import Nvidia
 from core.telemetry.source import GpuSource
+from core.telemetry.sysfs import Amd, Intel
 from core.vocabulary.readings import GpuReading
 
 

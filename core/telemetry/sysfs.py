@@ -1,4 +1,7 @@
-"""Graphics cards as Linux lists them in ``/sys/class/drm``. Blocks: lives on the telemetry thread."""
+"""Graphics cards as Linux lists them in ``/sys/class/drm``, and the readings of AMD's and Intel's.
+
+Blocks: lives on the telemetry thread.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.telemetry.source import joined
+from core.vocabulary.readings import GpuReading
+
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 _PCI_NAMES = (Path("/usr/share/misc/pci.ids"), Path("/usr/share/hwdata/pci.ids"))
+_WHY_LITTLE = "no use, memory or power: Intel's driver tells them to root only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +80,64 @@ def model_name(card: Card, maker: str, lists: tuple[Path, ...] = _PCI_NAMES) -> 
         except OSError:
             continue
     return f"{maker} GPU {card.model:04x}"
+
+
+class Amd:
+    """The AMD cards among ``cards``."""
+
+    def __init__(self, cards: list[Card]) -> None:
+        self._cards = [card for card in cards if card.vendor == AMD]
+        self.names = tuple(model_name(card, "AMD") for card in self._cards)
+
+    def read(self) -> tuple[GpuReading, ...]:
+        return tuple(_read_amd(card, name) for card, name in zip(self._cards, self.names, strict=True))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _read_amd(card: Card, name: str) -> GpuReading:
+    reasons = []
+    use = number(card.folder / "gpu_busy_percent")
+    used, total = (number(card.folder / f"mem_info_vram_{part}") for part in ("used", "total"))
+    temperature = _sensor(card.folder, "temp1_input")
+    power = _sensor(card.folder, "power1_average") or _sensor(card.folder, "power1_input")
+    for what, value in (("use", use), ("memory", used), ("temperature", temperature), ("power", power)):
+        if value is None:
+            reasons.append(f"no {what}: the amdgpu driver does not tell it")
+    return GpuReading(
+        name=name,
+        use_pct=None if use is None else float(use),
+        memory_used_bytes=used,
+        memory_total_bytes=total,
+        temperature_c=None if temperature is None else temperature / 1000,
+        power_w=None if power is None else power / 1e6,
+        why=joined(reasons),
+    )
+
+
+class Intel:
+    """The Intel cards among ``cards``."""
+
+    def __init__(self, cards: list[Card]) -> None:
+        self._cards = [card for card in cards if card.vendor == INTEL]
+        self.names = tuple(model_name(card, "Intel") for card in self._cards)
+
+    def read(self) -> tuple[GpuReading, ...]:
+        return tuple(_read_intel(card, name) for card, name in zip(self._cards, self.names, strict=True))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _read_intel(card: Card, name: str) -> GpuReading:
+    temperature = _sensor(card.folder, "temp*_input")
+    return GpuReading(
+        name=name, temperature_c=None if temperature is None else temperature / 1000, why=_WHY_LITTLE
+    )
+
+
+def _sensor(folder: Path, pattern: str) -> int | None:
+    """hwmon: temperatures in millidegrees, power in microwatts."""
+    values = (number(path) for path in sorted(folder.glob(f"hwmon/hwmon*/{pattern}")))
+    return next((value for value in values if value is not None), None)

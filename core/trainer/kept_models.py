@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.project.copying import check_room
+from core.project.copy import check_room
 from core.trainer.exact.keras import model_state
 from core.vocabulary.errors import TandemError
 

@@ -13,7 +13,7 @@ from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
 from core.vocabulary.progress import EpochEnd, Progress, Summary
 from core.vocabulary.state import State
-from core.vocabulary.tagged import Tagged
+from core.vocabulary.wire import Tagged
 
 
 class Done(Tagged, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-class Runs(Tagged, frozen=True, kw_only=True):
+class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
     runs: tuple[RunEntry, ...]
     problem: Problem | None = None
     """Why the list may be short: the index was corrupt and has been rebuilt from the run folders."""
@@ -143,7 +143,7 @@ Answer = (
     | ScriptsFound
     | PlanMade
     | RunAccepted
-    | Runs
+    | RunList
     | RunDetails
     | Findings
     | Saved

@@ -10,7 +10,7 @@ from typing import Literal
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
-from core.vocabulary.tagged import Tagged
+from core.vocabulary.wire import Tagged
 
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]
@@ -88,7 +88,7 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
 
 
 class ListRuns(Tagged, frozen=True, kw_only=True):
-    """The history, newest first. Answer: ``Runs``."""
+    """The history, newest first. Answer: ``RunList``."""
 
     limit: int = 200
 

@@ -12,8 +12,8 @@ from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import Settings
-from core.vocabulary.tagged import Tagged
 from core.vocabulary.versions import Versions
+from core.vocabulary.wire import Tagged
 
 # --- this node ---------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.readings import Hardware, Reading
-from core.vocabulary.tagged import Tagged
 from core.vocabulary.versions import Versions
+from core.vocabulary.wire import Tagged
 
 MAX_FRAME_BYTES = 1 << 20
 

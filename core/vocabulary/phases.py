@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from core.vocabulary.errors import Problem
-from core.vocabulary.tagged import Tagged
+from core.vocabulary.wire import Tagged
 
 # --- the run -----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import StrategyKind, Wire
 from core.vocabulary.progress import EpochEnd, Expectation, Progress
-from core.vocabulary.tagged import Tagged
+from core.vocabulary.wire import Tagged
 
 # --- node to trainer ---------------------------------------------------------------------------------------
 

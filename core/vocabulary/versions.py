@@ -1,13 +1,13 @@
-"""What must agree between laptops before a run: compared when a link opens, named when it differs."""
+"""The packages under Tandem: what must agree between laptops before a run, and how to mend what does not."""
 
 from __future__ import annotations
 
 import platform
+import sys
 from importlib import metadata
 
 import msgspec
 
-from core.vocabulary import installing
 from core.vocabulary.errors import Problem
 
 TANDEM = "0.1.0"
@@ -53,7 +53,7 @@ def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
             return Problem(
                 code="versions-differ",
                 what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
-                fix=installing.same_on_both(label),
+                fix=same_on_both(label),
             )
     return None
 
@@ -63,3 +63,27 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def is_frozen() -> bool:
+    """Whether this is the one-folder program: it carries every package, and pip cannot change them."""
+    return bool(getattr(sys, "frozen", False))
+
+
+def install_fix(command: str, *, where: str = "") -> str:
+    """How to mend a package that is missing or wrong.
+
+    ``command``: what follows ``pip install``. ``where``: `` on every laptop``, say.
+    """
+    if is_frozen():
+        return f"It comes with Tandem's program: put the newest one{where} in the place of this one, whole."
+    return f"Install it{where}: pip install {command}"
+
+
+def same_on_both(label: str) -> str:
+    """For two laptops whose ``label`` differs."""
+    if is_frozen():
+        return (
+            f"{label} comes with Tandem's program: use the same Tandem on both; then they can train together."
+        )
+    return f"Install the same {label} on both laptops; then they can train together."

@@ -1,12 +1,26 @@
-"""How messages become bytes: JSON for people and pipes, MessagePack for links. Strict both ways."""
+"""What messages are and how they become bytes: JSON for people and pipes, MessagePack for links. Strict."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+class Tagged(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=_snake):
+    """The base of every message: ``DeviceFound(...)`` travels as ``{"type": "device_found", ...}``."""
+
+
+def type_of(message: Tagged) -> str:
+    """The ``type`` under which a message travels."""
+    return str(type(message).__struct_config__.tag)
 
 
 def to_json(message: Any) -> bytes:

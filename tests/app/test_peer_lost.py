@@ -16,7 +16,7 @@ from app.views.settings import SettingsView
 from app.views.train import TrainView
 from app.widgets.role_row import MIME
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Answer, Runs
+from core.vocabulary.answers import Answer, RunList
 from core.vocabulary.commands import AnalyseScript, AnswerConsent, Command, ListRuns, PlanRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Failed, Finished, Training
@@ -45,7 +45,7 @@ class AnsweringNode(FakeNode):
             case ListRuns():
                 run = self.state.run
                 last = run.phase if run is not None else Finished()
-                return Runs(runs=(world.entry(last=last), world.entry(1)))
+                return RunList(runs=(world.entry(last=last), world.entry(1)))
         return answer
 
 

@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from app.cli.exit_codes import ExitCode
 from core.vocabulary import wire
-from core.vocabulary.tagged import Tagged
+from core.vocabulary.wire import Tagged
 from tests.core.samples import sample
 
 PAGE = Path(__file__).parent.parent / "golden" / "messages.json"

@@ -14,7 +14,7 @@ from core.node.node import Node
 from core.run.resume import driver
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, trainer_messages
-from core.vocabulary.answers import Done, PlanMade, RunAccepted, RunDetails, Runs
+from core.vocabulary.answers import Done, PlanMade, RunAccepted, RunDetails, RunList
 from core.vocabulary.commands import (
     AnswerConsent,
     FindCheckpoints,
@@ -118,7 +118,7 @@ async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: R
             assert details.entry.phase == Finished()
             assert set(details.steps) == {id_of(anna.node), id_of(ben.node)}
             listed = await laptop.node.submit(ListRuns())
-            assert isinstance(listed, Runs) and [entry.run for entry in listed.runs] == [run]
+            assert isinstance(listed, RunList) and [entry.run for entry in listed.runs] == [run]
 
 
 async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_here_is_told(

@@ -12,8 +12,8 @@ from core.vocabulary.commands import Command
 from core.vocabulary.events import Event
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Phase
-from core.vocabulary.tagged import Tagged, type_of
 from core.vocabulary.trainer_messages import Order, Report
+from core.vocabulary.wire import Tagged, type_of
 from tests.core import golden
 from tests.core.samples import sample
 from tests.core.vocabulary_tables import MARK, OBJECTS, PAGE, TAGGED, objects_within, tables

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from app.cli.exit_codes import ExitCode
 from core.home import home as homes
 from core.home.home import Home
-from core.vocabulary.answers import Runs
+from core.vocabulary.answers import RunList
 from core.vocabulary.commands import ChangeSettings, ListRuns
 from core.vocabulary.phases import Finished
 from core.vocabulary.settings import Settings, SettingsChange
@@ -110,11 +110,11 @@ def test_a_disk_that_is_full_of_history_ends_no_training(network: Network, tmp_p
         assert "The log chief-0.log cannot be written" in said
         assert "The history keeps no copy of what the script wrote beside itself" in said
         assert (tmp_path / "digits" / "digits.keras").stat().st_size > 10_000
-        assert isinstance(anna.ask(ListRuns()), Runs)
+        assert isinstance(anna.ask(ListRuns()), RunList)
     # Nor does it keep the next start from happening; with room again, nothing is lost.
     with Agent(home, enter=network.enter(0)) as anna:
         assert "free some space" in anna.refused(ListRuns()).fix
     network.do(0, "mount", "-o", "remount,size=8m", str(home.runs))
     with Agent(home, enter=network.enter(0)) as anna:
         kept = anna.ask(ListRuns())
-        assert isinstance(kept, Runs) and [entry.run for entry in kept.runs] == [run]
+        assert isinstance(kept, RunList) and [entry.run for entry in kept.runs] == [run]

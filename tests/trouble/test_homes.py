@@ -10,7 +10,7 @@ import pytest
 from app.cli.exit_codes import ExitCode
 from core.home.home import Home
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Runs
+from core.vocabulary.answers import RunList
 from core.vocabulary.commands import ListRuns
 from core.vocabulary.settings import Settings
 from tests.lab.agent import Agent
@@ -118,7 +118,7 @@ def test_a_damaged_history_is_made_anew_and_said(laptops: Laptops) -> None:
     anna = laptops.restart(0)
 
     after = anna.ask(ListRuns())
-    assert isinstance(before, Runs) and isinstance(after, Runs)
+    assert isinstance(before, RunList) and isinstance(after, RunList)
     assert [entry.run for entry in after.runs] == [entry.run for entry in before.runs]
     assert after.problem is not None and "made anew from the run folders" in after.problem.what
     assert any(path != index and path.is_file() for path in index.parent.glob("history*"))

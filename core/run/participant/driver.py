@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from core.project import checkpoint_store
-from core.project.copying import Changed, copy_project
+from core.project.copy import Changed, copy_project
 from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.scan import is_broad
 from core.run import outputs, problems

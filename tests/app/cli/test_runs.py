@@ -40,7 +40,7 @@ ENTRY = answers.RunEntry(
 async def test_the_history_is_a_table() -> None:
     node, screen = ScriptedNode(), Words()
     screen.console.width = 160
-    node.answers[ListRuns] = answers.Runs(runs=(ENTRY,), problem=PROBLEM)
+    node.answers[ListRuns] = answers.RunList(runs=(ENTRY,), problem=PROBLEM)
     with follower(node) as events:
         assert await runs._all(events, screen, 5) == ExitCode.OK
     assert node.commands == [ListRuns(limit=5)]
@@ -51,7 +51,7 @@ async def test_the_history_is_a_table() -> None:
 
 async def test_an_empty_history_says_what_to_try() -> None:
     node, screen = ScriptedNode(), Words()
-    node.answers[ListRuns] = answers.Runs(runs=())
+    node.answers[ListRuns] = answers.RunList(runs=())
     with follower(node) as events:
         await runs._all(events, screen, 5)
     assert screen.said == "Nothing was trained yet. Try: tandem demo\n"
@@ -129,7 +129,7 @@ async def test_a_failed_run_says_why() -> None:
 
 async def test_json_carries_everything() -> None:
     node, screen = ScriptedNode(), Words(json=True)
-    node.answers[ListRuns] = answers.Runs(runs=(ENTRY,))
+    node.answers[ListRuns] = answers.RunList(runs=(ENTRY,))
     node.answers[GetRun] = answers.RunDetails(entry=ENTRY)
     with follower(node) as events:
         await runs._all(events, screen, 5)

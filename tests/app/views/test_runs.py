@@ -17,7 +17,7 @@ from app.views.runs import RunsView
 from app.widgets.comparison import lines_of
 from core.run import problems
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, Runs
+from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, RunList
 from core.vocabulary.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
@@ -50,7 +50,7 @@ def made_view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> RunsView:
 
 @pytest.fixture
 def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[RunsView]:
-    core.answers = {ListRuns: Runs(runs=ENTRIES), GetRun: details}
+    core.answers = {ListRuns: RunList(runs=ENTRIES), GetRun: details}
     view = made_view(qtbot, bridge, core)
     yield view
     view.hide()
@@ -66,7 +66,7 @@ def choose(view: RunsView, *rows: int) -> None:
 
 
 def test_without_runs_it_says_what_will_be_here(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> None:
-    core.answers[ListRuns] = Runs(runs=())
+    core.answers[ListRuns] = RunList(runs=())
     view = made_view(qtbot, bridge, core)
     assert view.empty.isVisible()
     assert not view.table.isVisible()
@@ -75,7 +75,7 @@ def test_without_runs_it_says_what_will_be_here(qtbot: QtBot, bridge: Bridge, co
     qtbot.waitUntil(view.first.hasFocus, timeout=LIMIT_MS)
     with qtbot.waitSignal(view.train_asked):
         qtbot.keyClick(view.first, Qt.Key.Key_Return)
-    core.answers[ListRuns] = Runs(runs=ENTRIES)
+    core.answers[ListRuns] = RunList(runs=ENTRIES)
     core.happen(*world.begun())
     core.flush()
     assert not view.first.isVisible()
@@ -167,7 +167,7 @@ def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: Ru
 
 
 def test_a_run_of_another_laptop_cannot(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> None:
-    core.answers[ListRuns] = Runs(runs=(world.entry(source=""),))
+    core.answers[ListRuns] = RunList(runs=(world.entry(source=""),))
     view = made_view(qtbot, bridge, core)
     choose(view, 0)
     assert not view.again.isEnabled()
@@ -179,7 +179,7 @@ def test_a_corrupt_history_is_said_and_the_rest_is_shown(
     qtbot: QtBot, bridge: Bridge, core: FakeCore
 ) -> None:
     problem = Problem(code="history-rebuilt", what="The history was damaged.", fix="It was made anew.")
-    core.answers[ListRuns] = Runs(runs=ENTRIES[:1], problem=problem)
+    core.answers[ListRuns] = RunList(runs=ENTRIES[:1], problem=problem)
     view = made_view(qtbot, bridge, core)
     assert view.problem.problem == problem
     assert view.problem.isVisible()
@@ -390,7 +390,7 @@ def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView
 
 
 def test_a_folder_that_is_gone_is_said(qtbot: QtBot, bridge: Bridge, core: FakeCore, tmp_path: Path) -> None:
-    core.answers[ListRuns] = Runs(runs=(world.entry(folder=str(tmp_path / "gone")),))
+    core.answers[ListRuns] = RunList(runs=(world.entry(folder=str(tmp_path / "gone")),))
     view = made_view(qtbot, bridge, core)
     choose(view, 0)
     view.folder.click()
@@ -413,7 +413,7 @@ def test_the_list_is_asked_for_when_a_run_ends_and_only_while_it_is_seen(
 
 def test_what_is_chosen_stays_chosen_when_the_list_grows(core: FakeCore, view: RunsView) -> None:
     choose(view, 2)
-    core.answers[ListRuns] = Runs(runs=(world.entry(9), *ENTRIES))
+    core.answers[ListRuns] = RunList(runs=(world.entry(9), *ENTRIES))
     core.happen(*world.linked(), *world.begun()[:1])
     core.flush()
     assert view.chosen == [ENTRIES[2]]
@@ -434,7 +434,7 @@ def test_hostile_entries_are_only_shown(qtbot: QtBot, text: str, number: float) 
     bridge = Bridge()
     core = FakeCore(bridge)
     past = world.details(entry, steps=3)
-    core.answers = {ListRuns: Runs(runs=(entry,)), GetRun: past}
+    core.answers = {ListRuns: RunList(runs=(entry,)), GetRun: past}
     core.happen(started())
     view = made_view(qtbot, bridge, core)
     choose(view, 0)

@@ -27,7 +27,7 @@ from core.vocabulary.answers import (
     PlanMade,
     Refused,
     RunAccepted,
-    Runs,
+    RunList,
     ScriptRead,
     ScriptsFound,
 )
@@ -585,7 +585,7 @@ def test_hostile_texts_are_only_shown(qtbot: QtBot, text: str, other: str) -> No
         ),
         PlanRun: PlanMade(plan=world.plan(), expectation=text, tf_configs={f"{ME}/{other}": text}),
         Findings: Findings(findings=()),
-        Runs: Runs(runs=()),
+        RunList: RunList(runs=()),
     }
     core.happen(started(), *world.linked(text, problem=problem))
     view = TrainView(bridge)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.discovery import changes
 from core.discovery.changes import Changes
 
 LIMIT_S = 60
@@ -27,10 +26,7 @@ def kernel() -> Iterator[tuple[socket.socket, socket.socket]]:
     theirs.close()
 
 
-async def test_a_burst_of_changes_is_told_once(
-    kernel: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(changes, "SETTLE_S", 0.0)
+async def test_a_burst_of_changes_is_told_once(kernel: tuple[socket.socket, socket.socket]) -> None:
     told: list[None] = []
     news = asyncio.Event()
 
@@ -38,7 +34,7 @@ async def test_a_burst_of_changes_is_told_once(
         told.append(None)
         news.set()
 
-    follower = Changes(on_change, lambda: kernel[1])
+    follower = Changes(on_change, lambda: kernel[1], settle_s=0.0)
     for _ in range(20):
         kernel[0].send(b"something changed")
     follower.start()
@@ -51,8 +47,7 @@ async def test_a_burst_of_changes_is_told_once(
     assert 1 <= len(told) < 20
 
 
-async def test_without_the_kernels_word_it_looks_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "LOOK_EVERY_S", 0.001)
+async def test_without_the_kernels_word_it_looks_now_and_then() -> None:
     news = asyncio.Event()
     looked: list[None] = []
 
@@ -64,7 +59,7 @@ async def test_without_the_kernels_word_it_looks_now_and_then(monkeypatch: pytes
     def no_kernel() -> socket.socket:
         raise NotImplementedError("another system")
 
-    follower = Changes(on_change, no_kernel)
+    follower = Changes(on_change, no_kernel, look_every_s=0.001)
     follower.start()
     assert not follower.followed
     async with asyncio.timeout(LIMIT_S):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.home.identity import load_or_create
-from core.link.dial import Pace
+from core.link.dial import Backoff
 from core.link.hub import Links
 from core.net.tls import Streams
 from core.node.listener import Listener
@@ -22,7 +22,7 @@ from tests.core.link.examples import hello
 
 LIMIT_S = 60
 GOODBYE = Problem(code="closed", what="Tandem was closed there.")
-QUICK = Pace(first_s=0.02, most_s=0.2)
+QUICK = Backoff(first_s=0.02, most_s=0.2)
 
 Told = TypeVar("Told")
 
@@ -110,7 +110,7 @@ class LinkNode:
     """``await start()``; links to whom it was told to ``trust``; ``await close()``."""
 
     def __init__(
-        self, name: str, folder: Path, *, pace: Pace = QUICK, clock: FakeClock | None = None
+        self, name: str, folder: Path, *, backoff: Backoff = QUICK, clock: FakeClock | None = None
     ) -> None:
         self.name = name
         self.identity = load_or_create(folder / name)
@@ -126,7 +126,7 @@ class LinkNode:
             on_up=lambda device, hello, address: self.diary.add(Up(device, hello, address)),
             on_down=lambda device, problem: self.diary.add(Down(device, problem)),
             on_message=lambda device, message: self.diary.add(Came(device, message)),
-            pace=pace,
+            backoff=backoff,
             clock=clock,
         )
         self.listener = Listener(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 import pytest
 
 from core.link import dial
-from core.link.dial import Pace, reach
+from core.link.dial import Backoff, reach
 from core.net.address import Address
 from core.net.tls import Streams
 from core.vocabulary.errors import TandemError
@@ -120,7 +120,7 @@ async def test_no_more_than_a_few_addresses_are_tried(network: Network) -> None:
 
 
 def test_pauses_double_up_to_half_a_minute_and_vary_by_chance() -> None:
-    pace = Pace()
-    assert [pace.wait_s(failures, 0.0) for failures in range(1, 9)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
-    assert pace.wait_s(10**6, 0.0) == 30
-    assert 0.25 <= pace.wait_s(1, 0.999) < 0.5
+    backoff = Backoff()
+    assert [backoff.wait_s(failures, 0.0) for failures in range(1, 9)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert backoff.wait_s(10**6, 0.0) == 30
+    assert 0.25 <= backoff.wait_s(1, 0.999) < 0.5

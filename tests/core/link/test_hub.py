@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from core.link import driver
-from core.link.dial import Pace
+from core.link.dial import Backoff
 from core.link.frames import decode, encode, read_body
 from core.link.machine import SILENT_S
 from core.link.outbox import LIMIT_BYTES
-from core.link.tie_break import contest
+from core.link.tie_break import tie_break
 from core.net.tls import client_context, connect
 from core.project.receipt import PIECE_BYTES
 from core.vocabulary.errors import Problem
@@ -87,7 +87,7 @@ async def test_three_nodes_link_all_with_all(node: MakeNode) -> None:
 
 async def test_a_found_device_is_called_at_once_though_the_pause_is_long(node: MakeNode) -> None:
     anna = await node("anna")
-    bert = await node("bert", pace=Pace(first_s=3600, most_s=3600))
+    bert = await node("bert", backoff=Backoff(first_s=3600, most_s=3600))
     anna.trust(bert, known=False)
     bert.trust(anna, known=False)
     await_trouble = asyncio.timeout(LIMIT_S)
@@ -230,7 +230,7 @@ class MutePeer:
     async def call(self, other: LinkNode) -> None:
         context = client_context(self.owner.identity, other.certificate)
         self.reader, self.writer = await connect("127.0.0.1", other.listener.port, context, other.certificate)
-        nonce = contest(self.owner.device, other.device, b"mute-run").call()
+        nonce = tie_break(self.owner.device, other.device, b"mute-run").call()
         self.writer.write(encode(replace(self.owner.hello(), nonce=nonce)))
         self.hello = decode(await read_body(self.reader))
         self.writer.transport.pause_reading()  # type: ignore[attr-defined]

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link.machine import (
-    HEARTBEAT_S,
-    SILENT_S,
+from core.link.machine import HEARTBEAT_S, SILENT_S, accepted, dialled, step
+from core.link.state import (
     Broken,
     CameUp,
     Deliver,
@@ -23,9 +22,6 @@ from core.link.machine import (
     State,
     Ticked,
     Up,
-    accepted,
-    dialled,
-    step,
 )
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link.tie_break import BadNonce, Contest, Following, Numbering, contest
+from core.link.tie_break import BadNonce, Following, Numbering, TieBreak, tie_break
 from core.vocabulary.ids import DeviceId
 
 ANNA, BERT = DeviceId("a" * 64), DeviceId("b" * 64)
 
 
 def test_the_lower_device_id_numbers_on_both_sides() -> None:
-    assert isinstance(contest(ANNA, BERT, b"12345678"), Numbering)
-    assert isinstance(contest(BERT, ANNA, b"12345678"), Following)
+    assert isinstance(tie_break(ANNA, BERT, b"12345678"), Numbering)
+    assert isinstance(tie_break(BERT, ANNA, b"12345678"), Following)
 
 
 def test_a_call_in_quiet_becomes_the_link_whoever_calls() -> None:
@@ -77,7 +77,7 @@ def test_a_peer_that_started_anew_is_let_in_before_the_silence_is_noticed() -> N
 
 @pytest.mark.parametrize("side", [Numbering(b"anna-run"), Following(b"bert-run")])
 @pytest.mark.parametrize("nonce", [b"", b"short", bytes(25)])
-def test_a_hello_with_a_strange_nonce_is_refused(side: Contest, nonce: bytes) -> None:
+def test_a_hello_with_a_strange_nonce_is_refused(side: TieBreak, nonce: bytes) -> None:
     with pytest.raises(BadNonce):
         side.judge_call(nonce)
     with pytest.raises(BadNonce):
@@ -98,7 +98,7 @@ class Connection:
 
 @dataclass(eq=False)
 class Side:
-    contest: Contest
+    tie_break: TieBreak
     link: Connection | None = None
     calling: Connection | None = None
 
@@ -106,7 +106,7 @@ class Side:
         if self.calling or self.link:
             return None
         self.calling = Connection(self, other)
-        self.calling.inbox = {self: [], other: [self.contest.call()]}
+        self.calling.inbox = {self: [], other: [self.tie_break.call()]}
         return self.calling
 
     def takes(self, connection: Connection) -> None:
@@ -115,15 +115,15 @@ class Side:
         if came is None:
             if self.link is connection:
                 self.link = None
-                self.contest.lost()
+                self.tie_break.lost()
             if self.calling is connection:
                 self.calling = None
-                self.contest.gave_up()
+                self.tie_break.gave_up()
         elif self.calling is connection:
             self.calling = None
-            self._settle(connection, self.contest.judge_answer(came))
+            self._settle(connection, self.tie_break.judge_answer(came))
         else:
-            answer = self.contest.judge_call(came)
+            answer = self.tie_break.judge_call(came)
             if answer is not None:
                 connection.inbox[connection.far(self)].append(answer)
             self._settle(connection, answer is not None)
@@ -144,7 +144,7 @@ class Side:
         if self.link is not None:
             self.ends(self.link)
             self.link = None
-            self.contest.lost()
+            self.tie_break.lost()
 
 
 @given(choices=st.lists(st.integers(0, 10**6), max_size=60))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.node import json_lines
-from core.node.json_lines import Asked, Greeting, Lines, Replied
+from core.node.json_lines import Asked, Greeting, Replied
 from core.vocabulary.answers import Done, Refused, StateNow
 from core.vocabulary.commands import AnswerPairing, GetState, StopRun
 from core.vocabulary.state import State, apply
@@ -16,7 +16,7 @@ from tests.core.fake_node import found, started
 STATE = apply(apply(State(), started()), found())
 
 
-def refused(line: bytes | None) -> Replied:
+def refused(line: bytes) -> Replied:
     answer = json_lines.read_asked(line)
     assert isinstance(answer, Replied)
     assert isinstance(answer.answer, Refused)
@@ -53,10 +53,10 @@ def test_a_number_may_be_a_word() -> None:
         b"\xff\xfe",
         b'{"type": "pair", "address": "\xff"}',
         b"[" * 100_000,
-        None,
+        b" " * (json_lines.MAX_LINE_BYTES + 1),
     ],
 )
-def test_what_is_no_command_is_answered_so(line: bytes | None) -> None:
+def test_what_is_no_command_is_answered_so(line: bytes) -> None:
     refused(line)
 
 
@@ -86,28 +86,6 @@ def test_a_whole_state_goes_there_and_comes_back() -> None:
 def test_an_event_goes_there_and_comes_back() -> None:
     assert json_lines.read_told(json_lines.write_event(found("büro\n"))) == found("büro\n")
     assert json_lines.write_event(found("büro\n")).count(b"\n") == 1
-
-
-@given(
-    st.lists(st.binary(max_size=30).filter(lambda piece: b"\n" not in piece), max_size=8), st.integers(1, 7)
-)
-def test_lines_are_the_same_however_the_bytes_arrive(pieces: list[bytes], size: int) -> None:
-    stream = b"".join(piece + b"\n" for piece in pieces) + b"rest"
-    lines = Lines()
-
-    cut = [line for at in range(0, len(stream), size) for line in lines.feed(stream[at : at + size])]
-
-    assert cut == pieces
-    assert lines.rest() == [b"rest"]
-
-
-def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_heard() -> None:
-    lines = Lines(max_bytes=4)
-
-    assert lines.feed(b"abcde") == [None]
-    assert lines.feed(b"fghijklmnop") == []
-    assert lines.feed(b"q\nab\n") == [b"ab"]
-    assert lines.rest() == []
 
 
 @given(st.binary(max_size=200))

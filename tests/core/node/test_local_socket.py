@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import os
+import socket
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from core.home import socket_path
 from core.home.home import Home, prepare
 from core.node import client, json_lines, local_socket
 from core.node.client import Client
-from core.node.local_socket import LocalSocket
+from core.node.local_socket import LocalSocket, peer_uid, same_user
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Refused, StateNow
 from core.vocabulary.commands import GetState, RunDoctor, StopRun
@@ -210,3 +212,18 @@ async def test_a_node_of_another_vocabulary_is_named(home: Home) -> None:
     await server.wait_closed()
 
     assert failure.value.code == "versions-differ"
+
+
+def test_both_ends_of_a_pair_are_this_user() -> None:
+    one, two = socket.socketpair(socket.AF_UNIX)
+    with one, two:
+        assert peer_uid(one) == os.geteuid()
+        assert same_user(two)
+
+
+def test_another_user_is_not_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = socket.socketpair(socket.AF_UNIX)
+    with one, two:
+        stranger = os.geteuid() + 1
+        monkeypatch.setattr("core.node.local_socket.os.geteuid", lambda: stranger)
+        assert not same_user(one)

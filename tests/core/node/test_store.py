@@ -1,6 +1,6 @@
 """Events become the state, and everybody hears them in one order."""
 
-from core.node.store import Chronicle
+from core.node.store import Store
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.errors import Problem
@@ -11,40 +11,40 @@ from tests.core.vocabulary.test_state import RUN
 Heard = list[tuple[str, bool]]
 
 
-def begun() -> Chronicle:
-    chronicle = Chronicle()
-    chronicle.add(started())
-    return chronicle
+def begun() -> Store:
+    store = Store()
+    store.add(started())
+    return store
 
 
 def test_a_listener_hears_each_event_with_the_state_after_it() -> None:
-    chronicle = begun()
+    store = begun()
     heard: list[tuple[ev.Event, bool]] = []
-    leave = chronicle.subscribe(lambda event, state: heard.append((event, OTHER in state.devices)))
+    leave = store.subscribe(lambda event, state: heard.append((event, OTHER in state.devices)))
 
-    chronicle.add(found())
-    chronicle.add(ev.DeviceGone(device=OTHER))
+    store.add(found())
+    store.add(ev.DeviceGone(device=OTHER))
     leave()
     leave()
-    chronicle.add(found())
+    store.add(found())
 
     assert heard == [(found(), True), (ev.DeviceGone(device=OTHER), False)]
-    assert OTHER in chronicle.state.devices
+    assert OTHER in store.state.devices
 
 
 def test_what_a_listener_causes_is_told_after_the_present_event() -> None:
-    chronicle = begun()
+    store = begun()
     heard: list[tuple[str, str]] = []
 
     def first(event: ev.Event, state: State) -> None:
         heard.append(("first", type(event).__name__))
         if isinstance(event, ev.DeviceFound):
-            chronicle.add(ev.DeviceGone(device=OTHER))
-            assert OTHER not in chronicle.state.devices, "the state itself never waits"
+            store.add(ev.DeviceGone(device=OTHER))
+            assert OTHER not in store.state.devices, "the state itself never waits"
 
-    chronicle.subscribe(first)
-    chronicle.subscribe(lambda event, state: heard.append(("second", type(event).__name__)))
-    chronicle.add(found())
+    store.subscribe(first)
+    store.subscribe(lambda event, state: heard.append(("second", type(event).__name__)))
+    store.add(found())
 
     assert heard == [
         ("first", "DeviceFound"),
@@ -55,42 +55,42 @@ def test_what_a_listener_causes_is_told_after_the_present_event() -> None:
 
 
 def test_what_comes_before_the_start_is_kept_until_then() -> None:
-    chronicle = Chronicle()
+    store = Store()
     notice = ev.NoticeRaised(problem=Problem(code="early", what="Early."))
     heard: list[str] = []
-    chronicle.subscribe(lambda event, state: heard.append(type(event).__name__))
+    store.subscribe(lambda event, state: heard.append(type(event).__name__))
 
-    chronicle.add(notice)
+    store.add(notice)
     assert heard == []
-    chronicle.add(started())
+    store.add(started())
 
     assert heard == ["NodeStarted", "NoticeRaised"]
-    assert chronicle.state.notices == (notice.problem,)
+    assert store.state.notices == (notice.problem,)
 
 
 def test_an_event_that_cannot_follow_is_left_out() -> None:
-    chronicle = begun()
+    store = begun()
     heard: list[ev.Event] = []
-    chronicle.subscribe(lambda event, state: heard.append(event))
-    before = chronicle.state
+    store.subscribe(lambda event, state: heard.append(event))
+    before = store.state
 
-    chronicle.add(ev.RunPhaseChanged(run=RUN, phase=phases.Training()))
-    chronicle.add(found())
+    store.add(ev.RunPhaseChanged(run=RUN, phase=phases.Training()))
+    store.add(found())
 
     assert heard == [found()]
-    assert before.run is None and chronicle.state.run is None
+    assert before.run is None and store.state.run is None
 
 
 def test_a_listener_that_fails_does_not_silence_the_others() -> None:
-    chronicle = begun()
+    store = begun()
     heard: list[ev.Event] = []
 
     def broken(event: ev.Event, state: State) -> None:
         raise RuntimeError("a bug of a screen")
 
-    chronicle.subscribe(broken)
-    chronicle.subscribe(lambda event, state: heard.append(event))
-    chronicle.add(found())
-    chronicle.add(found("again"))
+    store.subscribe(broken)
+    store.subscribe(lambda event, state: heard.append(event))
+    store.add(found())
+    store.add(found("again"))
 
     assert heard == [found(), found("again")]

@@ -15,8 +15,8 @@ from core.home.identity import Identity
 from core.net.address import Address
 from core.net.tls import client_context, connect
 from core.pairing.code import Transcript, commitment
+from core.pairing.connection import framed, read_frame
 from core.pairing.messages import M1, M2, Note, PairOk, decode, encode
-from core.pairing.session import framed, read_frame
 from core.pairing.state import Began, CodeShown, Event, Failed, Paired, SaidSame
 from core.pairing.throttle import PER_ADDRESS
 from core.vocabulary.errors import TandemError

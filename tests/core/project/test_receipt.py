@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.project import copying
+from core.project import copy
 from core.project.receipt import PIECE_BYTES, Piece, Receipt
 from core.project.send import pieces
 from core.vocabulary.errors import TandemError
@@ -148,7 +148,7 @@ def test_a_project_that_does_not_fit_is_refused_beforehand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Usage:
-        free = MANIFEST.total_bytes + copying.SPARE_BYTES - 1
+        free = MANIFEST.total_bytes + copy.SPARE_BYTES - 1
 
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage)
     with pytest.raises(TandemError, match=r"0\.8 MB are needed"):

@@ -13,7 +13,7 @@ from pathlib import Path
 from core.home.certificate import build, device_id
 from core.home.home import Home
 from core.home.trust import TrustedPeer, TrustStore, add, set_policy
-from core.home.trust_keeper import TrustKeeper
+from core.home.trust_file import TrustKeeper
 from core.project import checkpoint_store
 from core.run.runs import Runs
 from core.vocabulary import events as ev

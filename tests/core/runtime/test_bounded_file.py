@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from core.runtime.bounded_file import LogFile
+from core.runtime.bounded_file import BoundedFile
 
 
 def test_everything_is_kept_up_to_the_bound_and_the_part_before_beside_it(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "deep/er/log", most_bytes=10)
+    log = BoundedFile(tmp_path / "deep/er/log", most_bytes=10)
     for piece in (b"12345", b"67890", b"abc", b"def"):
         log.write(piece)
     log.close()
@@ -19,7 +19,7 @@ def test_everything_is_kept_up_to_the_bound_and_the_part_before_beside_it(tmp_pa
 
 def test_what_was_there_counts(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"12345678")
-    log = LogFile(tmp_path / "log", most_bytes=10)
+    log = BoundedFile(tmp_path / "log", most_bytes=10)
     log.write(b"abc")
     log.close()
     assert (tmp_path / "log").read_bytes() == b"abc"
@@ -27,7 +27,7 @@ def test_what_was_there_counts(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk_is_said_once_and_never_raised() -> None:
-    log = LogFile(Path("/dev/full"))
+    log = BoundedFile(Path("/dev/full"))
     log.write(b"one")
     log.write(b"two")
     words = log.trouble()

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from core.runtime.worker_thread import Lane
+from core.runtime.worker_thread import WorkerThread
 
 pytestmark = pytest.mark.real
 
 
 async def test_work_is_done_in_order_on_one_thread() -> None:
-    lane, done, threads = Lane("test"), list[int](), set[int]()
+    lane, done, threads = WorkerThread("test"), list[int](), set[int]()
 
     def note(number: int) -> int:
         done.append(number)
@@ -31,7 +31,7 @@ async def test_work_is_done_in_order_on_one_thread() -> None:
 async def test_a_failure_is_raised_to_whoever_waits_and_else_goes_to_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    lane = Lane("test")
+    lane = WorkerThread("test")
     with pytest.raises(ZeroDivisionError):
         await lane.do(lambda: 1 // 0)
     with caplog.at_level(logging.ERROR):
@@ -42,7 +42,7 @@ async def test_a_failure_is_raised_to_whoever_waits_and_else_goes_to_the_log(
 
 async def test_work_sees_the_context_it_was_asked_in() -> None:
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
-    lane = Lane("test")
+    lane = WorkerThread("test")
     who.set("Anna")
     assert await lane.do(who.get) == "Anna"
     await lane.close()

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint, KeptFile
-from core.project.copying import check_room
+from core.project.copy import check_room
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.resume import plain
 from core.vocabulary import limits

@@ -7,15 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from core.doctor import software
-from core.vocabulary import installing
+from core.vocabulary import versions
 from core.vocabulary.versions import difference
 from tests.core.doctor.views import view
 from tests.core.fake_node import VERSIONS
 
 
 def test_an_installed_tandem_names_the_command() -> None:
-    assert installing.mend("'keras==3.15.*'") == "Install it: pip install 'keras==3.15.*'"
-    assert "on every laptop: pip" in installing.mend("x", where=" on every laptop")
+    assert versions.install_fix("'keras==3.15.*'") == "Install it: pip install 'keras==3.15.*'"
+    assert "on every laptop: pip" in versions.install_fix("x", where=" on every laptop")
 
 
 def test_a_frozen_program_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

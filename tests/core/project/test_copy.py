@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from core.project.copying import Changed, copy_project, storing
+from core.project.copy import Changed, copy_project, storing
 from core.vocabulary.errors import TandemError
 from tests.core.project.making import content, manifest_for, write
 

@@ -1,12 +1,20 @@
-"""One plain pairing connection: whole frames in and out, and nothing longer than 4096 bytes is read."""
+"""The connections of a pairing: a plain one for the messages, and one inside mutual TLS 1.3 for the proof.
+
+Whole frames in and out, and nothing longer than 4096 bytes is read. For the proof, the last step, each side
+sends PAIR_OK over TLS with the compared certificate as the pin: TLS proves that the peer holds the key of the
+certificate, an equal ``th`` proves that both mean this pairing.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
-from core.net.host import host_of
+from core.net.address import host_of
+from core.net.tls import Streams
 from core.pairing import problems
-from core.pairing.messages import LENGTH_BYTES, MAX_FRAME_BYTES
+from core.pairing.code import equal
+from core.pairing.messages import LENGTH_BYTES, MAX_FRAME_BYTES, PairOk, decode, encode
 from core.vocabulary.errors import TandemError
 
 CLOSE_S = 5.0
@@ -25,7 +33,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
-class Session:
+class PlainConnection:
     """A connection with its number; writing never blocks and never raises."""
 
     def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -59,3 +67,34 @@ class Session:
                 await self._writer.wait_closed()
         except (OSError, TimeoutError):
             self._writer.transport.abort()
+
+
+SETTLE_S = 3.0
+
+
+async def prove(streams: Streams, proof: bytes, own_port: int) -> int:
+    """The initiator's part; gives the peer's port. Raises ``TandemError``, ``OSError`` or ``EOFError``."""
+    reader, writer = streams
+    writer.write(framed(encode(PairOk(th=proof, port=own_port))))
+    await writer.drain()
+    port = _checked(decode(await read_frame(reader), PairOk), proof)
+    # The responder closes once its node trusts us: a link opened sooner would be refused.
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(SETTLE_S):
+            await reader.read(1)
+    return port
+
+
+async def answer_proof(streams: Streams, proof: bytes, own_port: int) -> int:
+    """The responder's part; gives the peer's port. Nothing is sent before the peer's proof was right."""
+    reader, writer = streams
+    port = _checked(decode(await read_frame(reader), PairOk), proof)
+    writer.write(framed(encode(PairOk(th=proof, port=own_port))))
+    await writer.drain()
+    return port
+
+
+def _checked(pair_ok: PairOk, proof: bytes) -> int:
+    if not equal(pair_ok.th, proof):
+        raise TandemError.of(problems.attack("the other device proved another pairing than this one."))
+    return pair_ok.port

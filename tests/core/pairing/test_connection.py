@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from core.pairing.connection import framed, read_frame
 from core.pairing.messages import MAX_FRAME_BYTES
-from core.pairing.session import framed, read_frame
 from core.vocabulary.errors import TandemError
 
 

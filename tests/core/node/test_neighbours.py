@@ -1,8 +1,8 @@
 """What people see of a pairing."""
 
 from core.net.address import Address
+from core.node.neighbours import told
 from core.pairing.state import Began, CodeShown, Failed, Paired, SaidSame
-from core.pairing.telling import told
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from tests.core.fake_node import OTHER

@@ -1,0 +1,47 @@
+"""Lines out of a stream of bytes, however the bytes arrive. Pure."""
+
+from __future__ import annotations
+
+
+class Lines:
+    """Lines come without their ends; one longer than ``most_bytes`` in pieces of ``most_bytes``.
+
+    With ``skip_rest`` it comes once, cut to a byte more than is allowed: its length says so.
+    """
+
+    def __init__(self, most_bytes: int = 65536, *, skip_rest: bool = False) -> None:
+        self._most = most_bytes
+        self._skip_rest = skip_rest
+        self._part = bytearray()
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        lines: list[bytes] = []
+        first, *others = data.split(b"\n")
+        self._add(first, lines)
+        for piece in others:
+            if not self._skipping:
+                lines.append(bytes(self._part))
+            self._part.clear()
+            self._skipping = False
+            self._add(piece, lines)
+        return lines
+
+    def end(self) -> list[bytes]:
+        """What came after the last line end, once the stream has ended."""
+        rest = bytes(self._part)
+        self._part.clear()
+        return [rest] if rest else []
+
+    def _add(self, piece: bytes, lines: list[bytes]) -> None:
+        if self._skipping:
+            return
+        self._part += piece
+        while len(self._part) > self._most:
+            if self._skip_rest:
+                lines.append(bytes(self._part[: self._most + 1]))
+                self._part.clear()
+                self._skipping = True
+            else:
+                lines.append(bytes(self._part[: self._most]))
+                del self._part[: self._most]
