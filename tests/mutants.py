@@ -44,12 +44,16 @@ from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for path in ROOT.glob("core/*/**/*.py") if ROOT / "core/trainer" not in path.parents)
-IMPORTED_ONCE = ("cryptography.x509", "hypothesis.strategies", "msgspec", "zeroconf")
+IMPORTED_ONCE = (
+    *("cryptography.x509", "hypothesis.strategies", "msgspec", "psutil", "zeroconf"),
+    *("pytest_asyncio.plugin", "pytest_timeout", "pytestqt.plugin", "PySide6.QtTest", "PySide6.QtWidgets"),
+)
 """Slow to import and the same for every fault: each process inherits them. None imports the project."""
 FAST = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not real and not cluster and not lab")
 NO_REWRITE = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what is imported already
-LIMIT_S = 60.0
-"""For one run of tests: those of the slowest room take 9 s. A fault that makes them hang is found."""
+BASELINE_LIMIT_S, LIMIT_S, LIMIT_FACTOR = 120.0, 10.0, 4.0
+"""How long a room's tests may take without a fault; and with one: so long, and so many times what they took
+without. A fault that makes them hang is found."""
 MEMORY_BYTES = 8 << 30
 NOT_IMPORTABLE = 99  # no exit status of pytest
 
@@ -149,14 +153,14 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def mirror(path: Path) -> list[str]:
+def mirror(path: Path) -> tuple[str, ...]:
     file = ROOT / "tests" / path.relative_to(ROOT).with_name(f"test_{path.name}")
-    return [str(file)] if file.exists() else []
+    return (str(file),) if file.exists() else ()
 
 
-def of_room(path: Path) -> list[str]:
+def of_room(path: Path) -> tuple[str, ...]:
     room = ROOT / "tests" / "core" / path.relative_to(ROOT).parts[1]
-    return [str(each) for each in (room, room.with_name(f"test_{room.name}.py")) if each.exists()]
+    return tuple(str(each) for each in (room, room.with_name(f"test_{room.name}.py")) if each.exists())
 
 
 class _WithFault(SourceFileLoader):
@@ -173,11 +177,11 @@ class _WithFault(SourceFileLoader):
         return compile(self._source, self.path, "exec", dont_inherit=True)
 
 
-def run(tests: Sequence[str], fault: Fault | None) -> int | None:
+def run(tests: Sequence[str], fault: Fault | None, limit_s: float) -> int | None:
     """pytest's exit status, from a process of its own; NOT_IMPORTABLE; or None for one that was killed."""
     if not (pid := os.fork()):
         _run_here(tests, fault)
-    until_s = time.monotonic() + LIMIT_S
+    until_s = time.monotonic() + limit_s
     while time.monotonic() < until_s:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
@@ -212,18 +216,30 @@ def _run_here(tests: Sequence[str], fault: Fault | None) -> None:
         os._exit(status)
 
 
-def found_by(fault: Fault) -> str | None:
+def limits(rooms: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
+    """How long each room's tests may take with a fault. Exits where they fail without one."""
+    limit_s = {}
+    for tests in rooms:
+        began_s = time.monotonic()
+        if run(tests, None, BASELINE_LIMIT_S) != pytest.ExitCode.OK:
+            sys.exit(f"{_said().read_text()}\nThese fail without any fault: {' '.join(tests)}")
+        limit_s[tests] = LIMIT_S + LIMIT_FACTOR * (time.monotonic() - began_s)
+    return limit_s
+
+
+def found_by(fault: Fault, limit_s: float) -> str | None:
     """*mirror* or *room*, or nothing. None for what is no fault, since nothing can import its module."""
     for name, tests in (("mirror", mirror(fault.path)), ("room", of_room(fault.path))):
-        if tests and (status := run(tests, fault)) != pytest.ExitCode.OK:
+        if tests and (status := run(tests, fault, limit_s)) != pytest.ExitCode.OK:
             return None if status == NOT_IMPORTABLE else name
     return ""
 
 
-def tried(faults: Iterable[tuple[Path, int]]) -> Iterator[tuple[Fault, str]]:
-    for place in faults:
-        fault = planted(*place)
-        if (finder := found_by(fault)) is not None:
+def tried(faults: Sequence[tuple[Path, int]]) -> Iterator[tuple[Fault, str]]:
+    limit_s = limits(sorted({of_room(path) for path, _ in faults}))
+    for path, number in faults:
+        fault = planted(path, number)
+        if (finder := found_by(fault, limit_s[of_room(path)])) is not None:
             yield fault, finder
 
 
@@ -253,14 +269,10 @@ def main() -> int:
     wish = parser.parse_args()
     for name in IMPORTED_ONCE:
         importlib.import_module(name)
-    with tempfile.TemporaryDirectory(prefix="tandem-mutants-") as folder:
+    with tempfile.TemporaryDirectory(prefix="m-") as folder:
         os.environ |= {"HOME": folder, "TMPDIR": folder, "HYPOTHESIS_STORAGE_DIRECTORY": folder}
         tempfile.tempdir = None
-        faults = drawn([f"{room}." for room in wish.room], wish.seed)
-        for tests in sorted({tuple(of_room(path)) for path, _ in faults}):
-            if run(tests, None) != pytest.ExitCode.OK:
-                sys.exit(f"{_said().read_text()}\nThese fail without any fault: {' '.join(tests)}")
-        some = islice(tried(faults), wish.count)
+        some = islice(tried(drawn([f"{room}." for room in wish.room], wish.seed)), wish.count)
         results = list(track(some, "Planting faults", total=wish.count, console=Console(stderr=True)))
     report(results)
     return 0
