@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.speed.sentences import advice, came_out, expected, last_time, speed_up, wire_words
+from core.speed.sentences import (
+    advice,
+    came_out,
+    expected,
+    last_time,
+    milliseconds,
+    speed_up,
+    times,
+    wire_words,
+)
 from core.vocabulary.plan import Plan, Wire
 from core.vocabulary.plausible import sound, sound_summary
 from core.vocabulary.progress import Expectation, Settled, Summary
@@ -139,6 +148,34 @@ def test_beside_a_much_faster_one_the_fast_one_alone_is_proposed() -> None:
     assert help_.endswith("Or train on ben alone (--solo on ben).")
 
 
+def test_steps_that_are_not_tiny_or_send_much_are_not_called_tiny() -> None:
+    assert "too small to share" in advice(measured((0.019, 0.019), 0.03, 0.01, 400_000), PLAN, NAMES)
+    for alone_s, sent in ((0.03, 400_000), (0.019, 600_000)):
+        help_ = advice(measured((alone_s, alone_s), 2 * alone_s, alone_s, sent), PLAN, NAMES)
+        assert "too small" not in help_ and "faster network" in help_
+
+
+def test_a_slow_step_without_much_wire_is_helped_by_closing_other_programs() -> None:
+    help_ = advice(measured((0.1, 0.1), 0.2, 0.01), PLAN, NAMES)
+    assert help_.startswith("What would help: a larger batch_size, and other programs closed")
+    for wire_s, is_to_blame in ((0.076, True), (0.074, False)):  # half of the 0.15 s that are too long
+        assert ("faster network" in advice(measured((0.1, 0.1), 0.2, wire_s), PLAN, NAMES)) is is_to_blame
+
+
+def test_a_laptop_that_has_little_to_add_is_named_and_one_that_has_is_not() -> None:
+    for slow_s, little in ((1.5, True), (0.9, False)):
+        help_ = advice(measured((slow_s, 0.1), 0.1, 0.0), PLAN, NAMES)
+        assert ("has little to add" in help_) is little
+
+
+def test_fixed_shares_are_not_to_blame_between_nearly_equal_laptops_or_in_a_scripts_own_loop() -> None:
+    fixed = replace(PLAN, balance=False)
+    assert "without --share" in advice(measured((0.13, 0.1), 0.15, 0.001), fixed, NAMES)
+    assert "without --share" not in advice(measured((0.12, 0.1), 0.15, 0.001), fixed, NAMES)
+    own = replace(fixed, strategy="own")
+    assert "without --share" not in advice(measured((0.3, 0.1), 0.15, 0.001), own, NAMES)
+
+
 def test_fixed_shares_that_do_not_fit_are_named() -> None:
     uneven = measured((0.3, 0.1), 0.15, 0.001)
     assert "without --share" in advice(uneven, replace(PLAN, balance=False), NAMES)
@@ -175,6 +212,92 @@ def test_the_words_for_a_prediction(step_s: float, words: str) -> None:
     assert f"({words})" in came_out(summary, PLAN, NAMES).what
 
 
+@pytest.mark.parametrize(
+    ("longer", "words"),
+    [
+        (1.014, "as expected"),
+        (0.986, "as expected"),
+        (1.02, "each step 2 % longer than expected"),
+        (0.98, "each step 2 % shorter than expected"),
+        (1.99, "each step 99 % longer than expected"),
+        (2.5, "each step 2.5 times as long as expected"),
+    ],
+)
+def test_a_small_miss_is_as_expected_and_a_large_one_is_said_in_times(longer: float, words: str) -> None:
+    summary = Summary(expectation=measured(), settled=Settled(step_s=0.06 * longer))
+    assert f"({words})" in came_out(summary, PLAN, NAMES).what
+
+
+def test_what_was_not_measured_at_the_end_is_left_out() -> None:
+    words = came_out(Summary(expectation=measured(), settled=Settled(step_s=0.06)), PLAN, NAMES).what
+    assert words.endswith("A step took 60 ms.")
+    assert not came_out(Summary(settled=Settled(step_s=0.06)), PLAN, NAMES)
+    assert not came_out(Summary(expectation=measured()), PLAN, NAMES)
+
+
+def test_the_help_is_for_what_came_out_and_not_for_what_was_expected() -> None:
+    """The wire is to blame for what it took in the end; where that is not known, for what was measured."""
+    before = measured((0.1, 0.1), 0.2, 0.14)
+    assert "network" in came_out(Summary(expectation=before, settled=Settled(step_s=0.2)), PLAN, NAMES).fix
+    quick = Settled(step_s=0.2, wire_s=0.001, wire_bytes=1)
+    assert "network" not in came_out(Summary(expectation=before, settled=quick), PLAN, NAMES).fix
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(0.25, "0.2"), (1.66, "1.7"), (9.94, "9.9"), (9.96, "10"), (1234.5, "1,234")]
+)
+def test_a_ratio_has_two_digits(ratio: float, words: str) -> None:
+    assert times(ratio) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(12.34, "12.3 s"), (1.0, "1.0 s"), (0.999, "999 ms"), (0.01, "10 ms"), (0.0099, "9.9 ms")],
+)
+def test_a_time_is_said_in_seconds_or_milliseconds(seconds: float, words: str) -> None:
+    assert milliseconds(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (1_000, "1.0 KB"),
+        (9_900, "9.9 KB"),
+        (10_400, "10 KB"),
+        (999_000, "999 KB"),
+        (9_900_000, "9.9 MB"),
+        (12_000_000, "12 MB"),
+        (999_900_000, "1.0 GB"),
+    ],
+)
+def test_what_is_sent_is_said_with_two_digits(sent: int, words: str) -> None:
+    assert wire_words(0.022, 0.1, sent) == f"The wire takes 22 % of a step ({words} each way)"
+
+
+def test_of_a_wire_that_nobody_knows_nothing_is_said() -> None:
+    assert wire_words(0.0, 0.1, None) == "The wire takes 0 % of a step"
+    assert wire_words(0.001, 0.1, 0) == "The wire takes 1 % of a step"
+    for wire_s, step_s in ((None, 0.1), (0.1, None), (0.1, 0.0), (math.nan, 0.1), (0.1, math.inf)):
+        assert wire_words(wire_s, step_s, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("step_s", "words"),
+    [
+        (0.0994, "only 1 % faster than anna alone"),
+        (0.0996, "no faster than anna alone"),
+        (0.1004, "no faster than anna alone"),
+        (0.1006, "1 % slower than anna alone"),
+        (0.11, "9 % slower than anna alone"),
+        (0.112, "only 0.9 times as fast as anna alone"),
+        (1.9, "only 0.1 times as fast as anna alone"),
+        (2.1, "less than a tenth as fast as anna alone"),
+    ],
+)
+def test_each_gain_and_loss_has_its_words(step_s: float, words: str) -> None:
+    assert words in said(measured(step_s=step_s, wire_s=0.0))
+
+
 def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
     slow = Settled(step_s=0.2, wire_s=0.15, wire_bytes=20_000_000)
     words = came_out(Summary(expectation=measured(), settled=slow), PLAN, NAMES)
@@ -190,6 +313,38 @@ def test_without_a_measurement_only_the_rate_is_known() -> None:
     alone = plan_of((ANNA,))
     assert last_time(Summary(samples_s=590.4), alone, NAMES).what == "Last time on anna alone: 590 samples/s."
     assert not expected(measured((0.1,)), alone), "one alone is compared with nobody"
+
+
+def test_the_steady_rate_is_said_before_that_of_the_whole_run() -> None:
+    steady = Settled(step_s=0.1, samples_s=640.0)
+    assert last_time(Summary(settled=steady, samples_s=590.0), PLAN).what.endswith(" 640 samples/s.")
+    assert last_time(Summary(settled=Settled(step_s=0.1), samples_s=590.0), PLAN).what.endswith(
+        " 590 samples/s."
+    )
+    for rate in (0.0, -1.0, math.nan, math.inf):
+        assert not last_time(Summary(samples_s=rate), PLAN)
+    assert last_time(Summary(samples_s=0.6), PLAN)
+
+
+def test_a_sentence_stands_before_what_would_help() -> None:
+    words = expected(SLOW_WIRE, PLAN, NAMES)
+    assert words.lines == (words.what, words.fix) and words.fix
+    assert expected(measured(), PLAN, NAMES).lines == (said(measured()),)
+
+
+def test_more_laptops_than_there_are_words_for_are_counted() -> None:
+    six = plan_of((ANNA, BEN), fixed={ANNA: (Role.CHIEF, *[Role.WORKER] * 5), BEN: (Role.NONE,)})
+    assert said(measured((0.1,) * 6, 0.03), six).startswith("6 cards: about 3.3 times as fast")
+    four = plan_of((ANNA, BEN), fixed={ANNA: (Role.CHIEF, *[Role.WORKER] * 3), BEN: (Role.NONE,)})
+    assert said(measured((0.1,) * 4, 0.03), four).startswith("Four cards:")
+
+
+def test_runs_of_one_member_have_no_speed_up() -> None:
+    alone = Summary(expectation=measured((0.1,)), settled=Settled(step_s=0.05))
+    assert speed_up(alone) is None
+    assert speed_up(Summary(expectation=measured())) is None
+    assert speed_up(Summary(settled=Settled(step_s=0.05))) is None
+    assert speed_up(Summary(expectation=measured((0.2, 0.0)), settled=Settled(step_s=0.05))) is None
 
 
 def test_runs_are_compared_by_their_speed_up() -> None:

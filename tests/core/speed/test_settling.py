@@ -48,6 +48,34 @@ def test_a_short_fit_gives_its_second_half() -> None:
     assert after(report(0, None)).settled() is None
 
 
+def test_five_steady_reports_are_enough_and_four_are_not() -> None:
+    for steady, expected_s in ((5, 0.02), (4, 0.5)):
+        reports = [report(n, 0.5) for n in range(30)] + [report(30 + n, 0.02) for n in range(steady)]
+        settled = after(*reports).settled()
+        assert settled is not None and settled.step_s == expected_s
+
+
+def test_what_nobody_reported_has_no_median() -> None:
+    settled = after(*(report(n, 0.02, samples_s=-1.0 if n == 6 else 5.0) for n in range(8))).settled()
+    assert settled is not None
+    assert (settled.samples_s, settled.wire_s, settled.wire_bytes) == (None, None, None)
+
+
+def test_steps_of_other_members_are_no_measure_of_the_run() -> None:
+    known = Settling().after(BEN, report(0, share=16), chief=False)
+    assert known.settled() is None and known.shares == ((BEN, 16),)
+
+
+def test_a_share_that_cannot_be_is_left_out_and_none_at_all_is_a_share() -> None:
+    known = after(report(0, share=0)).after(BEN, report(1, share=-1), chief=False)
+    assert known.shares == ((ANNA, 0),)
+
+
+def test_a_new_fit_begins_with_nothing() -> None:
+    known = after(*(report(n, 0.1, share=3) for n in range(3)), report(0, 0.2, fit=1))
+    assert (known.fit, known.seen, len(known.reports), known.shares) == (1, 1, 1, ())
+
+
 def test_single_slow_steps_change_nothing() -> None:
     times = [0.02] * 60
     times[45] = times[55] = 9.0

@@ -29,6 +29,19 @@ def test_a_little_unevenness_names_nobody() -> None:
     assert straggler({ANNA: told(0.0009, step_s=0.002), BEN: told(0.0, step_s=0.002)}) is None
 
 
+def test_waits_of_a_tenth_of_a_step_and_of_a_millisecond_are_clear() -> None:
+    long = straggler({ANNA: told(0.0041), BEN: told(0.0)})
+    assert long is not None and long.waits_s == {ANNA: 0.0041}
+    short = straggler({ANNA: told(0.0011, step_s=0.002), BEN: told(0.0, step_s=0.002)})
+    assert short is not None and short.part == 0.0011 / 0.002
+
+
+def test_the_longest_step_is_the_measure_of_a_wait() -> None:
+    assert straggler({ANNA: told(0.005, step_s=0.040), BEN: told(0.0, step_s=0.060)}) is None
+    found = straggler({ANNA: told(0.030, step_s=0.040), BEN: told(0.0, step_s=0.060)})
+    assert found is not None and found.step_s == 0.060 and found.part == 0.5
+
+
 def test_nothing_is_said_before_every_member_has_told_its_times() -> None:
     assert straggler({}) is None
     assert straggler({ANNA: told(0.0)}) is None

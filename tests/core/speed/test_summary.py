@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from core.speed.summary import Tally, counted, summary
 from core.vocabulary import events as ev
 from core.vocabulary.ids import DeviceId
@@ -47,6 +49,39 @@ def test_only_the_chiefs_steps_count_but_anybodys_is_the_first() -> None:
     done = summary(tally((step(5, 1.0, device=BEN), 11.0), (step(0, 1.0), 12.0)), 13.0)
     assert done.first_step_s == 1.0
     assert done.steps == 1
+
+
+def test_the_end_of_an_epoch_is_part_of_the_training() -> None:
+    epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0)
+    ended = ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epoch)
+    assert summary(tally((step(0, 1.0), 20.0), (ended, 25.0)), 30.0).train_s == 5.0
+
+
+def test_one_step_alone_has_no_rate_of_steps_but_one_of_rows() -> None:
+    done = summary(tally((step(0, 1.0), 20.0)), 30.0)
+    assert (done.steps, done.steps_s, done.samples_s, done.train_s) == (1, None, 64.0, 0.0)
+
+
+def test_the_rate_of_rows_is_the_mean_of_what_was_told() -> None:
+    silent = ev.MemberProgressed(
+        run=RUN, device=ANNA, progress=Progress(at_s=2.0, epoch=0, epochs=1, step=1, batch=1)
+    )
+    slower = ev.MemberProgressed(
+        run=RUN, device=ANNA, progress=replace(step(2, 3.0).progress, samples_s=32.0)
+    )
+    assert summary(tally((step(0, 1.0), 20.0), (silent, 21.0), (slower, 22.0)), 30.0).samples_s == 48.0
+
+
+def test_of_a_run_that_has_not_begun_nothing_else_is_known() -> None:
+    done = summary(tally(), 12.0)
+    assert (done.steps, done.epochs, done.steps_s, done.samples_s, done.train_s) == (0, 0, None, None, None)
+
+
+def test_only_the_chief_says_which_strategy_it_is() -> None:
+    met = ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training", strategy="Other")
+    silent = ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="stopping")
+    first = ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="training", strategy="Mirrored")
+    assert summary(tally((first, 11.0), (met, 12.0), (silent, 13.0)), 14.0).strategy == "Mirrored"
 
 
 def test_epochs_weights_and_the_strategy() -> None:

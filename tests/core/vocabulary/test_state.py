@@ -66,6 +66,29 @@ def test_changed_settings_change_the_name_unless_it_is_empty() -> None:
     assert me is not None and me.name == "here" and me.settings.theme == "dark"
 
 
+def test_a_node_that_started_is_known_by_what_it_said() -> None:
+    event = started()
+    me = after().me
+    assert me is not None and me.reading is None
+    for field in ("device", "name", "addresses", "versions", "hardware", "settings", "home"):
+        assert getattr(me, field) == getattr(event, field)
+
+
+def test_new_addresses_take_the_place_of_the_old_ones() -> None:
+    me = after(ev.AddressesChanged(addresses=("10.0.0.5:27600",))).me
+    assert me is not None and me.addresses == ("10.0.0.5:27600",)
+
+
+def test_a_stopped_node_says_so_and_a_running_one_does_not() -> None:
+    assert not after().stopped
+    assert after(ev.NodeStopped()).stopped
+
+
+def test_the_twenty_newest_notices_are_kept() -> None:
+    problems = [replace(PROBLEM, code=f"problem-{number}") for number in range(25)]
+    assert after(*(ev.NoticeRaised(problem=each) for each in problems)).notices == tuple(problems[5:])
+
+
 def test_a_notice_that_comes_again_is_kept_once_as_the_newest() -> None:
     other = Problem(code="other", what="Other.")
     again = Problem(code="some-problem", what="Again.")
@@ -114,6 +137,62 @@ def test_a_link_tells_name_versions_and_whether_the_device_is_busy() -> None:
     assert device.addresses == ("192.168.1.9:27600", "192.168.1.3:27600")
 
 
+def test_the_address_of_a_link_stands_first_and_once() -> None:
+    moved = replace(LINKED, address="192.168.1.3:27600")
+    assert after(PAIRED, LINKED, moved).devices[OTHER].addresses == ("192.168.1.3:27600", "192.168.1.9:27600")
+
+
+def test_a_link_tells_why_no_run_is_possible_over_it() -> None:
+    assert after(PAIRED, replace(LINKED, problem=PROBLEM)).devices[OTHER].problem == PROBLEM
+    assert after(PAIRED, replace(LINKED, problem=PROBLEM), LINKED).devices[OTHER].problem is None
+
+
+def test_a_pair_brings_its_nickname_and_policy_and_ends_an_old_problem() -> None:
+    lost = ev.LinkDown(device=OTHER, problem=PROBLEM)
+    again = replace(PAIRED, nickname="desk", policy="always")
+    device = after(PAIRED, LINKED, lost, again).devices[OTHER]
+    assert (device.nickname, device.policy, device.problem) == ("desk", "always", None)
+
+
+def test_a_pair_without_addresses_keeps_those_that_were_found() -> None:
+    assert after(found(), replace(PAIRED, addresses=())).devices[OTHER].addresses == found().addresses
+    assert after(found(), PAIRED).devices[OTHER].addresses == PAIRED.addresses
+
+
+def test_a_device_that_is_found_again_has_the_newest_addresses() -> None:
+    moved = replace(found(), addresses=("10.0.0.7:27600",))
+    device = after(PAIRED, moved).devices[OTHER]
+    assert device.addresses == ("10.0.0.7:27600",) and device.seen
+
+
+def test_a_network_record_renames_a_device_that_has_said_nothing_itself() -> None:
+    assert after(found("before"), found("now")).devices[OTHER].name == "now"
+    assert after(LINKED, found("evil")).devices[OTHER].name == "Other"
+
+
+def test_a_linked_device_that_is_seen_no_longer_stays() -> None:
+    assert after(found(), LINKED, ev.DeviceGone(device=OTHER)).devices[OTHER].linked
+
+
+def test_policy_readings_and_busyness_are_those_that_came_last() -> None:
+    device = after(
+        PAIRED,
+        LINKED,
+        ev.CodePolicyChanged(device=OTHER, policy="ask"),
+        ev.TelemetryReported(device=OTHER, reading=READING),
+        ev.BusyChanged(device=OTHER, busy=False),
+    ).devices[OTHER]
+    assert (device.policy, device.reading, device.busy) == ("ask", READING, False)
+    assert device.linked and device.paired
+
+
+def test_one_device_changes_and_the_others_stay() -> None:
+    third = DeviceId("e" * 64)
+    state = after(PAIRED, ev.DevicePaired(device=third, name="third"))
+    assert set(apply(state, ev.BusyChanged(device=OTHER, busy=True)).devices) == {OTHER, third}
+    assert set(apply(state, ev.DeviceForgotten(device=OTHER)).devices) == {third}
+
+
 def test_a_lost_link_says_why_and_the_device_is_not_busy_any_more() -> None:
     device = after(PAIRED, LINKED, ev.LinkDown(device=OTHER, problem=PROBLEM)).devices[OTHER]
 
@@ -149,6 +228,10 @@ def test_a_nickname_is_shown_before_the_name() -> None:
     assert state.devices[OTHER].shown_name == "other"
 
 
+def test_a_device_without_any_name_is_shown_by_the_beginning_of_its_id() -> None:
+    assert after(found("")).devices[OTHER].shown_name == "bbbbbbbb"
+
+
 # --- pairing ------------------------------------------------------------------------------------------------
 
 
@@ -164,6 +247,31 @@ def test_a_pairing_goes_from_connecting_to_done() -> None:
 
     assert stages == ["connecting", "comparing", "waiting", "done"]
     assert state.pairing is not None and state.pairing.code == "408355"
+
+
+def test_a_pairing_is_known_by_who_called_whom() -> None:
+    began = ev.PairingBegan(incoming=True, name="other", address="192.168.1.3:27600", device=OTHER)
+    pairing = after(began).pairing
+    assert pairing is not None
+    assert (pairing.incoming, pairing.name, pairing.address, pairing.device) == (
+        True,
+        "other",
+        "192.168.1.3:27600",
+        OTHER,
+    )
+
+
+def test_a_code_comes_with_the_name_and_the_warning_of_its_device() -> None:
+    began = ev.PairingBegan(incoming=False, name="192.168.1.3", address="192.168.1.3:27600")
+    code = ev.PairingCodeShown(device=OTHER, name="Other", code="408355", warning=PROBLEM)
+    for events in ((began, code), (began, code, ev.PairingEnded(problem=PROBLEM))):
+        pairing = after(*events).pairing
+        assert pairing is not None
+        assert (pairing.device, pairing.name, pairing.warning) == (OTHER, "Other", PROBLEM)
+
+
+def test_the_end_of_a_pairing_that_never_began_is_no_pairing() -> None:
+    assert after(ev.PairingEnded(problem=PROBLEM)).pairing is None
 
 
 def test_a_failed_pairing_keeps_its_reason_until_the_next() -> None:
@@ -190,6 +298,18 @@ def test_a_question_stays_until_it_is_settled() -> None:
 
     assert [consent.run for consent in after(asked, other).consents] == [asked.run]
     assert after(asked, ev.ConsentSettled(run=asked.run, allowed=False)).consents == ()
+
+
+def test_a_question_says_all_that_its_user_has_to_know() -> None:
+    asked = replace(sample(ev.ConsentAsked), checkpoint_bytes=5)
+    (consent,) = after(asked).consents
+    for field in consent.__struct_fields__:
+        assert getattr(consent, field) == getattr(asked, field)
+
+
+def test_questions_stand_in_the_order_in_which_they_came() -> None:
+    asked = [replace(sample(ev.ConsentAsked), run=RunId(run)) for run in ("one", "two")]
+    assert [consent.run for consent in after(*asked).consents] == ["one", "two"]
 
 
 # --- runs ---------------------------------------------------------------------------------------------------
@@ -224,6 +344,19 @@ def test_a_plan_that_comes_again_keeps_what_its_members_did() -> None:
     run = after(ev.RunPlanned(plan=PLAN), moved, completed).run
 
     assert run is not None and run.members[OTHER].phase == "receiving"
+
+
+def test_a_member_says_what_it_does_in_words_and_numbers() -> None:
+    moved = ev.MemberPhaseChanged(run=RUN, device=OTHER, phase="receiving", words="3 files", done=1, total=2)
+    run = after(ev.RunPlanned(plan=PLAN), moved).run
+    assert run is not None
+    member = run.members[OTHER]
+    assert (member.words, member.done, member.total) == ("3 files", 1, 2)
+    assert run.members[ME].phase == "waiting"
+
+
+def test_a_run_that_only_changes_its_phase_keeps_its_members_busy() -> None:
+    assert after(PAIRED, LINKED, ev.RunPlanned(plan=PLAN), phase(phases.Preparing())).devices[OTHER].busy
 
 
 def test_two_runs_at_once_are_a_bug() -> None:

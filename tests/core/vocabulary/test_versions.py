@@ -1,6 +1,8 @@
-"""What to install: no frozen program is ever told to use pip."""
+"""What differs between two laptops is named, the gravest first, with what to install."""
 
+import platform
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,58 @@ from msgspec.structs import replace
 
 from core.doctor import software
 from core.vocabulary import versions
-from core.vocabulary.versions import difference
+from core.vocabulary.versions import difference, installed
 from tests.core.doctor.views import view
 from tests.core.fake_node import VERSIONS
+
+
+def test_laptops_that_agree_have_no_difference() -> None:
+    assert difference(VERSIONS, VERSIONS, "anna") is None
+
+
+def test_another_platform_or_another_tandem_of_the_same_protocol_is_no_difference() -> None:
+    assert difference(VERSIONS, replace(VERSIONS, tandem="0.2.0", platform="Darwin arm64"), "anna") is None
+
+
+@pytest.mark.parametrize(
+    ("field", "theirs", "what"),
+    [
+        ("protocol", 2, "Tandem's link protocol is 1 here and 2 on anna."),
+        ("python", "3.12", "Python is 3.11 here and 3.12 on anna."),
+        ("tensorflow", "", "TensorFlow is 2.21.0 here and missing on anna."),
+        ("keras", "3.14.0", "Keras is 3.15.1 here and 3.14.0 on anna."),
+    ],
+)
+def test_the_difference_is_said_with_both_versions(field: str, theirs: object, what: str) -> None:
+    problem = difference(VERSIONS, replace(VERSIONS, **{field: theirs}), "anna")
+    assert problem is not None and problem.what == what
+    assert problem.code == "versions-differ" and problem.fix
+
+
+def test_what_is_missing_here_is_said_so() -> None:
+    problem = difference(replace(VERSIONS, keras=""), VERSIONS, "anna")
+    assert problem is not None and problem.what == "Keras is missing here and 3.15.1 on anna."
+
+
+def test_the_first_of_several_differences_is_named() -> None:
+    problem = difference(VERSIONS, replace(VERSIONS, python="3.12", keras="3.14.0"), "anna")
+    assert problem is not None and problem.what.startswith("Python")
+
+
+def test_what_is_installed_is_read_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"tensorflow": "2.21.0"}
+
+    def version(package: str) -> str:
+        if package not in here:
+            raise metadata.PackageNotFoundError(package)
+        return here[package]
+
+    monkeypatch.setattr(metadata, "version", version)
+    ours = installed()
+    assert (ours.tandem, ours.protocol) == (versions.TANDEM, versions.LINK_PROTOCOL)
+    assert ours.python == f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert (ours.tensorflow, ours.keras) == ("2.21.0", "")
+    assert ours.platform == f"{platform.system()} {platform.machine()}"
 
 
 def test_an_installed_tandem_names_the_command() -> None:

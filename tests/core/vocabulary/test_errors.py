@@ -1,0 +1,17 @@
+"""A failure is one sentence for what happened and one for how to mend it."""
+
+from core.vocabulary.errors import Problem, TandemError
+
+
+def test_a_problem_is_said_with_its_mend_where_there_is_one() -> None:
+    assert str(Problem(code="a", what="It broke.", fix="Mend it.")) == "It broke. Mend it."
+    assert str(Problem(code="a", what="It broke.")) == "It broke."
+
+
+def test_an_error_is_its_problem() -> None:
+    problem = Problem(code="a", what="It broke.", fix="Mend it.", detail="line 3")
+    error = TandemError.of(problem)
+    assert error.problem == problem
+    assert (error.code, error.what, error.fix) == ("a", "It broke.", "Mend it.")
+    assert str(error) == "It broke. Mend it."
+    assert error.args == ("It broke.",)

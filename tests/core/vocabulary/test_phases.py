@@ -1,0 +1,11 @@
+"""Which phases are ends."""
+
+from typing import get_args
+
+from core.vocabulary import phases
+from tests.core.samples import sample
+
+
+def test_a_run_has_ended_exactly_where_nothing_follows() -> None:
+    for kind in get_args(phases.Phase):
+        assert phases.ended(sample(kind)) is (phases.NEXT[kind] == ())

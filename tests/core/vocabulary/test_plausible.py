@@ -1,0 +1,106 @@
+"""Numbers from other laptops that cannot be are refused, each for itself; those at the limits pass."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from core.vocabulary.plan import Member, Moment
+from core.vocabulary.plausible import LONGEST_S, MOST, SHORTEST_S, a_step, sound, sound_moment, sound_summary
+from core.vocabulary.progress import Expectation, Settled, Summary
+from tests.core.vocabulary.test_plan import ANNA, BEN, TOGETHER
+
+EXPECTED = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
+SETTLED = Settled(step_s=0.1, samples_s=640.0, wire_s=0.01, wire_bytes=8, shares={ANNA: 43, BEN: 21})
+NAN, INFINITE = float("nan"), float("inf")
+
+
+def test_a_step_takes_a_time_between_the_limits_both_included() -> None:
+    assert a_step(SHORTEST_S) and a_step(LONGEST_S) and a_step(0.1)
+    for seconds in (0.0, -1.0, SHORTEST_S / 2, LONGEST_S * 2, NAN, INFINITE):
+        assert not a_step(seconds)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"wire_s": 0.0, "wire_bytes": 0},
+        {"wire_s": MOST},
+        {"shares": (0, 64)},
+        {"shares": (64, 0)},
+        {"alone_s": (SHORTEST_S, LONGEST_S)},
+    ],
+)
+def test_what_can_be_measured_is_sound(change: dict[str, Any]) -> None:
+    assert sound(replace(EXPECTED, **change), TOGETHER)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"alone_s": (0.1,)},
+        {"alone_s": (0.1, 0.2, 0.3)},
+        {"shares": (64,)},
+        {"shares": (32, 16, 16)},
+        {"alone_s": (0.1,), "shares": (64,)},
+        {"alone_s": (0.1, NAN)},
+        {"alone_s": (0.0, 0.2)},
+        {"step_s": 0.0},
+        {"step_s": INFINITE},
+        {"wire_s": -0.1},
+        {"wire_s": NAN},
+        {"wire_bytes": -1},
+        {"wire_bytes": 10**16},
+        {"shares": (0, 0)},
+        {"shares": (65, -1)},
+    ],
+)
+def test_what_cannot_have_been_measured_is_not(change: dict[str, Any]) -> None:
+    assert not sound(replace(EXPECTED, **change), TOGETHER)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"samples_s": None, "wire_s": None, "wire_bytes": None}, {"shares": {}}, {"shares": {BEN: 0}}],
+)
+def test_what_can_have_come_out_is_sound(change: dict[str, Any]) -> None:
+    assert sound_summary(Summary(settled=replace(SETTLED, **change)), TOGETHER)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step_s": 0.0},
+        {"samples_s": -1.0},
+        {"wire_s": NAN},
+        {"wire_bytes": -1},
+        {"shares": {ANNA: -1}},
+        {"shares": {"f" * 64: 1}},
+    ],
+)
+def test_what_cannot_have_come_out_is_not(change: dict[str, Any]) -> None:
+    summary = Summary(settled=replace(SETTLED, **change))
+    assert not sound_summary(summary, TOGETHER)
+    assert not sound_summary(replace(summary, expectation=EXPECTED), TOGETHER)
+
+
+def test_a_summary_is_as_sound_as_its_expectation() -> None:
+    assert sound_summary(Summary(), TOGETHER)
+    assert sound_summary(Summary(expectation=EXPECTED, settled=SETTLED), TOGETHER)
+    odd = replace(EXPECTED, step_s=NAN)
+    assert not sound_summary(Summary(expectation=odd, settled=SETTLED), TOGETHER)
+
+
+def test_shares_may_be_of_a_member_that_computes_no_rows() -> None:
+    cleo = TOGETHER.members[2]
+    assert isinstance(cleo, Member)
+    assert sound_summary(Summary(settled=replace(SETTLED, shares={cleo.device: 0})), TOGETHER)
+
+
+def test_a_training_begins_at_nothing_and_never_before_it() -> None:
+    assert sound_moment(Moment())
+    assert sound_moment(Moment(step=100, fit=1, epoch=2, batch=3))
+    for field in Moment.__struct_fields__:
+        assert not sound_moment(Moment(**{field: -1}))
+        assert not sound_moment(Moment(**{field: 10**16}))
