@@ -11,6 +11,7 @@ from core.run import outputs
 from core.run.context import Workplace
 from core.run.coordinator import machine
 from core.run.coordinator import state as co
+from core.run.draft import Send
 from core.run.transfer import Incoming, send_pieces, trouble_of
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.vocabulary import peer_messages as ms
@@ -21,7 +22,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS
@@ -30,7 +31,7 @@ _GONE = Problem(code="link-gone", what="its link is gone.")
 
 
 class StarterSide:
-    """One run that this node started. ``hear_here`` gives a message to this node's own part."""
+    """One run that this node started. ``on_over`` is called once, at its end."""
 
     def __init__(
         self,
@@ -41,7 +42,6 @@ class StarterSide:
         pressed_s: float,
         checkpoint: tuple[Path, Manifest] | None = None,
         *,
-        hear_here: Callable[[Message], None],
         emit: Callable[[RunEvent], None],
         on_over: Callable[[], None],
     ) -> None:
@@ -50,7 +50,6 @@ class StarterSide:
         self.known = co.coordinate(place.me, plan, manifest, str(source), pressed_s, files)
         self._source = source
         self._checkpoint = folder
-        self._hear_here = hear_here
         self._emit = emit
         self._on_over = on_over
         self._over = False
@@ -75,15 +74,13 @@ class StarterSide:
         if isinstance(message, ms.Chunk):
             self._on_chunk(device, message)
         else:
-            self.tell(co.Heard(device, message))
+            self.tell(From(device, message))
 
     # --- effects -------------------------------------------------------------------------------------------
 
     def _do(self, effect: co.Effect) -> None:
         match effect:
-            case co.Send(device, message) if device == self.place.me:
-                self._hear_here(message)
-            case co.Send(device, message):
+            case Send(device, message):
                 if not self.place.links.send(device, message):
                     # Not at once: this step's effects come first.
                     self.place.clock.call_later(0.0, partial(self.tell, co.MemberLost(device, _GONE)))

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from msgspec import structs
 
 from core.run import problems
-from core.run.coordinator.state import Coordination, Effect, Emit, Over, Part, Send
+from core.run.coordinator.state import Coordination, Effect, Emit, Over, Part
+from core.run.draft import Send
 from core.runtime.timers import CancelTimer, SetTimer
 from core.speed.summary import counted, summary
 from core.vocabulary import events as ev

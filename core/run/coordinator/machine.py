@@ -16,7 +16,6 @@ from core.run.coordinator.state import (
     Begun,
     Coordination,
     Effect,
-    Heard,
     MemberLost,
     NodeEnds,
     OutputsCame,
@@ -36,7 +35,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.phases import Exit, Preparing, Starting, ended
 from core.vocabulary.plan import with_ports
 from core.vocabulary.plausible import sound
@@ -60,7 +59,7 @@ class _Step(Conclusion):
         match told:
             case Begun():
                 self.begin()
-            case Heard(device, message) if device in self.now.parts and self.part(device).linked:
+            case From(device, message) if device in self.now.parts and self.part(device).linked:
                 self.on_message(device, message)
             case SendingFailed(device, problem) if not self.now.launched:
                 self.fail(problems.declined(self.name(device), problem))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from core.run.draft import Send
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.speed.summary import Tally
 from core.vocabulary.errors import Problem
@@ -14,7 +15,7 @@ from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan
 
@@ -24,14 +25,6 @@ from core.vocabulary.plan import Plan
 @dataclass(frozen=True, slots=True)
 class Begun:
     """The first event: the plan is made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A member said something; ``device`` is proven by its link."""
-
-    device: DeviceId
-    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,7 @@ class OutputsFailed:
 
 Told = (
     Begun
-    | Heard
+    | From
     | SendingFailed
     | MemberLost
     | StopWanted
@@ -94,14 +87,6 @@ Told = (
 )
 
 # --- asked for ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """To a member; the starter's own included, which hears it without a link."""
-
-    device: DeviceId
-    message: Message
 
 
 @dataclass(frozen=True, slots=True)
