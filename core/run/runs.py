@@ -118,7 +118,7 @@ class Runs:
         self._exchange.stop()
         name = self._my_name()
         if self._starter is not None:
-            self._starter.tell(co.NodeEnds(name))
+            self._starter.handle(co.NodeEnds(name))
         elif self._member is not None:
             self._member.tell(pa.StarterLost(problems.closed(name)))
         try:
@@ -188,7 +188,7 @@ class Runs:
             source,
             pressed_s,
             checkpoint,
-            emit=self._emit,
+            emit=self._show,
             on_over=self._starter_over,
         )
         self._starter.begin()
@@ -214,7 +214,7 @@ class Runs:
     def stop(self) -> None:
         """At the end of a step; again: terminate; a third time: kill."""
         if self._starter is not None:
-            self._starter.tell(co.StopWanted(self._my_name(), self._starter.known.stop + 1))
+            self._starter.handle(co.StopWanted(self._my_name(), self._starter.state.next_force))
         elif self._member is not None and self._member.known.stage == "consent":
             self._member.tell(pa.Decided(False))
         elif self._member is not None:
@@ -260,7 +260,7 @@ class Runs:
     def _to_starter(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a run that was started here."""
         starter = self._starter
-        if starter is None or isinstance(message, ms.Prepare) or ms.run_of(message) != starter.known.plan.run:
+        if starter is None or isinstance(message, ms.Prepare) or ms.run_of(message) != starter.state.plan.run:
             return False
         starter.hear(device, message)
         return True
@@ -275,7 +275,7 @@ class Runs:
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
         self._exchange.link_down(device)
         if self._starter is not None:
-            self._starter.tell(co.MemberLost(device, problem))
+            self._starter.handle(co.MemberLost(device, problem))
         elif self._member is not None and self._member.starter == device:
             self._member.tell(pa.StarterLost(problem))
 
@@ -307,7 +307,8 @@ class Runs:
             return
         if isinstance(event, ev.RunPlanned) and not self._keeping.recording:
             self._keeping.begin(event.plan)
-        self._emit(event)
+        self._emit_event(event)
+        self._keeping.keep(event)
 
     def _part_from_starter(self, member: MemberSide) -> None:
         if member is self._member:
@@ -332,10 +333,6 @@ class Runs:
     def _starter_over(self) -> None:
         self._starter = None
         self._loop.call_soon(self._end_work_if_idle)
-
-    def _emit(self, event: RunEvent) -> None:
-        self._emit_event(event)
-        self._keeping.keep(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit_event(ev.NoticeRaised(problem=problem))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from core.run.coordinator import machine as coordinator
 from core.run.coordinator import state as co
-from core.run.draft import Send
+from core.run.draft import Emit, Send
 from core.run.participant import machine as participant
 from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
@@ -85,7 +85,7 @@ class World:
 
     # --- what one may do ---------------------
 
-    def tell(self, told: co.Told) -> None:
+    def tell(self, told: co.Input) -> None:
         self.starter, effects = coordinator.step(self.starter, told, self.now_s)
         for effect in effects:
             assert not self.over, "an effect after the last one"
@@ -93,14 +93,14 @@ class World:
                 case Send(device, message):
                     if device not in self.cut:
                         self.to_member[device].append(message)
-                case co.Emit(event):
+                case Emit(event):
                     self.state = apply(self.state, event)  # raises for what cannot follow
                     self.events.append(event)
                 case SetTimer(wait, seconds):
                     self.waits[wait] = seconds
                 case CancelTimer(wait):
                     del self.waits[wait]
-                case co.Over():
+                case co.Finish():
                     self.over = True
                 case _:
                     self.jobs.append(effect)

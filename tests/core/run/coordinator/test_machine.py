@@ -243,8 +243,9 @@ def test_trainers_that_never_start_are_named_with_their_ports() -> None:
     world.settle()
     assert isinstance(world.phase, Starting)
     world.fire("start")
-    assert "Anna's and Ben's" in str(world.starter.cause)
-    assert "20000 and 20001" in str(world.starter.cause)
+    assert isinstance(world.starter.stage, co.Ending)
+    assert "Anna's and Ben's" in str(world.starter.stage.cause)
+    assert "20000 and 20001" in str(world.starter.stage.cause)
     world.each_trainer_ends(failing("killed"))
     assert verdict(world).code == "not-started"
 
