@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from core.project.store import ProjectStore
 from core.runtime.background import Background
@@ -27,6 +29,35 @@ class RunLinks(Protocol):
     def own_host(self, device: DeviceId) -> str: ...
 
 
+class Loopback:
+    """Links on which this node reaches itself, too: the other side of its own run hears it as a peer would.
+
+    ``deliver(me, message)`` is called on the next turn of the loop, in order, as a link would deliver.
+    """
+
+    def __init__(self, me: DeviceId, links: RunLinks, deliver: Callable[[DeviceId, Message], object]) -> None:
+        self._me = me
+        self._links = links
+        self._deliver = deliver
+        self._loop = asyncio.get_running_loop()
+
+    def send(self, device: DeviceId, message: Message) -> bool:
+        if device != self._me:
+            return self._links.send(device, message)
+        self._loop.call_soon(self._deliver, device, message)
+        return True
+
+    async def send_flowing(self, device: DeviceId, message: Message) -> bool:
+        """Files alone travel like this, and none travels to the laptop that has it."""
+        return await self._links.send_flowing(device, message)
+
+    def peer_host(self, device: DeviceId) -> str:
+        return self._links.peer_host(device)
+
+    def own_host(self, device: DeviceId) -> str:
+        return self._links.own_host(device)
+
+
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """``files``: the thread for projects and outputs; one, so that pieces are written in order."""
@@ -39,6 +70,9 @@ class Workplace:
     files: WorkerThread
     background: Background
     make_trainer: MakeTrainer
+
+    def with_links(self, links: RunLinks) -> Self:
+        return replace(self, links=links)
 
     def folder(self, run: RunId) -> Path:
         return self.runs / run

@@ -14,7 +14,7 @@ from core.home.trust_file import TrustKeeper
 from core.project.store import ProjectStore
 from core.run import planning, problems
 from core.run.admission import Reception
-from core.run.context import RunLinks, Workplace
+from core.run.context import Loopback, RunLinks, Workplace
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import StarterSide
 from core.run.participant import state as pa
@@ -83,6 +83,9 @@ class Runs:
             background=Background(self._on_crash),
             make_trainer=make_trainer or real_trainers(self._warm),
         )
+        # A run of this laptop's own: what either side says to this laptop, the other one hears.
+        self._as_starter = self._place.with_links(Loopback(me, links, self._to_member))
+        self._as_member = self._place.with_links(Loopback(me, links, self._to_starter))
         self._reception = Reception(self._place, trust)
         self._exchange = Exchange(self._place, emit)
         self._planning = False
@@ -115,7 +118,7 @@ class Runs:
         self._exchange.stop()
         name = self._my_name()
         if self._starter is not None:
-            self._starter.tell(co.NodeEnds(name))
+            self._starter.handle(co.NodeEnds(name))
         elif self._member is not None:
             self._member.tell(pa.StarterLost(problems.closed(name)))
         try:
@@ -179,14 +182,13 @@ class Runs:
         source = Path(project.folder)
         self._keeping.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
         self._starter = StarterSide(
-            self._place,
+            self._as_starter,
             plan,
             project.manifest,
             source,
             pressed_s,
             checkpoint,
-            hear_here=self._hear_own_starter,
-            emit=self._emit,
+            emit=self._show,
             on_over=self._starter_over,
         )
         self._starter.begin()
@@ -212,7 +214,7 @@ class Runs:
     def stop(self) -> None:
         """At the end of a step; again: terminate; a third time: kill."""
         if self._starter is not None:
-            self._starter.tell(co.StopWanted(self._my_name(), self._starter.known.stop + 1))
+            self._starter.handle(co.StopWanted(self._my_name(), self._starter.state.next_force))
         elif self._member is not None and self._member.known.stage == "consent":
             self._member.tell(pa.Decided(False))
         elif self._member is not None:
@@ -252,24 +254,28 @@ class Runs:
 
     def on_message(self, device: DeviceId, message: Message) -> None:
         """Any message of a linked device; those that are not about runs are left alone."""
-        starter, member = self._starter, self._member
+        if not self._exchange.hear(device, message) and not self._to_starter(device, message):
+            self._to_member(device, message)
+
+    def _to_starter(self, device: DeviceId, message: Message) -> bool:
+        """False: it is not about a run that was started here."""
+        starter = self._starter
+        if starter is None or isinstance(message, ms.Prepare) or ms.run_of(message) != starter.state.plan.run:
+            return False
+        starter.hear(device, message)
+        return True
+
+    def _to_member(self, device: DeviceId, message: Message) -> None:
+        member = self._member
         if isinstance(message, ms.Prepare):
             self._on_prepare(device, message)
-            return
-        if self._exchange.hear(device, message):
-            return
-        run = ms.run_of(message)
-        if run is None:
-            return
-        if starter is not None and starter.known.plan.run == run:
-            starter.hear(device, message)
-        elif member is not None and member.known.plan.run == run and member.starter == device:
-            member.hear(message)
+        elif member is not None and ms.run_of(message) == member.known.plan.run and member.starter == device:
+            member.hear(device, message)
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
         self._exchange.link_down(device)
         if self._starter is not None:
-            self._starter.tell(co.MemberLost(device, problem))
+            self._starter.handle(co.MemberLost(device, problem))
         elif self._member is not None and self._member.starter == device:
             self._member.tell(pa.StarterLost(problem))
 
@@ -284,25 +290,16 @@ class Runs:
             self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
             return
         self._begin_work()
+        self._stops_pressed = 0
         name = peer.shown_name if peer else prepare.plan.member(device).name
-        member = self._take_part(prepare, name, tell=partial(self._tell_starter, device))
+        member = self._member = MemberSide(
+            self._as_member, prepare, name, show=self._show, on_gone=self._member_gone
+        )
         self._place.background.start("ask for consent", self._ask(member))
 
     async def _ask(self, member: MemberSide) -> None:
         known = member.known
         member.tell(await self._reception.ask(known.plan, known.manifest, known.checkpoint))
-
-    def _take_part(
-        self, prepare: ms.Prepare, starter_name: str, *, tell: Callable[[Message], None]
-    ) -> MemberSide:
-        self._stops_pressed = 0
-        self._member = MemberSide(
-            self._place, prepare, starter_name, tell=tell, show=self._show, on_gone=self._member_gone
-        )
-        return self._member
-
-    def _tell_starter(self, device: DeviceId, message: Message) -> None:
-        self._links.send(device, message)  # a lost link comes as on_link_down
 
     def _show(self, event: RunEvent | ev.ConsentAsked | ev.ConsentSettled) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
@@ -310,7 +307,8 @@ class Runs:
             return
         if isinstance(event, ev.RunPlanned) and not self._keeping.recording:
             self._keeping.begin(event.plan)
-        self._emit(event)
+        self._emit_event(event)
+        self._keeping.keep(event)
 
     def _part_from_starter(self, member: MemberSide) -> None:
         if member is self._member:
@@ -332,31 +330,9 @@ class Runs:
 
     # --- as the starter -----------------------------------------
 
-    def _hear_own_starter(self, message: Message) -> None:
-        """Like a link, this delivers after the present step."""
-        self._loop.call_soon(self._deliver_to_own_part, message)
-
-    def _deliver_to_own_part(self, message: Message) -> None:
-        if isinstance(message, ms.Prepare):
-            member = self._take_part(message, self._my_name(), tell=self._tell_own_starter)
-            member.tell(pa.Asked(allowed=True))
-        elif self._member is not None:
-            self._member.hear(message)
-
-    def _tell_own_starter(self, message: Message) -> None:
-        self._loop.call_soon(self._deliver_to_own_starter, message)
-
-    def _deliver_to_own_starter(self, message: Message) -> None:
-        if self._starter is not None:
-            self._starter.hear(self.me, message)
-
     def _starter_over(self) -> None:
         self._starter = None
         self._loop.call_soon(self._end_work_if_idle)
-
-    def _emit(self, event: RunEvent) -> None:
-        self._emit_event(event)
-        self._keeping.keep(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit_event(ev.NoticeRaised(problem=problem))
@@ -364,8 +340,9 @@ class Runs:
     # --- small steps -----------------------------------------
 
     def _begin_work(self) -> None:
-        self._idle.clear()
-        self._on_busy(True)
+        if self._idle.is_set():
+            self._idle.clear()
+            self._on_busy(True)
 
     def _end_work_if_idle(self) -> None:
         if self.busy or self._idle.is_set():

@@ -11,17 +11,18 @@ from core.run import outputs
 from core.run.context import Workplace
 from core.run.coordinator import machine
 from core.run.coordinator import state as co
+from core.run.draft import Emit, Send
 from core.run.transfer import Incoming, send_pieces, trouble_of
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import MemberLogged, RunEvent
+from core.vocabulary.events import ConsentAsked, ConsentSettled, MemberLogged, RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS
@@ -30,7 +31,7 @@ _GONE = Problem(code="link-gone", what="its link is gone.")
 
 
 class StarterSide:
-    """One run that this node started. ``hear_here`` gives a message to this node's own part."""
+    """One run that this node started. ``on_over`` is called once, at its end."""
 
     def __init__(
         self,
@@ -41,32 +42,30 @@ class StarterSide:
         pressed_s: float,
         checkpoint: tuple[Path, Manifest] | None = None,
         *,
-        hear_here: Callable[[Message], None],
-        emit: Callable[[RunEvent], None],
+        emit: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
         on_over: Callable[[], None],
     ) -> None:
         self.place = place
         folder, files = checkpoint or (None, None)
-        self.known = co.coordinate(place.me, plan, manifest, str(source), pressed_s, files)
+        self.state = co.coordinate(place.me, plan, manifest, str(source), pressed_s, files)
         self._source = source
         self._checkpoint = folder
-        self._hear_here = hear_here
         self._emit = emit
         self._on_over = on_over
         self._over = False
-        self._timers = Timers[Wait](place.clock, lambda wait: self.tell(TimerFired(wait)))
+        self._timers = Timers[Wait](place.clock, lambda wait: self.handle(TimerFired(wait)))
         self._incoming: Incoming | None = None
         self._outputs_from: DeviceId | None = None
 
     @property
     def folder(self) -> Path:
-        return self.place.folder(self.known.plan.run)
+        return self.place.folder(self.state.plan.run)
 
     def begin(self) -> None:
-        self.tell(co.Begun())
+        self.handle(co.Begun())
 
-    def tell(self, told: co.Told) -> None:
-        self.known, effects = machine.step(self.known, told, self.place.clock.time())
+    def handle(self, input: co.Input) -> None:
+        self.state, effects = machine.step(self.state, input, self.place.clock.time())
         for effect in effects:
             self._do(effect)
 
@@ -75,19 +74,17 @@ class StarterSide:
         if isinstance(message, ms.Chunk):
             self._on_chunk(device, message)
         else:
-            self.tell(co.Heard(device, message))
+            self.handle(From(device, message))
 
     # --- effects -------------------------------------------------------------------------------------------
 
     def _do(self, effect: co.Effect) -> None:
         match effect:
-            case co.Send(device, message) if device == self.place.me:
-                self._hear_here(message)
-            case co.Send(device, message):
+            case Send(device, message):
                 if not self.place.links.send(device, message):
                     # Not at once: this step's effects come first.
-                    self.place.clock.call_later(0.0, partial(self.tell, co.MemberLost(device, _GONE)))
-            case co.Emit(event):
+                    self.place.clock.call_later(0.0, partial(self.handle, co.MemberLost(device, _GONE)))
+            case Emit(event):
                 self._emit(event)
             case co.SendFiles(device, files):
                 self.place.background.start("send a project", self._send_files(device, files))
@@ -97,7 +94,7 @@ class StarterSide:
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
                 self._timers.cancel(wait)
-            case co.Over():
+            case co.Finish():
                 self._over = True
                 self._timers.cancel_all()
                 if self._incoming is not None:
@@ -105,7 +102,7 @@ class StarterSide:
                 self._on_over()
 
     async def _send_files(self, device: DeviceId, files: tuple[int, ...]) -> None:
-        manifest, checkpoint = self.known.manifest, self.known.checkpoint
+        manifest, checkpoint = self.state.manifest, self.state.checkpoint
         project = tuple(number for number in files if number < len(manifest.files))
         rest = tuple(number - len(manifest.files) for number in files if number >= len(manifest.files))
         try:
@@ -113,18 +110,18 @@ class StarterSide:
             if checkpoint is not None and self._checkpoint is not None and rest:
                 await self._send(device, self._checkpoint, checkpoint, rest)
         except TandemError as error:
-            self.tell(co.SendingFailed(device, error.problem))
+            self.handle(co.SendingFailed(device, error.problem))
 
     async def _send(self, device: DeviceId, folder: Path, manifest: Manifest, files: tuple[int, ...]) -> None:
         await send_pieces(
             self.place,
             device,
-            self.known.plan.run,
+            self.state.plan.run,
             manifest.digest,
             folder,
             manifest,
             files,
-            lambda: not self._over and not self.known.abandoned,
+            lambda: isinstance(self.state.stage, co.Assembling),
         )
 
     async def _take_outputs(self, device: DeviceId, manifest: Manifest) -> None:
@@ -132,14 +129,14 @@ class StarterSide:
             if device == self.place.me:
                 await self._copy_outputs(manifest)
             elif not manifest.files:
-                self.tell(co.OutputsStored(()))
+                self.handle(co.OutputsStored(()))
             else:
                 self._outputs_from = device
                 self._incoming = Incoming(
                     self.place,
                     manifest.digest,
                     manifest.total_bytes,
-                    on_piece=lambda received: self.tell(co.OutputsCame()),
+                    on_piece=lambda received: self.handle(co.OutputsCame()),
                     on_complete=lambda: self.place.background.start(
                         "keep a run's outputs", self._keep_outputs(device, manifest)
                     ),
@@ -169,7 +166,7 @@ class StarterSide:
         except OSError as error:
             where = shown(str(saved), 200)
             self.remark(f"The trained model is not among the outputs but in {where}: {error.strerror}.")
-        self.tell(co.OutputsStored(paths + models))
+        self.handle(co.OutputsStored(paths + models))
 
     def _receive_outputs(self, manifest: Manifest) -> None:
         """On the files' thread, before any piece is written there."""
@@ -190,19 +187,19 @@ class StarterSide:
         except Exception as error:
             self._outputs_failed(error)
             return
-        name = self.known.plan.member(device).name
+        name = self.state.plan.member(device).name
         self.remark(f"What the script wrote on {name} is in {shown(str(place), 200)}.")
-        self.tell(co.OutputsStored(tuple(file.path for file in manifest.files)))
+        self.handle(co.OutputsStored(tuple(file.path for file in manifest.files)))
 
     def remark(self, text: str) -> None:
         """For this screen alone: where the user's files are is nobody else's business."""
-        chief = self.known.plan.chief
+        chief = self.state.plan.chief
         lines = LogLines(task=chief.name, stream="tandem", text=text)
         if not self._over:
-            self._emit(MemberLogged(run=self.known.plan.run, device=chief.device, lines=lines))
+            self._emit(MemberLogged(run=self.state.plan.run, device=chief.device, lines=lines))
 
     def _outputs_failed(self, error: Exception) -> None:
-        self.tell(
+        self.handle(
             co.OutputsFailed(
                 trouble_of(error, "outputs-unwritten", "they could not be stored.", "Free some disk space.")
             )

@@ -1,4 +1,4 @@
-"""How a run comes to its end: met, served, finished, stopped, failed, abandoned, concluded. Pure."""
+"""How a run ends: finished, stopped or failed; and what every step tells the members. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from types import MappingProxyType
 from msgspec import structs
 
 from core.run import problems
-from core.run.coordinator.state import Coordination, Effect, Emit, Over, Part, Send
-from core.runtime.timers import CancelTimer, SetTimer
+from core.run.coordinator.state import (
+    Assembling,
+    Coordination,
+    Draining,
+    Ending,
+    Failing,
+    Finish,
+    Halting,
+    Over,
+    OwnEffect,
+    Part,
+    Releasing,
+    Running,
+    Stage,
+)
+from core.run.draft import Draft
 from core.speed.summary import counted, summary
 from core.vocabulary import events as ev
 from core.vocabulary import limits
@@ -17,239 +31,238 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import Message
-from core.vocabulary.phases import Exit, Failed, Finished, Phase, Starting, Stopped, Stopping, Training, ended
-from core.vocabulary.plan import Task
+from core.vocabulary.phases import Failed, Finished, Phase, Starting, Stopped, Stopping, Training, ended
 from core.vocabulary.plausible import sound_summary
 from core.vocabulary.progress import LogLines
-from core.vocabulary.roles import Role
+
+Turn = Draft[Coordination, OwnEffect]
+"""One step of the coordinator under way."""
+
+# --- what is told ------------------------------------------------------------------------------------------
 
 
-class Turn:
-    """``now`` is what is known so far, ``effects`` what is asked for so far."""
-
-    def __init__(self, known: Coordination, now_s: float) -> None:
-        self.now = known
-        self.now_s = now_s
-        self.effects: list[Effect] = []
-
-    def part(self, device: DeviceId) -> Part:
-        return self.now.parts[device]
-
-    def name(self, device: DeviceId) -> str:
-        return self.now.plan.member(device).name
-
-    def unfinished(self) -> list[DeviceId]:
-        """Linked members with a trainer that has not ended."""
-        found = []
-        for device, part in self.now.parts.items():
-            names = {task.name for task in self.now.plan.tasks_of(device)}
-            if part.linked and not names <= set(part.exits):
-                found.append(device)
-        return found
-
-    def know(self, device: DeviceId, part: Part) -> None:
-        self.now = replace(self.now, parts=MappingProxyType({**self.now.parts, device: part}))
-
-    def send(self, device: DeviceId, message: Message) -> None:
-        if self.part(device).linked:
-            self.effects.append(Send(device, message))
-
-    def emit(self, event: RunEvent) -> None:
-        """For this screen, and mirrored to every member that has joined."""
-        self.now = replace(self.now, tally=counted(self.now.tally, event, self.now_s))
-        self.effects.append(Emit(event))
-        for device, part in self.now.parts.items():
-            if part.joined and device != self.now.me:
-                self.send(device, ms.Mirrored(event=event))
-
-    def enter(self, phase: Phase) -> None:
-        self.now = replace(self.now, phase=phase)
-        event = ev.RunPhaseChanged(run=self.now.plan.run, phase=phase)
-        self.emit(event)
-        if ended(phase) and self.now.me in self.now.parts:
-            self.send(self.now.me, ms.Mirrored(event=event))
-
-    def say(self, text: str) -> None:
-        chief = self.now.plan.chief
-        lines = LogLines(task=chief.name, stream="tandem", text=text + "\n")
-        self.emit(ev.MemberLogged(run=self.now.plan.run, device=chief.device, lines=lines))
-
-    def wait(self, wait: Wait, seconds: float) -> None:
-        self.now = replace(self.now, waits=self.now.waits | {wait})
-        self.effects.append(SetTimer(wait, seconds))
-
-    def no_longer(self, wait: Wait) -> None:
-        if wait in self.now.waits:
-            self.now = replace(self.now, waits=self.now.waits - {wait})
-            self.effects.append(CancelTimer(wait))
+def send(turn: Turn, device: DeviceId, message: Message) -> None:
+    if turn.state.parts[device].linked:
+        turn.send(device, message)
 
 
-class Conclusion(Turn):
-    """The part of a step that asks whether the end is reached, and brings it about."""
+def emit(turn: Turn, event: RunEvent) -> None:
+    """For this screen, and mirrored to every other member that has joined."""
+    turn.state = replace(turn.state, tally=counted(turn.state.tally, event, turn.now_s))
+    turn.emit(event)
+    for device, part in turn.state.parts.items():
+        if part.joined and device != turn.state.me:
+            send(turn, device, ms.Mirrored(event=event))
 
-    def own_enders(self) -> tuple[Task, ...]:
-        """The tasks that end by themselves; the others serve them until they are stopped."""
-        tasks = self.now.plan.tasks
-        if any(task.role is Role.PS for task in tasks):
-            return tasks[:1]
-        return tuple(task for task in tasks if task.role is not Role.EVALUATOR)
 
-    def served(self) -> bool:
-        ends = [self.part(task.device).exits.get(task.name) for task in self.own_enders()]
-        return all(end is not None and end.reason == "finished" for end in ends)
+def show(turn: Turn, phase: Phase) -> None:
+    """A new phase. This laptop's own part hears only of the last one: its screen has the others."""
+    turn.state = replace(turn.state, phase=phase)
+    event = ev.RunPhaseChanged(run=turn.state.plan.run, phase=phase)
+    emit(turn, event)
+    if ended(phase) and turn.state.me in turn.state.parts:
+        send(turn, turn.state.me, ms.Mirrored(event=event))
 
-    def enders_gone(self) -> bool:
-        return all(task.name in self.part(task.device).exits for task in self.own_enders())
 
-    def all_ended(self) -> bool:
-        return all(
-            task.name in part.exits for task in self.now.plan.tasks if (part := self.part(task.device)).linked
-        )
+def say(turn: Turn, text: str) -> None:
+    chief = turn.state.plan.chief
+    lines = LogLines(task=chief.name, stream="tandem", text=text + "\n")
+    emit(turn, ev.MemberLogged(run=turn.state.plan.run, device=chief.device, lines=lines))
 
-    def exits(self) -> list[Exit]:
-        return [end for part in self.now.parts.values() for end in part.exits.values()]
 
-    def end_servants(self, force: int) -> None:
-        """What serves the others (ps, evaluator) never ends by itself."""
-        self.now = replace(self.now, servants=force)
-        self.wait("finish", limits.STOP_S[force])
-        for device in self.unfinished():
-            self.send(device, ms.StopAsked(run=self.now.plan.run, force=force))
+def know(turn: Turn, device: DeviceId, part: Part) -> None:
+    turn.state = replace(turn.state, parts=MappingProxyType({**turn.state.parts, device: part}))
 
-    def go_on(self) -> None:
-        """Look whether the run's end is reached, or what has to happen before."""
-        if not self.now.launched or ended(self.now.phase):
-            return
-        if self.now.abandoned:
-            if self.all_ended():
-                self.conclude()
-        elif self.now.cause is not None:
-            if self.all_ended() or not self.now.cause_is_weak:
-                self.abandon(self.now.cause)
-        elif self.all_ended():
-            for wait in ("start", "finish", "stop"):
-                self.no_longer(wait)
-            if self.now.outputs == "here":
-                self.conclude()
-            elif "outputs" not in self.now.waits:
-                self.wait("outputs", limits.OUTPUTS_S)
-        elif self.now.stop == 0 and self.enders_gone():
-            self.stop(self.now.stopped_by, 1)  # a ps or evaluator has no step's end to stop at
-        elif self.now.stop < 0 and self.exits():
-            self.on_met()
-            if self.served():
-                if self.now.servants < 0:
-                    self.end_servants(1)
-            elif "finish" not in self.now.waits:
-                self.wait("finish", limits.FINISH_S)
 
-    def stop(self, by: str, force: int) -> None:
-        force = min(force, 2)
-        if self.now.abandoned or force <= self.now.stop:
-            return
-        self.now = replace(self.now, stop=force, stopped_by=self.now.stopped_by or by)
-        if not self.now.launched or self.all_ended() or self.now.cause is not None:
-            self.abandon(self.now.cause or problems.stopped_by(by))
-            return
-        if isinstance(self.now.phase, Starting):
-            force = max(force, limits.STOP_WHILE_STARTING)
-            self.now = replace(self.now, stop=force)
-        for wait in ("start", "finish"):
-            self.no_longer(wait)
-        if not isinstance(self.now.phase, Stopping):
-            self.enter(Stopping())
-        self.wait("stop", limits.STOP_S[force])
-        for device in self.unfinished():
-            self.send(device, ms.StopAsked(run=self.now.plan.run, force=force))
+def enter(turn: Turn, stage: Stage) -> None:
+    turn.state = replace(turn.state, stage=stage)
 
-    def on_stop_too_slow(self) -> None:
-        names, force = [self.name(device) for device in self.unfinished()], self.now.stop
-        if force >= 2:
-            self.abandon(problems.stopped_by(self.now.stopped_by))
-            return
-        self.say(problems.slow_to_stop(names, limits.STOP_S[force], force + 1))
-        self.stop(self.now.stopped_by, force + 1)
 
-    def outputs_lost(self, why: Problem | None = None) -> None:
-        problem = problems.outputs_missing(self.name(self.now.plan.chief.device), why)
-        if self.now.stop < 0:
-            self.fail(problem)
-        else:
-            self.say(str(problem))
-            self.abandon(problem)
+def on_met(turn: Turn) -> None:
+    """Some member's trainers have met the others, or have ended."""
+    if all(part.phase in ("training", "ended") for part in turn.state.parts.values()):
+        turn.no_longer("start")
+        if turn.state.plan.strategy == "own":
+            # A loop of its own need not report steps: the script runs, that is all one can know.
+            on_first_step(turn)
 
-    def fail(self, problem: Problem, *, weak: bool = False) -> None:
-        """Note a cause. A better one may follow a weak one for a moment; then everything ends."""
-        self.cause(problem, weak=weak)
-        if self.now.abandoned or ended(self.now.phase):
-            return
-        if not self.now.cause_is_weak:
-            self.abandon(self.now.cause or problem)
-        elif "cause" not in self.now.waits:
-            for wait in ("start", "finish"):
-                self.no_longer(wait)
-            self.wait("cause", limits.CAUSE_S)
 
-    def cause(self, problem: Problem, *, weak: bool = False) -> None:
-        if self.now.cause is None or (self.now.cause_is_weak and not weak):
-            self.now = replace(self.now, cause=problem, cause_is_weak=weak)
+def on_first_step(turn: Turn) -> None:
+    if isinstance(turn.state.phase, Starting) and not isinstance(turn.state.stage, Ending):
+        turn.no_longer("start")
+        show(turn, Training())
 
-    def abandon(self, problem: Problem) -> None:
-        """End every member's part now."""
-        if self.now.abandoned:
-            return
-        self.now = replace(self.now, abandoned=True)
-        for wait in tuple(self.now.waits):
-            self.no_longer(wait)
-        for device, part in self.now.parts.items():
-            if part.linked:
-                self.send(device, ms.RunAbandoned(run=self.now.plan.run, problem=problem))
-        if not self.now.launched or self.all_ended():
-            self.conclude()
-        else:
-            self.wait("end", limits.END_S)
 
-    def conclude(self) -> None:
-        now = self.now
-        for wait in tuple(now.waits):
-            self.no_longer(wait)
-        phase: Phase
-        if now.cause is not None:
-            phase = Failed(problem=now.cause)
-        elif now.stop >= 0:
-            phase = Stopped(by=now.stopped_by)
-        else:
+# --- the end is near ---------------------------------------------------------------------------------------
+
+
+def look_for_end(turn: Turn) -> None:
+    """Whether the run's end is reached, or what has to happen before."""
+    state = turn.state
+    match state.stage:
+        case Ending() if state.all_ended():
+            conclude(turn)
+        case Failing(cause) if state.all_ended():
+            abandon(turn, cause, cause=cause, weak=True)
+        case Draining() if state.outputs == "here":
+            conclude(turn)
+        case Running() | Releasing() | Halting() if state.all_ended():
+            drain(turn)
+        case Halting(force=0, by=by) if state.enders_gone():
+            stop(turn, by, 1)  # a ps or evaluator has no step's end to stop at
+        case Running() if state.exits:
+            on_met(turn)
+            if state.served():
+                release(turn, 1)
+            elif "finish" not in state.waits:
+                turn.wait("finish", limits.FINISH_S)
+        case Releasing():
+            on_met(turn)
+
+
+def drain(turn: Turn) -> None:
+    turn.no_longer("start", "finish", "stop")
+    if turn.state.outputs == "here":
+        conclude(turn)
+        return
+    stage = turn.state.stage
+    enter(turn, Draining(stage if isinstance(stage, Halting) else None))
+    turn.wait("outputs", limits.OUTPUTS_S)
+
+
+def release(turn: Turn, force: int) -> None:
+    """What serves the others (ps, evaluator) never ends by itself."""
+    enter(turn, Releasing(force))
+    turn.wait("finish", limits.STOP_S[force])
+    ask_to_stop(turn, force)
+
+
+def ask_to_stop(turn: Turn, force: int) -> None:
+    for device in turn.state.unfinished():
+        send(turn, device, ms.StopAsked(run=turn.state.plan.run, force=force))
+
+
+# --- stopped -----------------------------------------------------------------------------------------------
+
+
+def stop(turn: Turn, by: str, force: int) -> None:
+    force = min(force, 2)
+    if force < turn.state.next_force:
+        return
+    match turn.state.stage:
+        case Assembling() | Draining():
+            abandon(turn, problems.stopped_by(by), by=by)
+        case Failing(cause):
+            abandon(turn, cause, cause=cause, weak=True, by=by)
+        case Running() | Releasing() | Halting():
+            if isinstance(turn.state.phase, Starting):
+                force = max(force, limits.STOP_WHILE_STARTING)
+            first = turn.state.stopped_by
+            enter(turn, Halting(force, by if first is None else first))
+            turn.no_longer("start", "finish")
+            if not isinstance(turn.state.phase, Stopping):
+                show(turn, Stopping())
+            turn.wait("stop", limits.STOP_S[force])
+            ask_to_stop(turn, force)
+
+
+def on_stop_too_slow(turn: Turn, halting: Halting) -> None:
+    if halting.force >= 2:
+        abandon(turn, problems.stopped_by(halting.by))
+        return
+    names = [turn.state.name(device) for device in turn.state.unfinished()]
+    say(turn, problems.slow_to_stop(names, limits.STOP_S[halting.force], halting.force + 1))
+    stop(turn, halting.by, halting.force + 1)
+
+
+def close(turn: Turn, by: str) -> None:
+    """Tandem is being closed on this laptop."""
+    match turn.state.stage:
+        case Ending() as ending:
+            enter(turn, replace(ending, by=by if ending.by is None else ending.by))
+        case Failing(cause):
+            abandon(turn, problems.closed(by), cause=cause, weak=True, by=by)
+        case _:
+            abandon(turn, problems.closed(by), by=by)
+
+
+# --- failed ------------------------------------------------------------------------------------------------
+
+
+def fail(turn: Turn, problem: Problem, *, weak: bool = False) -> None:
+    """Note a cause. A better one may follow a weak one for a moment; then everything ends."""
+    match turn.state.stage:
+        case Ending(cause=cause, weak=replaceable) as ending:
+            if cause is None or (replaceable and not weak):
+                enter(turn, replace(ending, cause=problem, weak=weak))
+        case Failing() if weak:
+            pass
+        case _ if weak:
+            enter(turn, Failing(problem))
+            turn.no_longer("start", "finish")
+            turn.wait("cause", limits.CAUSE_S)
+        case _:
+            abandon(turn, problem, cause=problem)
+
+
+def outputs_lost(turn: Turn, why: Problem | None = None) -> None:
+    problem = problems.outputs_missing(turn.state.name(turn.state.plan.chief.device), why)
+    if turn.state.stopped_by is None:
+        fail(turn, problem)
+        return
+    say(turn, str(problem))
+    if not isinstance(turn.state.stage, Ending):
+        abandon(turn, problem)
+
+
+# --- over --------------------------------------------------------------------------------------------------
+
+
+def abandon(
+    turn: Turn, problem: Problem, *, cause: Problem | None = None, weak: bool = False, by: str | None = None
+) -> None:
+    """End every member's part now, which is told ``problem``; the rest as in ``Ending``."""
+    launched = not isinstance(turn.state.stage, Assembling)
+    first = turn.state.stopped_by
+    enter(turn, Ending(cause, weak, by if first is None else first))
+    turn.no_longer(*turn.state.waits)
+    for device in turn.state.parts:
+        send(turn, device, ms.RunAbandoned(run=turn.state.plan.run, problem=problem))
+    if launched and not turn.state.all_ended():
+        turn.wait("end", limits.END_S)
+    else:
+        conclude(turn)
+
+
+def conclude(turn: Turn) -> None:
+    state = turn.state
+    turn.no_longer(*state.waits)
+    phase: Phase
+    match state.stage:
+        case Ending(cause=Problem() as cause):
+            phase = Failed(problem=cause)
+        case _ if state.stopped_by is not None:
+            phase = Stopped(by=state.stopped_by)
+        case _:
             phase = Finished()
-        if isinstance(phase, Finished):
-            self.say_what_was_not_shared()
-        out = summary(now.tally, self.now_s)
-        if not sound_summary(out, now.plan):
-            # Odd numbers of a member must not cost the rest of the summary.
-            out = structs.replace(out, expectation=None, settled=None)
-        self.emit(ev.RunSummarised(run=now.plan.run, summary=out))
-        self.enter(phase)
-        self.effects.append(Over())
+            say_what_was_not_shared(turn)
+    enter(turn, Over())
+    out = summary(turn.state.tally, turn.now_s)
+    if not sound_summary(out, state.plan):
+        # Odd numbers of a member must not cost the rest of the summary.
+        out = structs.replace(out, expectation=None, settled=None)
+    emit(turn, ev.RunSummarised(run=state.plan.run, summary=out))
+    show(turn, phase)
+    turn.effects.append(Finish())
 
-    def say_what_was_not_shared(self) -> None:
-        exits = self.exits()
-        if self.now.plan.solo:
-            return
-        weights = {end.weights_sha256 for end in exits if end.weights_sha256}
-        if not any(end.shared for end in exits):
-            self.say(problems.nothing_shared())
-        elif self.now.plan.strategy == "managed" and len(weights) > 1:
-            self.say(problems.unequal_weights())
 
-    def on_met(self) -> None:
-        if all(part.phase in ("training", "ended") for part in self.now.parts.values()):
-            self.no_longer("start")
-            if self.now.plan.strategy == "own":
-                # A loop of its own need not report steps: the script runs, that is all one can know.
-                self.on_first_step()
-
-    def on_first_step(self) -> None:
-        if isinstance(self.now.phase, Starting) and not self.now.abandoned:
-            self.no_longer("start")
-            self.enter(Training())
+def say_what_was_not_shared(turn: Turn) -> None:
+    exits = turn.state.exits
+    if turn.state.plan.solo:
+        return
+    weights = {end.weights_sha256 for end in exits if end.weights_sha256}
+    if not any(end.shared for end in exits):
+        say(turn, problems.nothing_shared())
+    elif turn.state.plan.strategy == "managed" and len(weights) > 1:
+        say(turn, problems.unequal_weights())

@@ -1,37 +1,30 @@
-"""What the starter's machine knows, is told and asks for. Data only; the steps are in ``coordinator``."""
+"""What the coordinator knows, hears and asks for: data. Its steps are in ``machine`` and ``ending``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Self
 
-from core.runtime.timers import CancelTimer, SetTimer, TimerFired
+from core.run.draft import Shared
+from core.runtime.timers import TimerFired
 from core.speed.summary import Tally
 from core.vocabulary.errors import Problem
-from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, Task
+from core.vocabulary.roles import Role
 
-# --- told --------------------------------------------------------------------------------------------------
+# --- inputs ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The first event: the plan is made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A member said something; ``device`` is proven by its link."""
-
-    device: DeviceId
-    message: Message
+    """The first input: the plan is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +73,9 @@ class OutputsFailed:
     problem: Problem
 
 
-Told = (
+Input = (
     Begun
-    | Heard
+    | From
     | SendingFailed
     | MemberLost
     | StopWanted
@@ -93,28 +86,13 @@ Told = (
     | OutputsFailed
 )
 
-# --- asked for ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """To a member; the starter's own included, which hears it without a link."""
-
-    device: DeviceId
-    message: Message
+# --- effects -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SendFiles:
     device: DeviceId
     files: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Emit:
-    """An event of the run for this node's screen and record."""
-
-    event: RunEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +104,81 @@ class TakeOutputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class Finish:
     """The last effect: nothing is waited for any more."""
 
 
-Effect = Send | SendFiles | Emit | SetTimer[Wait] | CancelTimer[Wait] | TakeOutputs | Over
+OwnEffect = SendFiles | TakeOutputs | Finish
+Effect = Shared | OwnEffect
 
-# --- known -------------------------------------------------------------------------------------------------
+# --- stages ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Assembling:
+    """Members are asked, receive the files and choose their ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Every member was told to start its trainers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Releasing:
+    """Who ends by itself has finished; what only served it was told to end, with ``force``."""
+
+    force: int
+
+
+@dataclass(frozen=True, slots=True)
+class Halting:
+    """Somebody pressed Stop on the device called ``by``. ``force`` is the highest that was asked for."""
+
+    force: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """Every trainer has ended; only the chief's outputs are waited for. ``halted``: Stop had been pressed."""
+
+    halted: Halting | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A trainer ended, perhaps because another one did: a better cause is waited for, for a moment."""
+
+    cause: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Every member was told that the run is over; trainers that still run are being killed."""
+
+    cause: Problem | None
+    """None: it was stopped."""
+    weak: bool
+    """``cause`` may be a consequence: a better one that is heard of now takes its place."""
+    by: str | None
+    """The device on which Stop was pressed, or Tandem closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The last phase has been told; nothing follows."""
+
+
+Stage = Assembling | Running | Releasing | Halting | Draining | Failing | Ending | Over
+"""What the coordinator is doing; its ``phase`` is what screens are told of it."""
+
+# --- the state ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A member as the starter knows it."""
+    """A member as the coordinator knows it."""
 
     linked: bool = True
     joined: bool = False
@@ -149,29 +190,78 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Coordination:
-    """The whole of what the starter knows of its run."""
+    """The whole of what the coordinator knows of its run."""
 
     me: DeviceId
     plan: Plan
     manifest: Manifest
     source: str
-    """The script's own folder, told to the starter's own part alone."""
+    """The script's own folder, told to this laptop's own part alone."""
     parts: Mapping[DeviceId, Part]
     tally: Tally
     checkpoint: Manifest | None = None
-    """The files of the checkpoint that the run goes on from."""
+    """The files of the checkpoint with which the run resumes another."""
+    stage: Stage = field(default_factory=Assembling)
     phase: Phase = field(default_factory=Planning)
-    waits: frozenset[Wait] = frozenset()
-    launched: bool = False
-    cause: Problem | None = None
-    cause_is_weak: bool = False
-    abandoned: bool = False
-    stop: int = -1
-    """The highest force asked for; -1: nobody pressed Stop."""
-    stopped_by: str = ""
-    servants: int = -1
-    """The force with which tasks that only serve were told to end, once the others had finished."""
     outputs: Literal["expected", "coming", "here"] = "expected"
+    """Of the chief. No stage: they may come while others still train, are stopped, or fail."""
+    waits: frozenset[Wait] = frozenset()
+
+    def waiting(self, waits: frozenset[Wait]) -> Self:
+        return replace(self, waits=waits)
+
+    def name(self, device: DeviceId) -> str:
+        return self.plan.member(device).name
+
+    @property
+    def stopped_by(self) -> str | None:
+        """Where Stop was pressed first; None: nowhere."""
+        match self.stage:
+            case Halting(by=by) | Draining(halted=Halting(by=by)) | Ending(by=by):
+                return by
+        return None
+
+    @property
+    def next_force(self) -> int:
+        """The least force with which a further Stop does anything."""
+        match self.stage:
+            case Halting(force=force) | Draining(halted=Halting(force=force)):
+                return force + 1
+        return 0
+
+    @property
+    def exits(self) -> list[Exit]:
+        return [end for part in self.parts.values() for end in part.exits.values()]
+
+    def all_ended(self) -> bool:
+        """Every trainer of a member that is still linked."""
+        return all(
+            task.name in part.exits for task in self.plan.tasks if (part := self.parts[task.device]).linked
+        )
+
+    def unfinished(self) -> list[DeviceId]:
+        """Linked members with a trainer that has not ended."""
+        found = []
+        for device, part in self.parts.items():
+            names = {task.name for task in self.plan.tasks_of(device)}
+            if part.linked and not names <= set(part.exits):
+                found.append(device)
+        return found
+
+    def own_enders(self) -> tuple[Task, ...]:
+        """The tasks that end by themselves; the others serve them until they are stopped."""
+        tasks = self.plan.tasks
+        if any(task.role is Role.PS for task in tasks):
+            return tasks[:1]
+        return tuple(task for task in tasks if task.role is not Role.EVALUATOR)
+
+    def enders_gone(self) -> bool:
+        return all(task.name in self.parts[task.device].exits for task in self.own_enders())
+
+    def served(self) -> bool:
+        """Whatever ends by itself has finished."""
+        ends = [self.parts[task.device].exits.get(task.name) for task in self.own_enders()]
+        return all(end is not None and end.reason == "finished" for end in ends)
 
 
 def coordinate(

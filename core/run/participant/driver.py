@@ -12,6 +12,7 @@ from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.scan import is_broad
 from core.run import outputs, problems
 from core.run.context import Workplace
+from core.run.draft import Send
 from core.run.outputs import Snapshot
 from core.run.participant import machine
 from core.run.participant import state as pa
@@ -27,7 +28,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.phases import Exit
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS, TASKS, task_name
@@ -43,13 +44,11 @@ class MemberSide:
         prepare: ms.Prepare,
         starter_name: str,
         *,
-        tell: Callable[[Message], None],
         show: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
         on_gone: Callable[[], None],
     ) -> None:
         self.place = place
         self.known = machine.take_part(place.me, prepare, starter_name)
-        self._tell_starter = tell
         self._show = show
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.known.local else None
@@ -78,19 +77,19 @@ class MemberSide:
         for effect in effects:
             self._do(effect)
 
-    def hear(self, message: Message) -> None:
+    def hear(self, device: DeviceId, message: Message) -> None:
         """A message from the starter."""
         if isinstance(message, ms.Chunk):
             self._on_chunk(message)
         else:
-            self.tell(pa.FromStarter(message))
+            self.tell(From(device, message))
 
     # --- effects -------------------------------------------------------------------------------------------
 
     def _do(self, effect: pa.Effect) -> None:
         match effect:
-            case pa.Tell(message):
-                self._tell_starter(message)
+            case Send(device, message):
+                self.place.links.send(device, message)  # a lost link comes as StarterLost
             case pa.Show(event):
                 self._show(event)
             case SetTimer(wait, seconds):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.run import problems
-from core.run.participant.state import Effect, Gone, Participation, Show, Stage, StopTrainers, Tell
+from core.run.draft import Send
+from core.run.participant.state import Effect, Gone, Participation, Show, Stage, StopTrainers
 from core.runtime.timers import CancelTimer, SetTimer
 from core.vocabulary import events as ev
 from core.vocabulary import limits
@@ -13,6 +14,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.events import RunEvent
 from core.vocabulary.limits import Wait
+from core.vocabulary.peer_messages import Message
 from core.vocabulary.phases import Failed, MemberPhase
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import apply
@@ -63,7 +65,7 @@ class PartTurn:
         self.now = replace(self.now, concluded=True)
 
     def decline(self, problem: Problem) -> None:
-        self.effects.append(Tell(ms.Declined(run=self.now.plan.run, problem=problem)))
+        self.send(ms.Declined(run=self.now.plan.run, problem=problem))
         self.leave(problem)
 
     def settle(self, allowed: bool) -> None:
@@ -78,10 +80,14 @@ class PartTurn:
         self.now = replace(self.now, stage=stage)
         self.effects += effects
 
+    def send(self, message: Message) -> None:
+        """To the starter."""
+        self.effects.append(Send(self.now.plan.starter, message))
+
     def report(self, event: RunEvent) -> None:
         """To the starter, whose mirror shows it here too; without it, straight to this screen."""
         if not self.now.starter_lost:
-            self.effects.append(Tell(ms.Reported(event=event)))
+            self.send(ms.Reported(event=event))
             return
         try:
             self.now = replace(self.now, shown=apply(self.now.shown, event))

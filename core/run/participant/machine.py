@@ -21,7 +21,6 @@ from core.run.participant.state import (
     Effect,
     FilesHere,
     FindOutputs,
-    FromStarter,
     Listed,
     ListMissing,
     MadeReady,
@@ -35,7 +34,6 @@ from core.run.participant.state import (
     StarterLost,
     StartTrainers,
     StopTrainers,
-    Tell,
     Told,
     TrainerEnded,
     TrainerSaid,
@@ -49,7 +47,7 @@ from core.vocabulary.errors import IllegalTransition, Problem, TandemError
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.phases import Exit, MemberPhase, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.state import apply
@@ -106,12 +104,13 @@ class _Step(PartTurn):
                 self.no_longer("receive")
                 self.to("making", MakeReady())
             case MadeReady(ports) if stage == "making":
-                self.to("ready", Tell(ms.Prepared(run=self.now.plan.run, ports=dict(ports))))
+                self.to("ready")
+                self.send(ms.Prepared(run=self.now.plan.run, ports=dict(ports)))
                 self.say_phase("prepared")
                 self.wait("launch", limits.LAUNCH_S)
             case PreparingFailed(problem) if stage in ("listing", "receiving", "making"):
                 self.decline(problem)
-            case FromStarter(message):
+            case From(device, message) if device == self.now.plan.starter:
                 self.on_message(message)
             case StarterLost(problem):
                 self.on_starter_lost(problem)
@@ -123,7 +122,8 @@ class _Step(PartTurn):
                 self.on_exit(task, end)
             case OutputsFound(manifest, problem) if not self.now.abandoned:
                 offer = ms.OutputsOffered(run=self.now.plan.run, manifest=manifest, problem=problem)
-                self.effects += [Tell(offer), SendOutputs(manifest)]
+                self.send(offer)
+                self.effects.append(SendOutputs(manifest))
             case TimerFired(wait) if wait in self.now.waits:
                 self.now = replace(self.now, waits=self.now.waits - {wait})
                 self.on_wait_over(wait)
@@ -170,7 +170,7 @@ class _Step(PartTurn):
         self.to("listing", ListMissing())
 
     def on_listed(self, files: tuple[int, ...]) -> None:
-        self.effects.append(Tell(ms.FilesWanted(run=self.now.plan.run, files=files)))
+        self.send(ms.FilesWanted(run=self.now.plan.run, files=files))
         if files:
             self.to("receiving")
             project = self.now.manifest

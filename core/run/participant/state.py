@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from core.run.draft import Send
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import ConsentAsked, ConsentSettled, RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import From
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
@@ -76,11 +77,6 @@ class PreparingFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class FromStarter:
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
 class StarterLost:
     problem: Problem
 
@@ -118,7 +114,7 @@ Told = (
     | FilesHere
     | MadeReady
     | PreparingFailed
-    | FromStarter
+    | From
     | StarterLost
     | TrainerSaid
     | TrainerWrote
@@ -128,13 +124,6 @@ Told = (
 )
 
 # --- asked for ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """To the starter: over its link, or straight where this node is the starter."""
-
-    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +173,7 @@ class Gone:
 
 
 Effect = (
-    Tell
+    Send
     | Show
     | ListMissing
     | MakeReady

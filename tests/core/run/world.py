@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from core.run.coordinator import machine as coordinator
 from core.run.coordinator import state as co
+from core.run.draft import Emit, Send
 from core.run.participant import machine as participant
 from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
@@ -84,22 +85,22 @@ class World:
 
     # --- what one may do ---------------------
 
-    def tell(self, told: co.Told) -> None:
+    def tell(self, told: co.Input) -> None:
         self.starter, effects = coordinator.step(self.starter, told, self.now_s)
         for effect in effects:
             assert not self.over, "an effect after the last one"
             match effect:
-                case co.Send(device, message):
+                case Send(device, message):
                     if device not in self.cut:
                         self.to_member[device].append(message)
-                case co.Emit(event):
+                case Emit(event):
                     self.state = apply(self.state, event)  # raises for what cannot follow
                     self.events.append(event)
                 case SetTimer(wait, seconds):
                     self.waits[wait] = seconds
                 case CancelTimer(wait):
                     del self.waits[wait]
-                case co.Over():
+                case co.Finish():
                     self.over = True
                 case _:
                     self.jobs.append(effect)
@@ -111,7 +112,8 @@ class World:
         for effect in effects:
             assert side.outputs_taken is None, "an effect after the last one"
             match effect:
-                case pa.Tell(message):
+                case Send(to, message):
+                    assert to == self.me
                     if device not in self.cut:
                         self.to_starter[device].append(message)
                 case pa.Show(event):
@@ -139,10 +141,10 @@ class World:
             side.known = participant.take_part(device, message, "Anna's")
             self.tell_member(device, pa.Asked(allowed=self.allowed))
         elif side.known is not None:
-            self.tell_member(device, pa.FromStarter(message))
+            self.tell_member(device, ms.From(self.me, message))
 
     def deliver_to_starter(self, device: DeviceId) -> None:
-        self.tell(co.Heard(device, self.to_starter[device].popleft()))
+        self.tell(ms.From(device, self.to_starter[device].popleft()))
 
     def do_job(self) -> None:
         """The starter's driver does what it was asked."""

@@ -99,7 +99,7 @@ def test_only_the_chief_measures_and_only_what_can_be() -> None:
     odd = replace(EXPECTED, shares=(1, 2, 3))
     for device, expectation in ((BEN, EXPECTED), (ANNA, odd)):
         event = ev.MemberMeasured(run=world.starter.plan.run, device=device, expectation=expectation)
-        world.tell(co.Heard(device, ms.Reported(event=event)))
+        world.tell(ms.From(device, ms.Reported(event=event)))
     assert world.state.run is not None and world.state.run.expectation is None
     assert not [event for event in world.events if isinstance(event, ev.MemberMeasured)]
 
@@ -188,7 +188,7 @@ def test_a_member_that_stops_receiving_is_named() -> None:
         world.possible()[0]()
     world.members[BEN].jobs.clear()
     world.settle()
-    world.tell(co.Heard(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
     world.fire("receive")
     assert verdict(world).code == "not-prepared"
     assert "Ben's" in verdict(world).what
@@ -196,10 +196,10 @@ def test_a_member_that_stops_receiving_is_named() -> None:
 
 def test_receiving_slowly_is_a_sign_of_life() -> None:
     world = World()
-    world.tell(co.Heard(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
     del world.waits["receive"]
     event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving", done=1, total=9)
-    world.tell(co.Heard(BEN, ms.Reported(event=event)))
+    world.tell(ms.From(BEN, ms.Reported(event=event)))
     assert world.waits["receive"] == limits.RECEIVE_S
 
 
@@ -213,8 +213,8 @@ def test_a_project_that_cannot_be_sent_ends_the_run() -> None:
 def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(co.Heard(BEN, ms.FilesWanted(run=run, files=())))
-    world.tell(co.Heard(BEN, ms.Prepared(run=run, ports=ports)))
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.Prepared(run=run, ports=ports)))
     assert verdict(world).code == "broken-talk"
 
 
@@ -222,8 +222,8 @@ def test_two_members_that_choose_one_address_are_told_so() -> None:
     loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     world = World(loopback)
     for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
-        world.tell(co.Heard(device, ms.FilesWanted(run=loopback.run, files=())))
-        world.tell(co.Heard(device, ms.Prepared(run=loopback.run, ports={task: 21_000})))
+        world.tell(ms.From(device, ms.FilesWanted(run=loopback.run, files=())))
+        world.tell(ms.From(device, ms.Prepared(run=loopback.run, ports={task: 21_000})))
     assert verdict(world).code == "same-address"
 
 
@@ -243,8 +243,9 @@ def test_trainers_that_never_start_are_named_with_their_ports() -> None:
     world.settle()
     assert isinstance(world.phase, Starting)
     world.fire("start")
-    assert "Anna's and Ben's" in str(world.starter.cause)
-    assert "20000 and 20001" in str(world.starter.cause)
+    assert isinstance(world.starter.stage, co.Ending)
+    assert "Anna's and Ben's" in str(world.starter.stage.cause)
+    assert "20000 and 20001" in str(world.starter.stage.cause)
     world.each_trainer_ends(failing("killed"))
     assert verdict(world).code == "not-started"
 
@@ -359,7 +360,7 @@ def test_each_further_stop_is_harder_and_a_member_may_stop_too() -> None:
     world = training()
     run = world.starter.plan.run
     for force in (0, 1, 2):
-        world.tell(co.Heard(BEN, ms.StopAsked(run=run, force=force)))
+        world.tell(ms.From(BEN, ms.StopAsked(run=run, force=force)))
         world.settle()
         assert world.members[ANNA].trainers == {"chief:0": force}
     world.each_trainer_ends(failing("killed"))
@@ -537,7 +538,7 @@ def test_a_member_speaks_for_itself_alone() -> None:
         ),
         ev.MemberLogged(run=run, device=BEN, lines=LogLines(task="made up", stream="stdout", text="x")),
     ):
-        world.tell(co.Heard(BEN, ms.Reported(event=event)))
+        world.tell(ms.From(BEN, ms.Reported(event=event)))
     assert len(world.events) == before
     assert isinstance(world.phase, Training)
 
@@ -545,7 +546,7 @@ def test_a_member_speaks_for_itself_alone() -> None:
 def test_a_stranger_is_not_heard() -> None:
     world = training()
     known = world.starter
-    world.tell(co.Heard(CLEO, ms.StopAsked(run=known.plan.run)))
+    world.tell(ms.From(CLEO, ms.StopAsked(run=known.plan.run)))
     world.tell(co.MemberLost(CLEO, LOST))
     assert world.starter == known
 

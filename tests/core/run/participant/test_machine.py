@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
+from core.run.draft import Send
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.machine import same_run
@@ -21,7 +22,7 @@ from core.vocabulary.phases import Exit, Failed, Finished, Preparing
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines
 from core.vocabulary.roles import Role
-from tests.core.cluster.laptops import BEN, CLEO, plan_of
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
 
 PLAN = plan_of(project=MANIFEST.digest)
@@ -56,10 +57,10 @@ class Ben:
         return self
 
     def hear(self, message: ms.Message) -> list[pa.Effect]:
-        return self.tell(pa.FromStarter(message))
+        return self.tell(ms.From(ANNA, message))
 
     def told(self) -> list[ms.Message]:
-        return [effect.message for effect in self.effects if isinstance(effect, pa.Tell)]
+        return [effect.message for effect in self.effects if isinstance(effect, Send)]
 
     def reported(self) -> list[ev.RunEvent]:
         return [message.event for message in self.told() if isinstance(message, ms.Reported)]
@@ -78,7 +79,7 @@ def only(effects: Iterable[object], kind: type) -> list[object]:
 def test_a_refusal_declines_and_leaves_no_trace() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=True, refusal=Problem(code="device-busy", what="busy.")))
-    assert [type(effect) for effect in ben.effects] == [pa.Tell, pa.Gone]
+    assert [type(effect) for effect in ben.effects] == [Send, pa.Gone]
 
 
 # --- consent -----------------------------------------------------------------------------------
@@ -308,7 +309,7 @@ def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
     ben.hear(ms.Launch(plan=plan))
     assert only(ben.tell(pa.TrainerEnded("chief:0", FINISHED)), pa.FindOutputs)
     assert ben.tell(pa.OutputsFound(OUTPUTS)) == [
-        pa.Tell(ms.OutputsOffered(run=RUN, manifest=OUTPUTS)),
+        Send(ANNA, ms.OutputsOffered(run=RUN, manifest=OUTPUTS)),
         pa.SendOutputs(OUTPUTS),
     ]
 
@@ -379,6 +380,13 @@ def test_words_about_another_run_are_not_for_us() -> None:
     other = RunId("another")
     for message in (ms.StopAsked(run=other), ms.RunAbandoned(run=other, problem=LOST)):
         assert ben.hear(message) == []
+
+
+def test_only_the_starter_is_heard() -> None:
+    ben = Ben().launched()
+    known = ben.known
+    assert ben.tell(ms.From(CLEO, ms.RunAbandoned(run=RUN, problem=LOST))) == []
+    assert ben.known == known
 
 
 def test_the_waits_of_a_member_outlast_the_starters() -> None:

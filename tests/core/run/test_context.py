@@ -1,0 +1,54 @@
+"""The loopback: one's own messages arrive as a peer's do, later and in order."""
+
+from __future__ import annotations
+
+import asyncio
+
+from core.run.context import Loopback
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.peer_messages import Message
+from tests.core.cluster.laptops import ANNA, BEN
+
+FIRST, SECOND = ms.StopAsked(run=RunId("r")), ms.OutputsReceived(run=RunId("r"))
+
+
+class Wire:
+    """Links to peers; Ben alone is there."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[DeviceId, Message]] = []
+
+    def send(self, device: DeviceId, message: Message) -> bool:
+        self.sent.append((device, message))
+        return device == BEN
+
+    async def send_flowing(self, device: DeviceId, message: Message) -> bool:
+        return self.send(device, message)
+
+    def peer_host(self, device: DeviceId) -> str:
+        return f"peer of {device}"
+
+    def own_host(self, device: DeviceId) -> str:
+        return f"own to {device}"
+
+
+async def test_what_one_sends_to_oneself_arrives_on_the_next_turn_and_in_order() -> None:
+    heard: list[tuple[DeviceId, Message]] = []
+    wire = Wire()
+    links = Loopback(ANNA, wire, lambda device, message: heard.append((device, message)))
+    assert links.send(ANNA, FIRST) and links.send(ANNA, SECOND)
+    assert heard == []
+    await asyncio.sleep(0)
+    assert heard == [(ANNA, FIRST), (ANNA, SECOND)]
+    assert not wire.sent
+
+
+async def test_what_is_for_others_takes_their_links() -> None:
+    wire = Wire()
+    links = Loopback(ANNA, wire, lambda device, message: None)
+    assert links.send(BEN, FIRST)
+    assert not links.send(DeviceId("nobody"), FIRST)
+    assert await links.send_flowing(BEN, SECOND)
+    assert [message for _, message in wire.sent] == [FIRST, FIRST, SECOND]
+    assert (links.peer_host(BEN), links.own_host(BEN)) == (f"peer of {BEN}", f"own to {BEN}")
