@@ -4,6 +4,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from PySide6.QtCore import QThread
 
 # Windows are tested without a screen.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -17,6 +18,10 @@ settings.register_profile(
     "search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+# Qt takes the thread that makes its first object for the main one. Without this it may be a worker: `tandem
+# install-desktop` draws its icons in one, and the QApplication of a later test would complain.
+QThread.currentThread()
 
 
 @pytest.fixture(scope="session")

@@ -1,60 +1,147 @@
-"""Which scenario runs at which shares, and what comes of a cell. Runs each set of processes once."""
+"""Which scenario runs at which shares, and what comes of it. Few processes run them all."""
 
 from __future__ import annotations
 
-import atexit
-import functools
-import shutil
-import tempfile
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from tests.exactness import processes
 from tests.exactness.names import CORE, EVERY
+from tests.exactness.plain_results import PlainResults
 
-ALONE: tuple[int, ...] = ()
+Shares = tuple[int, ...]
+Cell = tuple[str, Shares]
+Arrays = dict[str, np.ndarray]
+V = TypeVar("V")
+
+ALONE: Shares = ()
 EVEN, UNEVEN, THREE, EXTREME = (32, 32), (48, 16), (40, 16, 8), (63, 1)
-DEVICES: dict[tuple[int, ...], tuple[int, ...]] = {EVEN: (0, 1)}
+COMPLETE = (EVEN, EXTREME)
+"""Shares that are left to `make test-all`; at the others every scenario runs in `make test`, too."""
+DEVICES: dict[Shares, tuple[int, ...]] = {EVEN: (0, 1)}
 """Members of these shares compute on unlike devices: on logical ones, in place of a graphics card."""
 NO_PROGRESS_S = 240.0
 """A set of processes that finishes no scenario for so long is stuck; a quiet machine needs 3 s for one."""
+MOST_BROKEN = 3
+"""Scenarios that may break their set of processes; behind the last of them nothing more is tried."""
+AT_ONCE = 2
+"""Sets of processes: the members of one wait for each other, and the other one uses that time."""
+
+CELLS: list[Cell] = [
+    (name, shares)
+    for shares in (UNEVEN, THREE, EVEN, EXTREME)
+    for name in (EVERY if shares in (UNEVEN, THREE) else CORE)
+]
 
 
-def scenarios_at(shares: tuple[int, ...]) -> tuple[str, ...]:
-    return EVERY if shares in (ALONE, UNEVEN, THREE) else CORE
-
-
-CELLS = [(name, shares) for shares in (UNEVEN, THREE, EVEN, EXTREME) for name in scenarios_at(shares)]
-
-
-@dataclass(frozen=True)
+@dataclass
 class Ran:
-    """A set of processes after its run: each one's folder, and why it broke off, if it did."""
+    """What became of scenarios in a set of processes, or in several after each other."""
 
-    folders: tuple[Path, ...]
-    failure: str
+    folders: dict[str, Sequence[Path]] = field(default_factory=dict)
+    """By scenario, each process's folder."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why a scenario left nothing."""
+    last: Sequence[Path] = ()
+    """The folders of the set that ran to its end."""
 
-    def arrays(self, name: str) -> list[dict[str, np.ndarray]]:
+    def arrays(self, name: str) -> list[Arrays]:
         """Each process's arrays of a scenario. Where one is missing: AssertionError with what is known."""
-        for folder in self.folders:
+        for folder in self.folders.get(name, ()):
             error = folder / f"{name}.error"
-            assert not error.exists(), f"{folder.name}: {error.read_text()}"
-            assert (folder / f"{name}.npz").exists(), self.failure or f"{folder.name} left no {name}.npz"
-        return [dict(np.load(folder / f"{name}.npz")) for folder in self.folders]
+            assert not error.exists(), f"{name} at {folder.name}: {error.read_text()}"
+        assert name not in self.failures, self.failures[name]
+        return [dict(np.load(folder / f"{name}.npz")) for folder in self.folders[name]]
 
 
-@functools.cache
-def ran(shares: tuple[int, ...]) -> Ran:
-    out = Path(tempfile.mkdtemp(prefix="tandem-matrix-"))
-    atexit.register(shutil.rmtree, out, ignore_errors=True)
-    folders = tuple(out / f"rank{rank}" for rank in range(max(1, len(shares))))
-    try:
-        processes.run(shares, scenarios_at(shares), out, NO_PROGRESS_S, devices=DEVICES.get(shares, ()))
-    except AssertionError as failure:
-        return Ran(folders, str(failure))
-    return Ran(folders, "")
+def go_through(
+    shares: Shares, names: Sequence[str], out: Path, run: Callable[..., Sequence[Path]] = processes.run
+) -> Ran:
+    """Runs scenarios in a set of processes. One that breaks its set is named, and a new set runs the rest."""
+    ran, left = Ran(), list(names)
+    while True:
+        folder, failure = out / f"set{len(ran.failures)}", ""
+        folders = processes.folders_in(folder, shares)
+        try:
+            run(shares, left, folder, NO_PROGRESS_S, devices=DEVICES.get(shares, ()))
+            ran.last = folders
+        except AssertionError as error:
+            failure = str(error)
+        finished = [name for name in left if all(processes.finished(folder, name) for folder in folders)]
+        ran.folders |= dict.fromkeys(finished, folders)
+        left = [name for name in left if name not in finished]
+        if not failure or not left:
+            return ran
+        broken = left.pop(0)
+        ran.folders[broken] = folders
+        ran.failures[broken] = f"{broken} broke the processes at {shares}: {failure}"
+        if len(ran.failures) == MOST_BROKEN:
+            why = f"not run: {', '.join(ran.failures)} broke the processes at {shares} before"
+            ran.failures |= dict.fromkeys(left, why)
+            return ran
+
+
+class Matrix:
+    """Runs the scenarios of cells, each once; in one plain process only what is not known from earlier."""
+
+    def __init__(self, cells: Collection[Cell], out: Path, plain_results: PlainResults) -> None:
+        self._out = out
+        self._plain_results = plain_results
+        self._places = threading.Semaphore(AT_ONCE)
+        self._runs: dict[Shares, Future[Ran]] = {}
+        self._plain_runs: dict[str, Future[Ran]] = {}
+        self._names = {shares: [n for n, s in cells if s == shares] for _, shares in cells}
+
+    def begin(self) -> None:
+        """Starts whatever the cells need, as soon as there is a place."""
+        self._begin_plain(list(dict.fromkeys(name for names in self._names.values() for name in names)))
+        for shares in self._names:
+            self.ran(shares)
+
+    def ran(self, shares: Shares) -> Future[Ran]:
+        """Of members with these shares."""
+        if shares not in self._runs:
+            out = self._out / "-".join(map(str, shares))
+            names = self._names.get(shares, [])
+            self._runs[shares] = self._beside(lambda: go_through(shares, names, out))
+        return self._runs[shares]
+
+    def plain(self, name: str) -> Arrays:
+        """What a scenario leaves in one plain process."""
+        known = self._plain_results.get(name)
+        if known is None:
+            self._begin_plain([name])
+            ran = self._plain_runs[name].result()
+            (known,) = ran.arrays(name)
+            self._plain_results.put(name, ran.folders[name][0] / f"{name}.npz")
+        return known
+
+    def _begin_plain(self, names: Sequence[str]) -> None:
+        missing = [n for n in names if n not in self._plain_runs and self._plain_results.get(n) is None]
+        if missing:
+            out = self._out / f"plain{len(self._plain_runs)}"
+            run = self._beside(lambda: go_through(ALONE, missing, out))
+            self._plain_runs |= dict.fromkeys(missing, run)
+
+    def _beside(self, work: Callable[[], V]) -> Future[V]:
+        """In a thread that ends with this process; so do the processes that it waits for."""
+        future: Future[V] = Future()
+
+        def run() -> None:
+            with self._places:
+                try:
+                    future.set_result(work())
+                except BaseException as error:
+                    future.set_exception(error)
+
+        threading.Thread(target=run, name="matrix", daemon=True).start()
+        return future
 
 
 def difference(one: np.ndarray, other: np.ndarray) -> float:

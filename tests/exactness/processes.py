@@ -34,6 +34,16 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+def folders_in(out: Path, shares: tuple[int, ...]) -> list[Path]:
+    """Each process's own."""
+    return [out / f"rank{rank}" for rank in range(max(1, len(shares)))]
+
+
+def finished(folder: Path, name: str) -> bool:
+    """Whether a process came to the end of a scenario, be it an error."""
+    return (folder / f"{name}.npz").exists() or (folder / f"{name}.error").exists()
+
+
 def run(
     shares: tuple[int, ...],
     names: Sequence[str],
@@ -48,9 +58,8 @@ def run(
     ``devices``: the logical processor that each member computes on; they meet on the first of each.
     Raises AssertionError with the children's last words if one dies or the limit runs out.
     """
-    members = max(1, len(shares))
-    ports = free_ports(members) if shares else []
-    folders = [out / f"rank{rank}" for rank in range(members)]
+    ports = free_ports(len(shares))
+    folders = folders_in(out, shares)
     children: list[subprocess.Popen[bytes]] = []
     logs: list[IO[bytes]] = []
     try:
@@ -61,7 +70,7 @@ def run(
                 "ports": ports,
                 "shares": shares,
                 "wire": wire,
-                "devices": list(devices or [0] * members),
+                "devices": list(devices or [0] * len(folders)),
                 "names": list(names),
                 "out": str(folder),
             }
@@ -71,7 +80,7 @@ def run(
                 subprocess.Popen(
                     [sys.executable, "-m", module, json.dumps(order)],
                     cwd=ROOT,
-                    env=_environment(),
+                    env=environment(),
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -89,7 +98,7 @@ def run(
     return folders
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     quiet = {
         "CUDA_VISIBLE_DEVICES": "-1",
         "TF_CPP_MIN_LOG_LEVEL": "2",

@@ -1,11 +1,12 @@
 """The exactness matrix: scenarios x shares, on real clusters, against one plain Keras process.
 
 Every scenario runs at the unequal shares (48, 16) and (40, 16, 8); those marked `core` also at (32, 32) and
-(63, 1). In each cell the members must end with the same bits (weights, optimizer's state, values a script
-sees), and, unless the scenario says `exact=False`, the weights within 2e-6 of the plain process. What starts
-with `value/per_rank/` is checked by the scenario's own rule: true on the chief alone.
+(63, 1), in `make test-all`. In each cell the members must end with the same bits (weights, optimizer's state,
+values a script sees), and, unless the scenario says `exact=False`, the weights within 2e-6 of the plain
+process. What starts with `value/per_rank/` is checked by the scenario's own rule: true on the chief alone.
 
-A set of processes runs through all its scenarios, once; the first test of each shares waits for it.
+A set of processes runs through all scenarios whose cells were asked for, once; the first test of each shares
+waits for it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.exactness.matrix import ALONE, CELLS, EVEN, EXTREME, THREE, UNEVEN, difference, ran
+from tests.exactness.matrix import (
+    CELLS,
+    COMPLETE,
+    EVEN,
+    EXTREME,
+    THREE,
+    UNEVEN,
+    Cell,
+    Matrix,
+    Shares,
+    difference,
+)
 from tests.exactness.names import CORE, EVERY, SCENARIOS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
-done: dict[tuple[str, tuple[int, ...]], float] = {}
+done: dict[Cell, float] = {}
 """The largest difference of a weight in each cell that ran to its end."""
 
 
@@ -26,10 +38,15 @@ def compared(arrays: dict[str, np.ndarray]) -> set[str]:
     return {key for key in arrays if not key.startswith("state/")}
 
 
-@pytest.mark.parametrize(("name", "shares"), CELLS, ids=[f"{n}-{'/'.join(map(str, s))}" for n, s in CELLS])
-def test_members_are_equal_and_as_one_process(name: str, shares: tuple[int, ...]) -> None:
-    (plain,) = ran(ALONE).arrays(name)
-    members = ran(shares).arrays(name)
+def case(name: str, shares: Shares) -> object:
+    marks = [pytest.mark.complete] if shares in COMPLETE else []
+    return pytest.param(name, shares, id=f"{name}-{'/'.join(map(str, shares))}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "shares"), [case(*cell) for cell in CELLS])
+def test_members_are_equal_and_as_one_process(matrix: Matrix, name: str, shares: Shares) -> None:
+    members = matrix.ran(shares).result().arrays(name)
+    plain = matrix.plain(name)
     for rank, member in enumerate(members):
         assert compared(member) == compared(plain), f"member {rank} left other arrays than one process"
         assert set(member) == set(members[0]), f"member {rank} left other arrays than the chief"
@@ -51,9 +68,11 @@ def test_members_are_equal_and_as_one_process(name: str, shares: tuple[int, ...]
     done[name, shares] = worst
 
 
-def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief() -> None:
+def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief(matrix: Matrix) -> None:
     """Two devices may round the same update in two ways."""
-    chief, worker = (dict(np.load(folder / "unlike.npz")) for folder in ran(EVEN).folders)
+    folders = matrix.ran(EVEN).result().last
+    assert folders, matrix.ran(EVEN).result().failures
+    chief, worker = (dict(np.load(folder / "unlike.npz")) for folder in folders)
     assert all(device.endswith("CPU:1") for device in worker["devices"]), worker["devices"]
     assert not any(device.endswith("CPU:1") for device in chief["devices"]), chief["devices"]
     assert difference(chief["during/0"], worker["during/0"]) > 0, "nothing drove them apart"
@@ -61,14 +80,23 @@ def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief() ->
         assert difference(chief[key], worker[key]) == 0.0, key
 
 
-def test_every_cell_ran(capsys: pytest.CaptureFixture[str]) -> None:
-    missing = [cell for cell in CELLS if cell not in done]
-    by_shares = {shares: [v for (_, s), v in done.items() if s == shares] for _, shares in CELLS}
+@pytest.mark.parametrize(
+    "every",
+    [
+        pytest.param((UNEVEN, THREE), id="two-shares"),
+        pytest.param((UNEVEN, THREE, EVEN, EXTREME), id="four-shares", marks=pytest.mark.complete),
+    ],
+)
+def test_every_cell_ran(every: tuple[Shares, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [cell for cell in CELLS if cell[1] in every]
+    missing = [cell for cell in cells if cell not in done]
+    ran = len(cells) - len(missing)
     with capsys.disabled():
-        print(f"\nexactness matrix: {len(done)} of {len(CELLS)} cells ran, {len(EVERY)} scenarios")
-        for shares, cells in by_shares.items():
-            exact = [v for (n, s), v in done.items() if s == shares and SCENARIOS[n].exact]
-            print(f"  {shares}: {len(cells)} cells, largest difference {max(exact, default=0.0):.1e}")
+        print(f"\nexactness matrix: {ran} of {len(cells)} cells ran, {len(EVERY)} scenarios")
+        for shares in every:
+            apart = {name: worst for (name, s), worst in done.items() if s == shares}
+            exact = [worst for name, worst in apart.items() if SCENARIOS[name].exact]
+            print(f"  {shares}: {len(apart)} cells, largest difference {max(exact, default=0.0):.1e}")
     assert not missing, f"{len(missing)} cells did not run or failed: {missing}"
 
 
@@ -76,3 +104,4 @@ def test_every_scenario_runs_at_two_unequal_shares_and_the_core_at_four() -> Non
     assert all((name, shares) in CELLS for name in EVERY for shares in (UNEVEN, THREE))
     assert len(CORE) >= 20
     assert all((name, EXTREME) in CELLS for name in CORE)
+    assert not {UNEVEN, THREE} & set(COMPLETE), "every scenario runs at two shares in `make test`, too"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.exactness import processes
-from tests.exactness.matrix import NO_PROGRESS_S, UNEVEN, difference
+from tests.exactness.matrix import NO_PROGRESS_S, UNEVEN, Matrix, difference
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 NAMES = ("sgd_momentum", "embedding", "large_and_small_tensors")
@@ -20,18 +20,13 @@ def arrays(folder: Path, name: str) -> dict[str, np.ndarray]:
     return dict(np.load(folder / f"{name}.npz"))
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return processes.run((), NAMES, tmp_path_factory.mktemp("plain"), NO_PROGRESS_S)[0]
-
-
 @pytest.mark.parametrize(("wire", "tolerance"), [("bf16", 3e-2), ("fp16", 3e-3)])
 def test_narrowed_gradients_leave_members_equal_and_near(
-    plain: Path, wire: str, tolerance: float, tmp_path: Path
+    matrix: Matrix, wire: str, tolerance: float, tmp_path: Path
 ) -> None:
     chief, worker = processes.run(UNEVEN, NAMES, tmp_path, NO_PROGRESS_S, wire=wire)
     for name in NAMES:
-        alone, first, second = arrays(plain, name), arrays(chief, name), arrays(worker, name)
+        alone, first, second = matrix.plain(name), arrays(chief, name), arrays(worker, name)
         weights = [key for key in alone if key.startswith("weight/")]
         assert weights
         assert all(difference(first[key], second[key]) == 0.0 for key in weights)
