@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.home.atomic import write_atomically
+from core.home.private_file import write_atomically
 from core.telemetry.hardware import cpu_name
 from tests.exactness import processes
 
