@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
-from app import theme
 from app.charts import export
 from app.widgets.buttons import button
+from app.widgets.inputs import FileDialog
 from app.widgets.labels import Label
 from core.vocabulary.errors import Problem
 
@@ -59,12 +59,7 @@ class ExportMenu(QObject):
             self.saved.emit(path, problem)
 
     def _ask(self, suffix: str) -> None:
-        dialog = QFileDialog(self._picture.window(), "Export", f"plots{suffix}")
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix(suffix[1:])
-        dialog.setNameFilter(f"*{suffix}")
-        theme.wear(dialog)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = FileDialog(self._picture.window(), "Export", f"plots{suffix}", saves=suffix[1:])
         dialog.fileSelected.connect(lambda name: self.save(Path(name)))
         dialog.open()
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QMenu, QSlider,
 
 from app.theme import GAP
 from app.widgets.buttons import button, escape_mnemonic
+from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class LookBar(QWidget):
         self.menu = QMenu(self)
         self.metrics = button("Metrics", lambda: None, name="metrics")
         self.metrics.setMenu(self.menu)
-        self.smoothing = QSlider(Qt.Orientation.Horizontal)
+        self.smoothing = unscrolled(QSlider(Qt.Orientation.Horizontal))
         self.smoothing.setRange(0, FINEST)
         self.smoothing.setValue(60)
         self.smoothing.setMaximumWidth(self.fontMetrics().averageCharWidth() * 20)
@@ -40,7 +41,7 @@ class LookBar(QWidget):
         )
         self._weight = Label("0.60", "faint")
         self.log = QCheckBox("Log scale")
-        self.axis = QComboBox()
+        self.axis = unscrolled(QComboBox())
         self.axis.addItems(["Steps", "Time"])
         name_for_readers(self.axis, "Horizontal axis")
         self.follow = button("Follow", self.follow_asked.emit, "primary", name="follow")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QStandardPaths, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QProgressBar
+from PySide6.QtCore import QStandardPaths, Signal
+from PySide6.QtWidgets import QCheckBox, QProgressBar
 
-from app import theme
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
+from app.widgets.inputs import FileDialog
 from app.widgets.labels import ElidedLabel, Label, faint, heading
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
@@ -109,12 +109,8 @@ class HelpCard(Card):
         """Never waits for the answer: the window lives on under the dialog."""
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         suggested = str(Path(folder) / "tandem-diagnostics.zip")
-        dialog = QFileDialog(self.window(), "Save diagnostics", suggested, "Zip (*.zip)")
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix("zip")
+        dialog = FileDialog(self.window(), "Save diagnostics", suggested, saves="zip")
         dialog.selectFile(suggested)
-        theme.wear(dialog)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(self._save)
         dialog.open()
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.fold import Fold
+from app.widgets.inputs import unscrolled
 from app.widgets.labels import name_for_readers
 from app.widgets.text_view import TextView
 from core.vocabulary.events import MemberLogged
@@ -31,7 +32,7 @@ class LogDrawer(Fold):
         super().__init__("Log", name="log")
         self._lines: dict[Page, deque[str]] = {}
         self._new: dict[Page, int] = {}
-        self.pages = QComboBox()
+        self.pages = unscrolled(QComboBox())
         name_for_readers(self.pages, "Whose log")
         self.pages.currentIndexChanged.connect(lambda _: self._show_page())
         self.copy = button("Copy", self._copy, name="copy-log")

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QSpinBox, QVBoxLayout
 
 from app.widgets.buttons import button
 from app.widgets.card import Card, row, take_out
+from app.widgets.inputs import unscrolled
 from app.widgets.labels import faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.settings import Settings, SettingsChange
@@ -39,7 +40,7 @@ class NetworkCard(Card):
         self.discovery.setObjectName("discovery")
         self.discovery.clicked.connect(lambda on: self.changed.emit(SettingsChange(discovery=on)))
         self._list = QVBoxLayout()
-        self.port = QSpinBox()
+        self.port = unscrolled(QSpinBox())
         self.port.setObjectName("port")
         self.port.setRange(0, 65_535)
         self.port.setSpecialValueText("any free one")

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QHBoxLayout, QLineEdit
 
 from app.theme import GAP
 from app.widgets.card import Card, column
+from app.widgets.inputs import unscrolled
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.roles import Role
@@ -41,7 +42,7 @@ class RoleRow(Card):
         self._choices: list[Roles] = []
         self.name = ElidedLabel("", "heading")
         self.about = ElidedLabel("", "faint")
-        self.role = QComboBox()
+        self.role = unscrolled(QComboBox())
         self.role.setObjectName("role")
         self.role.activated.connect(self._on_role)
         self.share = QLineEdit()

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QFormLayout, QLineEdit
 
 from app.theme import GAP
 from app.widgets.fold import Fold
+from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers
 from core.vocabulary.plan import StrategyKind, Wire
 
@@ -80,7 +81,7 @@ class RunOptions(Fold):
 
 
 def _choices(words: list[str], name: str) -> QComboBox:
-    box = QComboBox()
+    box = unscrolled(QComboBox())
     box.addItems(words)
     box.setAccessibleName(name)
     return box

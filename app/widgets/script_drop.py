@@ -9,12 +9,12 @@ from threading import Thread
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
-from app import theme
 from app.examples import EXAMPLES, copied
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
+from app.widgets.inputs import FileDialog
 from app.widgets.labels import ElidedLabel, Label, set_kind
 from core.vocabulary.errors import Problem, TandemError
 
@@ -111,19 +111,17 @@ class ScriptDrop(Card):
 
     def _ask_file(self) -> None:
         dialog = self._dialog("Choose a script")
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setFileMode(FileDialog.FileMode.ExistingFile)
         dialog.setNameFilters(["Python scripts (*.py *.pyw)", "All files (*)"])
         dialog.open()
 
     def _ask_folder(self) -> None:
         dialog = self._dialog("Choose a project folder")
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.setFileMode(FileDialog.FileMode.Directory)
+        dialog.setOption(FileDialog.Option.ShowDirsOnly)
         dialog.open()
 
-    def _dialog(self, title: str) -> QFileDialog:
-        dialog = QFileDialog(self.window(), title, str(Path(self._path).parent) if self._path else "")
-        theme.wear(dialog)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    def _dialog(self, title: str) -> FileDialog:
+        dialog = FileDialog(self.window(), title, str(Path(self._path).parent) if self._path else "")
         dialog.fileSelected.connect(self.chosen)
         return dialog

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit
 
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
+from app.widgets.inputs import unscrolled
 from app.widgets.labels import faint, heading, name_for_readers
 from core.vocabulary.settings import Settings, SettingsChange, Theme
 from core.vocabulary.state import Me
@@ -35,7 +36,7 @@ class ThisLaptopCard(Card):
         name_for_readers(self.name, "This laptop's name")
         self.save = button("Save", self._save, "primary", name="save-name")
         name_for_readers(self.save, "Save the name")
-        self.theme = QComboBox()
+        self.theme = unscrolled(QComboBox())
         self.theme.setObjectName("theme")
         name_for_readers(self.theme, "Theme")
         for words, value in THEMES:

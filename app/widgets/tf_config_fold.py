@@ -9,6 +9,7 @@ from app.device_names import names_of
 from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.fold import Fold
+from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.text_view import TextView
 from core.vocabulary.answers import PlanMade
@@ -23,7 +24,7 @@ class TfConfigFold(Fold):
     def __init__(self) -> None:
         super().__init__("TF_CONFIG", name="tf-config")
         self._texts: dict[str, str] = {}
-        self.task = QComboBox()
+        self.task = unscrolled(QComboBox())
         name_for_readers(self.task, "Task")
         self.text = TextView("TF_CONFIG", "Exactly as it will be written.", wraps=True)
         self.text.setMaximumHeight(self.fontMetrics().height() * 6)

@@ -1,0 +1,56 @@
+"""Fields with which a person sets a value, and the dialogs that ask for a file."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import QAbstractSlider, QAbstractSpinBox, QComboBox, QFileDialog, QScrollBar, QWidget
+
+from app import theme
+
+Field = TypeVar("Field", bound=QWidget)
+
+
+class _PassWheel(QObject):
+    """As if the widget did not know the wheel: Qt gives the event to what lies around it."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() != QEvent.Type.Wheel:
+            return False
+        event.ignore()
+        return True
+
+
+def unscrolled(field: Field) -> Field:
+    """``field``, whose value the mouse wheel does not change: it scrolls the page, wherever the mouse is.
+
+    Every combo box, slider and spin box of the window is made by this. Qt's own take the wheel even where
+    they have no focus: whoever scrolls past would change what lies under the mouse.
+    """
+    field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not the wheel's
+    field.installEventFilter(_PassWheel(field))
+    return field
+
+
+class FileDialog(QFileDialog):
+    """Wears the theme and goes once it is closed. To be opened by ``open``, which waits for nothing."""
+
+    def __init__(self, parent: QWidget, title: str, suggested: str = "", *, saves: str = "") -> None:
+        """``saves``: asks where to save a file with this suffix (``png``); else for what is there."""
+        super().__init__(parent, title, suggested)
+        if saves:
+            self.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+            self.setDefaultSuffix(saves)
+            self.setNameFilter(f"*.{saves}")
+        theme.wear(self)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for field in self.findChildren(QWidget):
+            if takes_wheel(field):
+                unscrolled(field)
+
+
+def takes_wheel(widget: QWidget) -> bool:
+    """Whether Qt would change its value by the wheel. A scroll bar is there for it."""
+    kinds = (QComboBox, QAbstractSlider, QAbstractSpinBox)
+    return isinstance(widget, kinds) and not isinstance(widget, QScrollBar)
