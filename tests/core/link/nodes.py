@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from core.home.identity import load_or_create
 from core.link.dial import Backoff
+from core.link.driver import LIMITS, Limits
 from core.link.hub import Links
 from core.net.tls import Streams
 from core.node.listener import Listener
@@ -110,7 +111,13 @@ class LinkNode:
     """``await start()``; links to whom it was told to ``trust``; ``await close()``."""
 
     def __init__(
-        self, name: str, folder: Path, *, backoff: Backoff = QUICK, clock: FakeClock | None = None
+        self,
+        name: str,
+        folder: Path,
+        *,
+        backoff: Backoff = QUICK,
+        clock: FakeClock | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         self.name = name
         self.identity = load_or_create(folder / name)
@@ -127,6 +134,7 @@ class LinkNode:
             on_down=lambda device, problem: self.diary.add(Down(device, problem)),
             on_message=lambda device, message: self.diary.add(Came(device, message)),
             backoff=backoff,
+            limits=limits,
             clock=clock,
         )
         self.listener = Listener(
