@@ -14,7 +14,7 @@ from core.link.dial import Backoff
 from core.link.driver import LIMITS, Limits
 from core.link.hub import Links
 from core.net.tls import Streams
-from core.node.listener import Listener
+from core.node.listener import LISTEN_LIMITS, Listener, ListenLimits
 from core.pairing.throttle import Guest
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
@@ -118,6 +118,7 @@ class LinkNode:
         backoff: Backoff = QUICK,
         clock: FakeClock | None = None,
         limits: Limits = LIMITS,
+        listen_limits: ListenLimits = LISTEN_LIMITS,
     ) -> None:
         self.name = name
         self.identity = load_or_create(folder / name)
@@ -142,6 +143,7 @@ class LinkNode:
             on_pairing=self.on_pairing,
             on_hello=self.links.take,
             on_proof=self.on_proof,
+            limits=listen_limits,
         )
         self.pins: list[bytes] = []
 
