@@ -96,7 +96,7 @@ async def _announce_and_look(hosts: Sequence[str], limit_s: float) -> bool:
     return True
 
 
-async def check_port(view: View) -> Finding:
+async def check_port(view: View, ephemeral: range = EPHEMERAL) -> Finding:
     """Whether the node's port answers here, or is free for it."""
     port = view.wanted_port
     if port == 0:
@@ -116,7 +116,7 @@ async def check_port(view: View) -> Finding:
             f"Tandem's own port {port} does not answer on this laptop ({failure or 'no answer in time'}).",
             "Restart Tandem; if it stays so, a firewall on this laptop blocks even local connections.",
         )
-    if port in EPHEMERAL:
+    if port in ephemeral:
         return warning(
             "port-ephemeral",
             TOPIC,

@@ -14,13 +14,16 @@ LONGEST = 100
 _PREFIX = "tandem-"
 
 
-def choose(home: Home) -> Path:
-    """A path to listen at; what a crashed node left there is gone afterwards. Raises ``OSError``."""
+def choose(home: Home, *, longest: int = LONGEST) -> Path:
+    """A path of at most ``longest`` bytes to listen at; what a crashed node left there is gone afterwards.
+
+    Raises ``OSError``.
+    """
     release(home)
-    if len(os.fsencode(home.socket)) <= LONGEST:
+    if len(os.fsencode(home.socket)) <= longest:
         return home.socket
     # mkdtemp makes it 0700 and ours, whatever others put into the folder for temporary files.
-    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=_short_folder())
+    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=_short_folder(longest))
     path = Path(folder) / "node.sock"
     _record(home).write_text(str(path), encoding="utf-8")
     return path
@@ -55,10 +58,10 @@ def _recorded(home: Home) -> Path | None:
     return path if ours and path.name == "node.sock" and path.parent.name.startswith(_PREFIX) else None
 
 
-def _short_folder() -> str | None:
+def _short_folder(longest: int) -> str | None:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    usable = runtime and len(os.fsencode(runtime)) <= LONGEST - 40 and os.access(runtime, os.W_OK)
+    usable = runtime and len(os.fsencode(runtime)) <= longest - 40 and os.access(runtime, os.W_OK)
     if usable:
         return runtime
     temporary = tempfile.gettempdir()
-    return temporary if len(os.fsencode(temporary)) <= LONGEST - 40 else "/tmp"
+    return temporary if len(os.fsencode(temporary)) <= longest - 40 else "/tmp"

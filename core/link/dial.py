@@ -31,7 +31,9 @@ class Backoff:
         return min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 16)) * (1.0 - chance / 2)
 
 
-async def reach(addresses: Sequence[Address], connect: Connect) -> tuple[Streams, Address]:
+async def reach(
+    addresses: Sequence[Address], connect: Connect, *, head_start_s: float = HEAD_START_S
+) -> tuple[Streams, Address]:
     """The first connection that ``connect`` makes; the others are closed.
 
     Raises the most telling ``TandemError``. Bounded by ``connect``, which must end by itself.
@@ -46,7 +48,7 @@ async def reach(addresses: Sequence[Address], connect: Connect) -> tuple[Streams
                 attempts[asyncio.create_task(_as_coroutine(connect(address)))] = address
             done, _ = await asyncio.wait(
                 attempts,
-                timeout=HEAD_START_S if waiting else None,
+                timeout=head_start_s if waiting else None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             for attempt in done:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from core.link import machine, problems
 from core.link.frames import BadFrame, Decoder, encode
@@ -24,18 +25,24 @@ from core.link.state import (
     Ticked,
 )
 from core.net.tls import Streams
-from core.runtime.timers import Clock, Timer
+from core.runtime.background import Background
+from core.runtime.timers import Clock, Timers
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.peer_messages import Bye, Hello, Message
 
-FLUSH_S = 2.0
-"""How long the last words of an ending link may take."""
-
-STALL_S = 30.0
-"""How long a peer may take nothing of what is sent to it."""
-
 _READ_BYTES = 1 << 16
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    flush_s: float = 2.0
+    """How long the last words of an ending link may take."""
+    stall_s: float = 30.0
+    """How long a peer may take nothing of what is sent to it."""
+
+
+LIMITS = Limits()
 
 
 class Owner(Protocol):
@@ -49,18 +56,28 @@ class Owner(Protocol):
 
 
 class Connection:
-    """One authenticated connection. ``start`` it, then await ``wait_closed`` once it is over."""
+    """One authenticated connection. ``background`` owns its task, which ends soon after it is over."""
 
-    def __init__(self, streams: Streams, name: str, owner: Owner, clock: Clock) -> None:
+    def __init__(
+        self,
+        streams: Streams,
+        name: str,
+        owner: Owner,
+        background: Background,
+        *,
+        clock: Clock,
+        limits: Limits = LIMITS,
+    ) -> None:
         self._reader, self._writer = streams
         self._name = name
         self._owner = owner
+        self._background = background
         self._clock = clock
+        self._limits = limits
         self._outbox = Outbox()
         self._to_send, self._room, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._state: State
-        self._timer: Timer | None = None
-        self._life: asyncio.Task[None] | None = None
+        self._timers: Timers[Literal["heartbeat"]] = Timers(clock, lambda _: self._tick())
 
     def start_as_caller(self, mine: Hello) -> None:
         """We opened this connection: say hello; the peer's is to come."""
@@ -98,18 +115,13 @@ class Connection:
         """Say goodbye and end the link."""
         self._happened(Leaving(problem))
 
-    async def wait_closed(self) -> None:
-        """Until the connection is closed, at most a few seconds after it is over."""
-        if self._life is not None:
-            await self._life
-
     def _start(self, first: machine.Step) -> None:
-        self._life = asyncio.create_task(self._live())
-        self._timer = self._clock.call_later(machine.HEARTBEAT_S, self._tick)
+        self._background.start(f"the link to {self._name}", self._live())
+        self._timers.set("heartbeat", machine.HEARTBEAT_S)
         self._enter(first)
 
     def _tick(self) -> None:
-        self._timer = self._clock.call_later(machine.HEARTBEAT_S, self._tick)
+        self._timers.set("heartbeat", machine.HEARTBEAT_S)
         self._happened(Ticked())
 
     def _happened(self, event: Event) -> None:
@@ -129,8 +141,7 @@ class Connection:
                     self._end(problem)
 
     def _end(self, problem: Problem) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timers.cancel_all()
         for event in (self._over, self._to_send, self._room):
             event.set()
         self._owner.on_over(self, problem)
@@ -140,10 +151,10 @@ class Connection:
         try:
             await self._over.wait()
             # Reading goes on: closing with unread bytes would reset the connection and lose our last words.
-            await asyncio.wait((writing,), timeout=FLUSH_S)
+            await asyncio.wait((writing,), timeout=self._limits.flush_s)
             self._writer.close()
             with contextlib.suppress(OSError, TimeoutError, EOFError):
-                async with asyncio.timeout(FLUSH_S):
+                async with asyncio.timeout(self._limits.flush_s):
                     await self._writer.wait_closed()
         finally:
             self._writer.transport.abort()
@@ -179,7 +190,7 @@ class Connection:
                     self._room.set()
                 if frame is not None:
                     self._writer.write(frame)
-                    async with asyncio.timeout(STALL_S):
+                    async with asyncio.timeout(self._limits.stall_s):
                         await self._writer.drain()
                 elif self._over.is_set():
                     return
@@ -187,7 +198,7 @@ class Connection:
                     self._to_send.clear()
                     await self._to_send.wait()
         except TimeoutError:
-            self._happened(Broken(problems.stalled(self._name, STALL_S)))
+            self._happened(Broken(problems.stalled(self._name, self._limits.stall_s)))
         except (OSError, EOFError) as error:
             # The reader may still have the peer's goodbye in hand: it says how this ends, or ends by itself.
             _log.debug("%s: %s", self._name, error)
@@ -198,11 +209,11 @@ class Connection:
         return problems.closed(self._name, detail)
 
 
-async def turn_away(streams: Streams, problem: Problem) -> None:
-    """Close a connection that does not become a link, with a word of why. Never longer than ``FLUSH_S``."""
+async def turn_away(streams: Streams, problem: Problem, limits: Limits = LIMITS) -> None:
+    """Close a connection that does not become a link, with a word of why. Never longer than ``flush_s``."""
     _, writer = streams
     try:
-        async with asyncio.timeout(FLUSH_S):
+        async with asyncio.timeout(limits.flush_s):
             writer.write(encode(Bye(problem=problem)))
             await writer.drain()
             writer.close()

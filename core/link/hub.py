@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 
 from core.home.certificate import device_id
 from core.home.identity import Identity
 from core.link import problems
 from core.link.dial import Backoff
-from core.link.driver import turn_away
-from core.link.peer import Peer
+from core.link.driver import LIMITS, Limits, turn_away
+from core.link.peer.driver import Peer
 from core.net.address import host_of
 from core.net.tls import Streams, peer_der
+from core.runtime.background import Background
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message
+
+_CLOSE_FLUSHES = 3
+"""A link ends within two: its last words, then the connection."""
 
 
 class Links:
@@ -40,17 +44,19 @@ class Links:
         clock: Clock | None = None,
         backoff: Backoff = Backoff(),  # noqa: B008  (frozen)
         chance: Callable[[], float] = random.random,
+        limits: Limits = LIMITS,
     ) -> None:
         self.identity = identity
         self.hello = hello
         self.clock: Clock = clock or asyncio.get_running_loop()
         self.backoff = backoff
+        self.limits = limits
+        self.background = Background()
         self.chance = chance
         self.came_up = on_up
         self.went_down = on_down
         self.received = on_message
         self._peers: dict[DeviceId, Peer] = {}
-        self._closing: set[asyncio.Task[None]] = set()
 
     # --- which devices ---------------------------------------------------------------------------------
 
@@ -69,7 +75,7 @@ class Links:
         """End the link to a device for good; it is told."""
         peer = self._peers.pop(device, None)
         if peer is not None:
-            self._end(peer, problems.forgotten())
+            peer.end(problems.forgotten())
 
     def found(self, device: DeviceId, addresses: Iterable[str]) -> None:
         """The network shows a device at these addresses: called at once if it is paired and not linked."""
@@ -90,7 +96,8 @@ class Links:
         """A connection that a pinned device opened, with its first message."""
         peer = self._peers.get(device_id(peer_der(streams[1])))
         if peer is None:
-            self._in_background(turn_away(streams, problems.forgotten()))
+            closing = turn_away(streams, problems.forgotten(), self.limits)
+            self.background.start("turning a stranger away", closing)
         else:
             peer.take(streams, hello)
 
@@ -140,14 +147,5 @@ class Links:
         """Say goodbye on every link and stop calling. Takes a few seconds at most."""
         peers, self._peers = self._peers, {}
         for peer in peers.values():
-            self._end(peer, problem)
-        await asyncio.gather(*self._closing, return_exceptions=True)
-
-    def _end(self, peer: Peer, problem: Problem) -> None:
-        peer.end(problem)
-        self._in_background(peer.wait_ended())
-
-    def _in_background(self, closing: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(closing)
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+            peer.end(problem)
+        await self.background.settle(_CLOSE_FLUSHES * self.limits.flush_s)

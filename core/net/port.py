@@ -34,10 +34,12 @@ class Opened:
     notice: Problem | None = None
 
 
-async def open_port(wanted: int, hosts: Sequence[str] = EVERYWHERE) -> Opened:
+async def open_port(
+    wanted: int, hosts: Sequence[str] = EVERYWHERE, *, neighbours: Sequence[int] = NEIGHBOURS
+) -> Opened:
     """Listen on ``wanted``, on a neighbour where that is taken, on any for 0. Raises ``TandemError``."""
     candidates = (
-        random.sample(_ANY, 200) if wanted == 0 else [wanted, *(p for p in NEIGHBOURS if p != wanted)]
+        random.sample(_ANY, 200) if wanted == 0 else [wanted, *(p for p in neighbours if p != wanted)]
     )
     for port in candidates:
         sockets = _open(port, hosts)
@@ -46,7 +48,7 @@ async def open_port(wanted: int, hosts: Sequence[str] = EVERYWHERE) -> Opened:
             return Opened(sockets, port, notice)
     raise TandemError(
         code="no-port",
-        what=f"Port {wanted} and all from {NEIGHBOURS[0]} to {NEIGHBOURS[-1]} are in use.",
+        what=f"Port {wanted} and all from {neighbours[0]} to {neighbours[-1]} are in use.",
         fix="End the programs that use them, or choose another port in the settings.",
     )
 

@@ -59,7 +59,13 @@ def peer_der(tls: ssl.SSLObject | ssl.SSLSocket | asyncio.StreamWriter) -> bytes
     return der
 
 
-async def accept(sock: socket.socket, context: ssl.SSLContext, pins: Collection[bytes]) -> Streams:
+async def accept(
+    sock: socket.socket,
+    context: ssl.SSLContext,
+    pins: Collection[bytes],
+    *,
+    handshake_s: float = HANDSHAKE_S,
+) -> Streams:
     """Be the TLS server on an accepted socket, for one of ``pins`` (``peer_der`` says which).
 
     Raises ``TandemError`` where the handshake fails or takes too long; the socket is closed then.
@@ -72,8 +78,8 @@ async def accept(sock: socket.socket, context: ssl.SSLContext, pins: Collection[
             lambda: protocol,
             sock,
             ssl=context,
-            ssl_handshake_timeout=HANDSHAKE_S,
-            ssl_shutdown_timeout=HANDSHAKE_S,
+            ssl_handshake_timeout=handshake_s,
+            ssl_shutdown_timeout=handshake_s,
         )
     except (OSError, EOFError) as error:
         sock.close()
@@ -85,7 +91,9 @@ async def accept(sock: socket.socket, context: ssl.SSLContext, pins: Collection[
     return reader, writer
 
 
-async def connect(host: str, port: int, context: ssl.SSLContext, pin: bytes) -> Streams:
+async def connect(
+    host: str, port: int, context: ssl.SSLContext, pin: bytes, *, handshake_s: float = HANDSHAKE_S
+) -> Streams:
     """Reach the device whose certificate is ``pin`` at an address.
 
     With TLS 1.3 this returns before the other end has judged our certificate: say *connected* only after its
@@ -93,19 +101,19 @@ async def connect(host: str, port: int, context: ssl.SSLContext, pin: bytes) -> 
     """
     address = f"{host} port {port}"
     try:
-        async with asyncio.timeout(CONNECT_S + HANDSHAKE_S):
+        async with asyncio.timeout(CONNECT_S + handshake_s):
             reader, writer = await asyncio.open_connection(
                 host,
                 port,
                 ssl=context,
                 server_hostname="",
-                ssl_handshake_timeout=HANDSHAKE_S,
-                ssl_shutdown_timeout=HANDSHAKE_S,
+                ssl_handshake_timeout=handshake_s,
+                ssl_shutdown_timeout=handshake_s,
             )
     except TimeoutError as error:
         raise TandemError(
             code="unreachable",
-            what=f"No answer from {address} within {CONNECT_S + HANDSHAKE_S:.0f} s.",
+            what=f"No answer from {address} within {CONNECT_S + handshake_s:.0f} s.",
             fix="Check that Tandem is open there and that both laptops are on the same network.",
         ) from error
     except ssl.SSLError as error:

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from core.home.identity import Identity
 from core.link.frames import BadFrame, decode, read_body
@@ -24,18 +25,23 @@ from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.peer_messages import Hello
 
-PEEK_S = 5.0
-"""For the first byte."""
-
-FIRST_FRAME_S = 10.0
 FIRST_FRAME_BYTES = 1 << 16
-
-PENDING_S = 5.0
-"""How long a hello may wait for the pairing to be written down here: the other side may be quicker."""
-
 _PAIRING, _TLS = 0x00, 0x16
 _OUT_OF_FILES_S = 1.0
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenLimits:
+    """How long a connection may take to say who it is."""
+
+    first_byte_s: float = 5.0
+    first_frame_s: float = 10.0
+    pending_s: float = 5.0
+    """How long a hello may wait for the pairing to be written down here: the other side may be quicker."""
+
+
+LISTEN_LIMITS = ListenLimits()
 
 
 class Listener:
@@ -55,8 +61,10 @@ class Listener:
         on_proof: Callable[[tls.Streams], Awaitable[None]],
         strangers: Strangers | None = None,
         clock: Clock | None = None,
+        limits: ListenLimits = LISTEN_LIMITS,
     ) -> None:
         self._identity = identity
+        self._limits = limits
         self._on_pairing = on_pairing
         self._on_hello = on_hello
         self._on_proof = on_proof
@@ -135,7 +143,7 @@ class Listener:
 
     async def _first_byte(self, sock: socket.socket) -> int | None:
         try:
-            return await _peek(sock)
+            return await _peek(sock, self._limits.first_byte_s)
         except BaseException:
             sock.close()
             raise
@@ -144,7 +152,7 @@ class Listener:
         streams = await tls.accept(sock, self._context, self._known())
         handed_on = False
         try:
-            async with asyncio.timeout(FIRST_FRAME_S):
+            async with asyncio.timeout(self._limits.first_frame_s):
                 body = await read_body(streams[0], FIRST_FRAME_BYTES)
             certificate = tls.peer_der(streams[1])
             if body[:1] == b"{":
@@ -167,10 +175,10 @@ class Listener:
                 streams[1].transport.abort()
 
     async def _pinned(self, certificate: bytes) -> bool:
-        """Whether this is a pin still, or becomes one within ``PENDING_S`` where its pairing is under way."""
+        """Whether this is a pin still, or becomes one within ``pending_s`` where its pairing is under way."""
         if certificate == self._pending:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PENDING_S):
+                async with asyncio.timeout(self._limits.pending_s):
                     while certificate not in self._pins:
                         await self._pins_changed.wait()
         return certificate in self._pins
@@ -186,13 +194,13 @@ def _replayed(body: bytes) -> asyncio.StreamReader:
     return reader
 
 
-async def _peek(sock: socket.socket) -> int | None:
+async def _peek(sock: socket.socket, limit_s: float) -> int | None:
     """The first byte, left in place; None where the other side closed. Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(sock, readable.set)
     try:
-        async with asyncio.timeout(PEEK_S):
+        async with asyncio.timeout(limit_s):
             await readable.wait()
     finally:
         loop.remove_reader(sock)

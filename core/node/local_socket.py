@@ -27,9 +27,10 @@ _log = logging.getLogger(__name__)
 class LocalSocket:
     """Listens from ``open`` to ``close``."""
 
-    def __init__(self, home: Home, node: NodeFace) -> None:
+    def __init__(self, home: Home, node: NodeFace, *, most_speakers: int = SPEAKERS) -> None:
         self._home = home
         self._node = node
+        self._most_speakers = most_speakers
         self._server: asyncio.Server | None = None
         self._speakers = Background()
 
@@ -71,8 +72,8 @@ class LocalSocket:
         if not same_user(writer.get_extra_info("socket")):
             _log.warning("another user tried the local socket")
             writer.close()
-        elif len(self._speakers) >= SPEAKERS:
-            _log.warning("more than %d processes on the local socket", SPEAKERS)
+        elif len(self._speakers) >= self._most_speakers:
+            _log.warning("more than %d processes on the local socket", self._most_speakers)
             writer.close()
         else:
             self._speakers.start("a speaker on the local socket", self._converse(reader, writer))

@@ -51,7 +51,12 @@ class Node:
     """One per home, made by ``start``. Until ``stop`` it takes commands and tells its listeners events."""
 
     def __init__(
-        self, opened: OpenedHome, watch: Watch, hardware: Hardware, make_trainer: MakeTrainer | None = None
+        self,
+        opened: OpenedHome,
+        watch: Watch,
+        hardware: Hardware,
+        make_trainer: MakeTrainer | None = None,
+        part_ends_s: float = PART_ENDS_S,
     ) -> None:
         self.home = opened.home
         self._store = Store()
@@ -63,6 +68,7 @@ class Node:
         self._background = Background(self._on_crash)
         self._stopping: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
+        self._part_ends_s = part_ends_s
         self._neighbours = Neighbours(
             opened,
             hello=self._hello,
@@ -87,18 +93,24 @@ class Node:
 
     @classmethod
     async def start(
-        cls, home: Home, *, watch: Watch | None = None, make_trainer: MakeTrainer | None = None
+        cls,
+        home: Home,
+        *,
+        watch: Watch | None = None,
+        make_trainer: MakeTrainer | None = None,
+        part_ends_s: float = PART_ENDS_S,
     ) -> Self:
         """Raises ``TandemError`` where this home can have no node now; nothing is left open then.
 
-        ``watch``, ``make_trainer``: other telemetry and trainers than the real ones, for tests.
+        ``watch``, ``make_trainer``, ``part_ends_s``: for tests, other telemetry and trainers than the real
+        ones, and another limit for each part's end.
         """
         began_s = time.monotonic()
         watch = watch or Watch(make_sampler=partial(Sampler, disk=home.folder))
         opened = await asyncio.to_thread(open_home, home)
         token = opened.log.enter()
         try:
-            node = cls(opened, watch, await watch.start(), make_trainer)
+            node = cls(opened, watch, await watch.start(), make_trainer, part_ends_s)
             try:
                 await node._begin()
             except BaseException:
@@ -151,12 +163,13 @@ class Node:
     async def _stop(self) -> None:
         self._opened.log.enter()
         await _bounded("the run", self._runs.close(), RUN_ENDS_S)
-        await _bounded("the neighbours", self._neighbours.close())
-        await _bounded("telemetry", self._watch.stop())
-        await _bounded("what was under way", self._background.settle(PART_ENDS_S / 2))
+        await _bounded("the neighbours", self._neighbours.close(), self._part_ends_s)
+        await _bounded("telemetry", self._watch.stop(), self._part_ends_s)
+        under_way = self._background.settle(self._part_ends_s / 2)
+        await _bounded("what was under way", under_way, self._part_ends_s)
         if self.state.me is not None:
             self._emit(ev.NodeStopped())
-        await _bounded("the local socket", self._socket.close())
+        await _bounded("the local socket", self._socket.close(), self._part_ends_s)
         await asyncio.to_thread(self._opened.close)
         self._stopped.set()
 
@@ -290,7 +303,7 @@ class Node:
         self._runs.on_link_down(device, problem)
 
 
-async def _bounded(what: str, ending: Coroutine[object, object, None], limit_s: float = PART_ENDS_S) -> None:
+async def _bounded(what: str, ending: Coroutine[object, object, None], limit_s: float) -> None:
     try:
         async with asyncio.timeout(limit_s):
             await ending

@@ -21,9 +21,10 @@ from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
 from core.pairing.connection import PlainConnection, answer_proof, prove
 from core.pairing.ending import name_of
-from core.pairing.machine import PROOF_LIMIT_S, step
+from core.pairing.machine import step
 from core.pairing.messages import MAX_FRAME_BYTES, SID_BYTES, Note, encode
 from core.pairing.state import (
+    LIMITS,
     Answered,
     Cancelled,
     Close,
@@ -39,6 +40,7 @@ from core.pairing.state import (
     FrameCame,
     Idle,
     Input,
+    Limits,
     Me,
     PairingState,
     ProofFailed,
@@ -53,7 +55,7 @@ from core.pairing.state import (
     Tell,
     TimePassed,
 )
-from core.pairing.throttle import HANDSHAKE_S, Guest, Strangers
+from core.pairing.throttle import Guest, Strangers
 from core.runtime.background import Background
 from core.runtime.refusals import Refusals
 from core.runtime.timers import Clock, Timers
@@ -78,6 +80,7 @@ class Pairing:
         known_as: Callable[[str], Collection[DeviceId]] = lambda name: (),
         strangers: Strangers | None = None,
         clock: Clock | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         """``port``: where this node listens. ``on_event`` is called on the loop, and may answer at once.
 
@@ -87,7 +90,7 @@ class Pairing:
         self._clock: Clock = clock or asyncio.get_running_loop()
         self._identity, self._port = identity, port
         self._on_event, self._on_held, self._known_as = on_event, on_held, known_as
-        self._state = PairingState(Me(identity.cert_der, fit_name(name)))
+        self._state = PairingState(Me(identity.cert_der, fit_name(name)), limits=limits)
         self._refusals = Refusals(self._clock.time, log.info)
         self._sessions: dict[int, PlainConnection] = {}
         self._last_number = 0
@@ -232,7 +235,7 @@ class Pairing:
         problem: Problem | None = None
         try:
             if guest is not None:
-                async with asyncio.timeout(HANDSHAKE_S):
+                async with asyncio.timeout(self._state.limits.handshake_s):
                     body = await session.read()
                 self._step(StrangerSpoke(session.number, session.host, body, os.urandom(NONCE_BYTES)))
                 if session.number in self._sessions:
@@ -260,7 +263,8 @@ class Pairing:
                 problem = problems.attack("the other device could not prove the key that was compared.")
             self._step(ProofFailed(problem))
         except (OSError, EOFError) as error:
-            self._step(ProofFailed(problems.no_proof("The other device", PROOF_LIMIT_S, repr(error))))
+            limit_s = self._state.limits.proof_s
+            self._step(ProofFailed(problems.no_proof("The other device", limit_s, repr(error))))
         finally:
             if writer is not None:
                 writer.close()

@@ -46,15 +46,12 @@ from core.pairing.state import (
 )
 from core.vocabulary.errors import IllegalTransition, TandemError
 
-CODE_LIMIT_S = 10.0
-ANSWER_LIMIT_S = 60.0
-
 
 def on_started(pairing: PairingState, started: Started, now_s: float) -> Step:
     if not isinstance(pairing.phase, Idle) or pairing.attempts.left_s(now_s):
         raise IllegalTransition(f"no pairing can start in {pairing.phase}")
     target = started.target
-    phase = Dialling(target, started.sid, started.nonce, now_s + CODE_LIMIT_S)
+    phase = Dialling(target, started.sid, started.nonce, now_s + pairing.limits.code_s)
     began = Began(incoming=False, name=target.name, address=str(target.address))
     return replace(pairing, phase=phase), (Dial(target.address), Tell(began))
 
@@ -180,7 +177,7 @@ def _answer(
         nonce=spoke.nonce,
         m1=hash_of_m1,
         m2=hashlib.sha256(body).digest(),
-        deadline_s=now_s + CODE_LIMIT_S,
+        deadline_s=now_s + pairing.limits.code_s,
         outgoing=outgoing,
     )
     effects: list[Effect] = [Send(spoke.connection, body)]
@@ -198,7 +195,7 @@ def _show(
     now_s: float,
 ) -> Step:
     peer = phase.peer
-    after = Comparing(phase.connection, peer, role, transcript, now_s + ANSWER_LIMIT_S, outgoing)
+    after = Comparing(phase.connection, peer, role, transcript, now_s + pairing.limits.answer_s, outgoing)
     code = CodeShown(device=peer.device, name=peer.name, code=shown(transcript.code))
     return replace(pairing, phase=after), (Tell(code),)
 

@@ -13,8 +13,6 @@ from core.net.address import Address
 from core.pairing import problems
 from core.pairing.ending import Step, connection_of, ended, name_of
 from core.pairing.handshake import (
-    ANSWER_LIMIT_S,
-    CODE_LIMIT_S,
     on_dialled,
     on_m2,
     on_m3,
@@ -55,9 +53,6 @@ from core.pairing.state import (
 )
 from core.pairing.throttle import Pause
 from core.vocabulary.errors import TandemError
-
-HOLD_S = 120.0
-PROOF_LIMIT_S = 20.0
 
 
 def step(pairing: PairingState, happened: Input, now_s: float) -> Step:
@@ -125,7 +120,8 @@ def _on_answered(pairing: PairingState, same: bool, now_s: float) -> Step:
         return ended(pairing, problems.different(True, phase.peer.name), now_s, "different")
     if phase.held_until_s is not None:
         return pairing, ()
-    after, effects = _proving(replace(pairing, phase=replace(phase, held_until_s=now_s + HOLD_S)), now_s)
+    held_until_s = now_s + pairing.limits.hold_s
+    after, effects = _proving(replace(pairing, phase=replace(phase, held_until_s=held_until_s)), now_s)
     return after, (Send(phase.connection, encode(Note(note="same"))), *effects, Tell(SaidSame()))
 
 
@@ -139,7 +135,7 @@ def _proving(pairing: PairingState, now_s: float) -> Step:
         peer=phase.peer,
         role=phase.role,
         transcript=phase.transcript,
-        deadline_s=min(now_s + PROOF_LIMIT_S, phase.held_until_s),
+        deadline_s=min(now_s + pairing.limits.proof_s, phase.held_until_s),
         held_until_s=phase.held_until_s,
         outgoing=phase.outgoing,
     )
@@ -164,14 +160,14 @@ def _on_time(pairing: PairingState, now_s: float) -> Step:
     phase = pairing.phase
     if pairing.deadline_s is None or now_s < pairing.deadline_s:
         return pairing, ()
-    name = name_of(phase)
+    name, limits = name_of(phase), pairing.limits
     match phase:
         case Dialling(target=target) | AwaitM2(target=target) | Yielded(target=target):
-            problem = problems.no_code(name, str(target.address), CODE_LIMIT_S)
+            problem = problems.no_code(name, str(target.address), limits.code_s)
         case AwaitM3(peer=peer) | AwaitM4(peer=peer):
-            problem = problems.no_code(name, peer.host, CODE_LIMIT_S)
+            problem = problems.no_code(name, peer.host, limits.code_s)
         case Comparing():
-            problem = problems.no_answer(phase.held_until_s is None, name, ANSWER_LIMIT_S)
+            problem = problems.no_answer(phase.held_until_s is None, name, limits.answer_s)
         case _:
-            problem = problems.no_proof(name, PROOF_LIMIT_S)
+            problem = problems.no_proof(name, limits.proof_s)
     return ended(pairing, problem, now_s, "timeout")

@@ -19,6 +19,24 @@ Connection = int
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How long each step may take, in seconds."""
+
+    handshake_s: float = 5.0
+    """A stranger that has not said who it is after this is let go."""
+    code_s: float = 10.0
+    """From the click to the code."""
+    answer_s: float = 60.0
+    """For both people to compare."""
+    hold_s: float = 120.0
+    """TLS accepts the peer's certificate for so long after our *Same*."""
+    proof_s: float = 20.0
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Me:
     """This device, as it introduces itself."""
 
@@ -159,6 +177,7 @@ class PairingState:
     phase: Phase = Idle()
     calls: Pause = field(default_factory=Pause)
     attempts: Pause = field(default_factory=Pause)
+    limits: Limits = LIMITS
 
     @property
     def deadline_s(self) -> float | None:

@@ -15,8 +15,6 @@ from core.net.address import plain_host
 
 AT_ONCE = 16
 PER_ADDRESS = 4
-HANDSHAKE_S = 5.0
-"""A stranger that has not said who it is after this is let go."""
 FAILURES_ALLOWED = 3
 FIRST_S = 60.0
 LONGEST_S = 3600.0

@@ -71,6 +71,7 @@ def list_files(
     *,
     enter: Callable[[str], object] = lambda inside: None,
     leave_out: Callable[[str, bool], str | None] = lambda path, is_folder: None,
+    most_entries: int = ENTRIES_SEEN,
 ) -> Listing:
     """Every regular file under ``folder``, by name, less those that ``leave_out(path, is_folder)`` names.
 
@@ -92,8 +93,8 @@ def list_files(
             skipped.append(Skipped(path=shown(inside), why="its folder cannot be read"))
             continue
         seen += len(present)
-        if seen > ENTRIES_SEEN:
-            raise _endless(folder)
+        if seen > most_entries:
+            raise _endless(folder, most_entries)
         enter(inside)
         for entry in present:
             path = f"{inside}/{entry.name}" if inside else entry.name
@@ -135,9 +136,9 @@ def _unreadable(folder: Path, error: OSError) -> TandemError:
     )
 
 
-def _endless(folder: Path) -> TandemError:
+def _endless(folder: Path, most_entries: int) -> TandemError:
     return TandemError(
         code="project-too-large",
-        what=f"The folder {shown(str(folder))} holds more than {ENTRIES_SEEN:,} files and folders.",
+        what=f"The folder {shown(str(folder))} holds more than {most_entries:,} files and folders.",
         fix="Put the script into a folder of its own with only the files that it needs.",
     )

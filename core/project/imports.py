@@ -31,7 +31,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     broken: tuple[tuple[str, TandemError], ...] = ()
 
 
-def read_sources(script: Path) -> Sources:
+def read_sources(script: Path, *, most_modules: int = MODULES_FOLLOWED) -> Sources:
     """Follow imports inside the folder. Raises ``TandemError`` where the script itself is no Python."""
     folder = script.parent
     modules = {script.name: Module(path=script.name, tree=read_source(script))}
@@ -40,7 +40,7 @@ def read_sources(script: Path) -> Sources:
     while waiting:
         path = waiting.pop(0)
         for other in _imported_files(folder, path, modules[path].tree):
-            if other in met or len(met) >= MODULES_FOLLOWED:
+            if other in met or len(met) >= most_modules:
                 continue
             met.add(other)
             try:

@@ -27,7 +27,6 @@ from core.vocabulary.paths import Names, shown
 LIMIT_BYTES = 500_000_000
 
 _TOO_LARGE = f"it does not fit into the {LIMIT_BYTES / 1e6:.0f} MB that are brought back"
-_TOO_MANY = f"no more than {LIMIT_FILES:,} files are brought back"
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +37,12 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_outputs(
-    work: Path, before: Manifest, *, first: Collection[str] = (), limit_bytes: int = LIMIT_BYTES
+    work: Path,
+    before: Manifest,
+    *,
+    first: Collection[str] = (),
+    limit_bytes: int = LIMIT_BYTES,
+    most_files: int = LIMIT_FILES,
 ) -> Outputs:
     """Compare a working copy with what was checked out. Call it once the script's process has ended.
 
@@ -64,8 +68,8 @@ def find_outputs(
         why = None
         if size > room:
             why = _TOO_LARGE
-        elif len(chosen) == LIMIT_FILES or room_in_list < 0:
-            why = _TOO_MANY
+        elif len(chosen) == most_files or room_in_list < 0:
+            why = f"no more than {most_files:,} files are brought back"
         elif other := names.take(found.path):
             why = f"some systems take it for {shown(other)}"
         if why is None:

@@ -44,7 +44,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     whole_folder: bool = True
 
 
-def scan_project(script: Path, *, home: Path | None = None) -> Project:
+def scan_project(script: Path, *, home: Path | None = None, most_files: int = LIMIT_FILES) -> Project:
     """The script's folder as a project. Raises ``TandemError`` (over the limit, unreadable, colliding names).
 
     Rule for broad folders: where the script lies directly in the home folder, its Desktop, Documents or
@@ -56,7 +56,7 @@ def scan_project(script: Path, *, home: Path | None = None) -> Project:
     script = resolved(script)
     folder = script.parent
     if is_broad(folder, home):
-        return _only_imported(script)
+        return _only_imported(script, most_files)
     rules, ignored = IgnoreRules(folder), list[str]()
 
     def leave_out(path: str, is_folder: bool) -> str | None:
@@ -68,7 +68,7 @@ def scan_project(script: Path, *, home: Path | None = None) -> Project:
         return _SECRET if reason == "secret" else None if reason is None else ""
 
     listing = list_files(folder, enter=rules.enter, leave_out=leave_out)
-    _check_limits(script, listing.files)
+    _check_limits(script, listing.files, most_files)
     return _hashed(script, listing, tuple(ignored), whole_folder=True)
 
 
@@ -94,11 +94,11 @@ def _named_user_folders(home: Path) -> list[Path]:
     return [home / name for name in re.findall(r'^XDG_\w+_DIR="\$HOME/([^"\n]+)"', text, re.MULTILINE)]
 
 
-def _only_imported(script: Path) -> Project:
+def _only_imported(script: Path, most_files: int) -> Project:
     folder = script.parent
     paths = sorted(module.path for module in read_sources(script).modules)
     files = tuple(FoundFile(path=path, size=(folder / path).stat().st_size) for path in paths)
-    _check_limits(script, files)
+    _check_limits(script, files, most_files)
     return _hashed(script, Listing(files=files, skipped=()), (), whole_folder=False)
 
 
@@ -141,7 +141,7 @@ def _no_script(script: Path, skipped: Iterable[Skipped] = ()) -> TandemError:
     )
 
 
-def _check_limits(script: Path, files: tuple[FoundFile, ...]) -> None:
+def _check_limits(script: Path, files: tuple[FoundFile, ...], most_files: int) -> None:
     folder, total = script.parent, sum(found.size for found in files)
     beside = [found for found in files if found.path != script.name] or files
     if total > LIMIT_BYTES:
@@ -150,10 +150,10 @@ def _check_limits(script: Path, files: tuple[FoundFile, ...]) -> None:
             sizes[_top(found.path)] += found.size
         largest = ", ".join(f"{shown(name)} ({size / 1e6:,.1f} MB)" for name, size in sizes.most_common(3))
         what = f"holds {total / 1e6:,.1f} MB, and {LIMIT_BYTES / 1e6:,.0f} MB is the most. Largest: {largest}"
-    elif len(files) > LIMIT_FILES or len(wire.to_msgpack(files)) + 90 * len(files) > LIMIT_MANIFEST_BYTES:
+    elif len(files) > most_files or len(wire.to_msgpack(files)) + 90 * len(files) > LIMIT_MANIFEST_BYTES:
         sizes = Counter(_top(found.path) for found in beside)
         largest = ", ".join(f"{shown(name)} ({count:,} files)" for name, count in sizes.most_common(3))
-        what = f"holds {len(files):,} files; {LIMIT_FILES:,} with names of usual length is the most. "
+        what = f"holds {len(files):,} files; {most_files:,} with names of usual length is the most. "
         what += f"Most of them: {largest}"
     else:
         return

@@ -30,10 +30,13 @@ class Watch:
         find_gpus: Callable[[], Gpus] = Gpus.find,
         make_sampler: Callable[[Gpus], Sampler] = Sampler,
         period_s: float = PERIOD_S,
+        first_limit_s: float = FIRST_LIMIT_S,
+        stop_limit_s: float = STOP_LIMIT_S,
     ) -> None:
         self._find_gpus = find_gpus
         self._make_sampler = make_sampler
         self._period_s = period_s
+        self._first_limit_s, self._stop_limit_s = first_limit_s, stop_limit_s
         self._ending = threading.Event()
         self._begun = threading.Event()
         self._ended = asyncio.Event()
@@ -49,10 +52,10 @@ class Watch:
         within = contextvars.copy_context()
         threading.Thread(target=within.run, args=(self._run, found), name="telemetry", daemon=True).start()
         try:
-            async with asyncio.timeout(FIRST_LIMIT_S):
+            async with asyncio.timeout(self._first_limit_s):
                 return await found
         except TimeoutError:
-            _log.warning("the GPU drivers did not answer within %g s", FIRST_LIMIT_S)
+            _log.warning("the GPU drivers did not answer within %g s", self._first_limit_s)
         except Exception as error:
             self._failure = error
         return await asyncio.to_thread(hardware.read, ())
@@ -75,10 +78,10 @@ class Watch:
         if self._loop is None:
             return
         try:
-            async with asyncio.timeout(STOP_LIMIT_S):
+            async with asyncio.timeout(self._stop_limit_s):
                 await self._ended.wait()
         except TimeoutError:
-            _log.warning("a driver did not answer within %g s; its thread is left behind", STOP_LIMIT_S)
+            _log.warning("a driver did not answer within %g s; its thread is left behind", self._stop_limit_s)
 
     def _run(self, found: asyncio.Future[Hardware]) -> None:
         try:

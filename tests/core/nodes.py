@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.home import settings_file
 from core.home.home import Home, prepare
-from core.node.node import Node
+from core.node.node import PART_ENDS_S, Node
 from core.supervisor.trainers import MakeTrainer
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
@@ -38,11 +38,16 @@ def quick_watch() -> Watch:
 
 @contextlib.asynccontextmanager
 async def node(
-    base: Path, name: str, *, make_trainer: MakeTrainer | None = None, **chosen: object
+    base: Path,
+    name: str,
+    *,
+    make_trainer: MakeTrainer | None = None,
+    part_ends_s: float = PART_ENDS_S,
+    **chosen: object,
 ) -> AsyncIterator[Node]:
     """``chosen``: settings."""
     home = home_of(base, name, **chosen)
-    started = await Node.start(home, watch=quick_watch(), make_trainer=make_trainer)
+    started = await Node.start(home, watch=quick_watch(), make_trainer=make_trainer, part_ends_s=part_ends_s)
     try:
         yield started
     finally:

@@ -44,13 +44,11 @@ async def test_a_port_that_answers_is_fine_and_a_silent_one_is_not(tmp_path: Pat
 
 
 @pytest.mark.real
-async def test_a_port_among_the_systems_own_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_port_among_the_systems_own_is_warned_of(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        monkeypatch.setattr(network, "EPHEMERAL", range(port, port + 1))
-        assert (await network.check_port(view(tmp_path, port=port))).code == "port-ephemeral"
+        finding = await network.check_port(view(tmp_path, port=port), range(port, port + 1))
+        assert finding.code == "port-ephemeral"
 
 
 @pytest.mark.real

@@ -10,33 +10,36 @@ from core.home import socket_path
 from core.home.home import Home
 
 
+def choose(home: Home, tmp_path: Path) -> Path:
+    """``tmp_path`` alone may be longer than a system's limit."""
+    return socket_path.choose(home, longest=len(os.fsencode(tmp_path)) + 60)
+
+
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home whose own socket fits: ``tmp_path`` alone may be long already."""
-    monkeypatch.setattr(socket_path, "LONGEST", len(os.fsencode(tmp_path)) + 60)
+def short(tmp_path: Path) -> Path:
+    """A home whose own socket fits."""
     (tmp_path / "home").mkdir()
     return tmp_path / "home"
 
 
 @pytest.fixture
 def long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(socket_path, "LONGEST", len(os.fsencode(tmp_path)) + 60)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     home = tmp_path / ("deep" * 30)
     home.mkdir()
     return home
 
 
-def test_it_lies_in_the_home_where_it_fits(short: Path) -> None:
+def test_it_lies_in_the_home_where_it_fits(short: Path, tmp_path: Path) -> None:
     home = Home(short)
 
-    assert socket_path.choose(home) == home.socket == socket_path.find(home)
+    assert choose(home, tmp_path) == home.socket == socket_path.find(home)
 
 
 def test_a_long_home_has_it_in_a_private_folder_elsewhere(long: Path, tmp_path: Path) -> None:
     home = Home(long)
 
-    path = socket_path.choose(home)
+    path = choose(home, tmp_path)
 
     assert path == socket_path.find(home)
     assert path.parent.parent == tmp_path
@@ -45,7 +48,7 @@ def test_a_long_home_has_it_in_a_private_folder_elsewhere(long: Path, tmp_path: 
 
 def test_nothing_is_left_after_release(long: Path, tmp_path: Path) -> None:
     home = Home(long)
-    socket_path.choose(home).write_bytes(b"")
+    choose(home, tmp_path).write_bytes(b"")
 
     socket_path.release(home)
 
@@ -55,10 +58,10 @@ def test_nothing_is_left_after_release(long: Path, tmp_path: Path) -> None:
 
 def test_what_a_crash_left_is_taken_away(long: Path, tmp_path: Path) -> None:
     home = Home(long)
-    crashed = socket_path.choose(home)
+    crashed = choose(home, tmp_path)
     crashed.write_bytes(b"")
 
-    assert socket_path.choose(home) != crashed
+    assert choose(home, tmp_path) != crashed
     assert not crashed.parent.exists()
 
 

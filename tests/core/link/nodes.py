@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from core.home.identity import load_or_create
 from core.link.dial import Backoff
+from core.link.driver import LIMITS, Limits
 from core.link.hub import Links
 from core.net.tls import Streams
-from core.node.listener import Listener
+from core.node.listener import LISTEN_LIMITS, Listener, ListenLimits
 from core.pairing.throttle import Guest
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
@@ -110,7 +111,14 @@ class LinkNode:
     """``await start()``; links to whom it was told to ``trust``; ``await close()``."""
 
     def __init__(
-        self, name: str, folder: Path, *, backoff: Backoff = QUICK, clock: FakeClock | None = None
+        self,
+        name: str,
+        folder: Path,
+        *,
+        backoff: Backoff = QUICK,
+        clock: FakeClock | None = None,
+        limits: Limits = LIMITS,
+        listen_limits: ListenLimits = LISTEN_LIMITS,
     ) -> None:
         self.name = name
         self.identity = load_or_create(folder / name)
@@ -127,6 +135,7 @@ class LinkNode:
             on_down=lambda device, problem: self.diary.add(Down(device, problem)),
             on_message=lambda device, message: self.diary.add(Came(device, message)),
             backoff=backoff,
+            limits=limits,
             clock=clock,
         )
         self.listener = Listener(
@@ -134,6 +143,7 @@ class LinkNode:
             on_pairing=self.on_pairing,
             on_hello=self.links.take,
             on_proof=self.on_proof,
+            limits=listen_limits,
         )
         self.pins: list[bytes] = []
 

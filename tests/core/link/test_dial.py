@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 
 import pytest
 
@@ -13,6 +14,7 @@ from core.net.address import Address
 from core.net.tls import Streams
 from core.vocabulary.errors import TandemError
 
+reach_soon = partial(reach, head_start_s=0.001)
 GOOD, BAD, MUTE = Address("192.0.2.1"), Address("192.0.2.2"), Address("192.0.2.3")
 
 
@@ -54,18 +56,17 @@ class Network:
 
 
 @pytest.fixture
-def network(monkeypatch: pytest.MonkeyPatch) -> Network:
-    monkeypatch.setattr(dial, "HEAD_START_S", 0.001)
+def network() -> Network:
     return Network()
 
 
 async def test_the_first_address_that_answers_wins(network: Network) -> None:
-    _, address = await reach([BAD, GOOD], network.connect)
+    _, address = await reach_soon([BAD, GOOD], network.connect)
     assert address == GOOD
 
 
 async def test_an_address_that_never_answers_does_not_hold_up_the_next(network: Network) -> None:
-    _, address = await reach([MUTE, GOOD], network.connect)
+    _, address = await reach_soon([MUTE, GOOD], network.connect)
     assert address == GOOD
     assert network.called_off == [MUTE]
 
@@ -80,7 +81,7 @@ async def test_a_connection_that_comes_second_is_closed(network: Network) -> Non
         await both.wait()
         return streams
 
-    await reach([GOOD, Address("192.0.2.9")], connect)
+    await reach_soon([GOOD, Address("192.0.2.9")], connect)
     assert len(network.writers) == 2
     assert [writer.transport.aborted for writer in network.writers].count(True) == 1
 
@@ -89,13 +90,13 @@ async def test_where_all_fail_the_most_telling_failure_is_raised(network: Networ
     stranger = Address("192.0.2.4")
     network.codes[stranger] = "wrong-certificate"
     with pytest.raises(TandemError) as failure:
-        await reach([BAD, stranger, BAD], network.connect)
+        await reach_soon([BAD, stranger, BAD], network.connect)
     assert failure.value.code == "wrong-certificate"
 
 
 async def test_no_address_says_so(network: Network) -> None:
     with pytest.raises(TandemError) as failure:
-        await reach([], network.connect)
+        await reach_soon([], network.connect)
     assert failure.value.code == "no-address"
     assert failure.value.fix
 
@@ -110,12 +111,12 @@ async def test_giving_up_calls_every_attempt_off(network: Network) -> None:
 
 
 def _reach_mute(network: Network) -> Awaitable[tuple[Streams, Address]]:
-    return reach([MUTE, MUTE], network.connect)
+    return reach_soon([MUTE, MUTE], network.connect)
 
 
 async def test_no_more_than_a_few_addresses_are_tried(network: Network) -> None:
     with pytest.raises(TandemError):
-        await reach([BAD] * 100, network.connect)
+        await reach_soon([BAD] * 100, network.connect)
     assert len(network.tried) == dial.MOST_ADDRESSES
 
 

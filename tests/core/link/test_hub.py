@@ -9,8 +9,8 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from core.link import driver
 from core.link.dial import Backoff
+from core.link.driver import Limits
 from core.link.frames import decode, encode, read_body
 from core.link.machine import SILENT_S
 from core.link.outbox import LIMIT_BYTES
@@ -257,12 +257,8 @@ async def test_a_peer_that_takes_nothing_loses_its_link_before_memory_grows(node
         mute.close()
 
 
-async def test_a_peer_that_stalls_lets_nobody_wait_for_ever(
-    node: MakeNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(driver, "STALL_S", 0.2)
-    monkeypatch.setattr(driver, "FLUSH_S", 0.2)
-    anna, bert = await node("anna"), await node("bert")
+async def test_a_peer_that_stalls_lets_nobody_wait_for_ever(node: MakeNode) -> None:
+    anna, bert = await node("anna", limits=Limits(flush_s=0.2, stall_s=0.2)), await node("bert")
     anna.trust(bert, known=False)
     mute = MutePeer(bert)
     await mute.call(anna)

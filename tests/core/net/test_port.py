@@ -39,15 +39,12 @@ async def test_any_port_is_outside_the_ephemeral_range_and_the_same_for_ipv4_and
         close(opened)
 
 
-async def test_a_taken_port_gives_a_neighbour_and_names_the_holder(
-    holder: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_taken_port_gives_a_neighbour_and_names_the_holder(holder: socket.socket) -> None:
     taken = holder.getsockname()[1]
     # Neighbours that nobody else on this machine uses at the moment.
     free = await open_port(0, ["127.0.0.1"])
     close(free)
-    monkeypatch.setattr(port_module, "NEIGHBOURS", [taken, free.port])
-    opened = await open_port(taken, ["127.0.0.1"])
+    opened = await open_port(taken, ["127.0.0.1"], neighbours=[taken, free.port])
     try:
         assert opened.port == free.port
         assert opened.notice is not None
@@ -59,13 +56,10 @@ async def test_a_taken_port_gives_a_neighbour_and_names_the_holder(
         close(opened)
 
 
-async def test_where_all_neighbours_are_taken_it_says_so(
-    holder: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_all_neighbours_are_taken_it_says_so(holder: socket.socket) -> None:
     taken = holder.getsockname()[1]
-    monkeypatch.setattr(port_module, "NEIGHBOURS", [taken])
     with pytest.raises(TandemError) as failure:
-        await open_port(taken, ["127.0.0.1"])
+        await open_port(taken, ["127.0.0.1"], neighbours=[taken])
     assert failure.value.code == "no-port"
     assert str(taken) in failure.value.what
 

@@ -13,7 +13,7 @@ import pytest
 
 from core.home.certificate import build
 from core.home.identity import Identity, load_or_create
-from core.net.tls import Streams, accept, client_context, connect, peer_der, server_context
+from core.net.tls import HANDSHAKE_S, Streams, accept, client_context, connect, peer_der, server_context
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 
@@ -28,15 +28,17 @@ def device(tmp_path: Path) -> Callable[[str], Identity]:
 class Server:
     """Accepts with real TLS; keeps what came of each connection."""
 
-    def __init__(self, identity: Identity, pins: Collection[bytes]) -> None:
+    def __init__(self, identity: Identity, pins: Collection[bytes], handshake_s: float) -> None:
         self.identity, self.pins = identity, list(pins)
         self.outcomes: asyncio.Queue[Streams | TandemError] = asyncio.Queue()
         self.port = 0
+        self.handshake_s = handshake_s
 
     async def take(self, sock: socket.socket) -> None:
         context = server_context(self.identity, self.pins)
         try:
-            await self.outcomes.put(await accept(sock, context, self.pins))
+            streams = await accept(sock, context, self.pins, handshake_s=self.handshake_s)
+            await self.outcomes.put(streams)
         except TandemError as error:
             await self.outcomes.put(error)
 
@@ -51,8 +53,10 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(identity: Identity, pins: Collection[bytes]) -> AsyncIterator[Server]:
-    server = Server(identity, pins)
+async def serving(
+    identity: Identity, pins: Collection[bytes], *, handshake_s: float = HANDSHAKE_S
+) -> AsyncIterator[Server]:
+    server = Server(identity, pins, handshake_s)
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
@@ -201,12 +205,9 @@ async def test_garbage_and_a_stranger_that_leaves_are_refused(
         writer.transport.abort()
 
 
-async def test_a_client_that_never_speaks_is_let_go(
-    device: Callable[[str], Identity], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.net.tls.HANDSHAKE_S", 0.05)
+async def test_a_client_that_never_speaks_is_let_go(device: Callable[[str], Identity]) -> None:
     anna, bert = device("anna"), device("bert")
-    async with serving(anna, [bert.cert_der]) as server:
+    async with serving(anna, [bert.cert_der], handshake_s=0.05) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
         assert isinstance(await server.outcome(), TandemError)
         writer.transport.abort()
@@ -222,12 +223,9 @@ async def test_a_closed_port_is_named(device: Callable[[str], Identity]) -> None
     assert f"127.0.0.1 port {port}" in failure.value.what
 
 
-async def test_a_port_that_never_answers_is_named(
-    device: Callable[[str], Identity], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.net.tls.HANDSHAKE_S", 0.05)
+async def test_a_port_that_never_answers_is_named(device: Callable[[str], Identity]) -> None:
     anna, bert = device("anna"), device("bert")
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(TandemError) as failure:
         port = listener.getsockname()[1]
-        await connect("127.0.0.1", port, client_context(bert, anna.cert_der), anna.cert_der)
+        await connect("127.0.0.1", port, client_context(bert, anna.cert_der), anna.cert_der, handshake_s=0.05)
     assert failure.value.code == "unreachable"

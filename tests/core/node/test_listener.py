@@ -14,7 +14,7 @@ from core.home.identity import load_or_create
 from core.link.frames import encode
 from core.net.address import parse
 from core.net.tls import client_context, connect
-from core.node import listener as listener_module
+from core.node.listener import LISTEN_LIMITS, ListenLimits
 from core.pairing import state as pairing_state
 from core.pairing import throttle
 from core.pairing.driver import Pairing
@@ -29,8 +29,13 @@ Call = Callable[[], Awaitable[Stranger]]
 
 
 @pytest.fixture
-async def anna(tmp_path: Path) -> AsyncIterator[LinkNode]:
-    node = await LinkNode("anna", tmp_path).start()
+def limits() -> ListenLimits:
+    return LISTEN_LIMITS
+
+
+@pytest.fixture
+async def anna(tmp_path: Path, limits: ListenLimits) -> AsyncIterator[LinkNode]:
+    node = await LinkNode("anna", tmp_path, listen_limits=limits).start()
     yield node
     await node.close()
 
@@ -101,10 +106,8 @@ async def test_garbage_that_begins_like_tls_is_closed_and_counted(anna: LinkNode
     await refused(anna, "wrong-certificate")
 
 
-async def test_a_connection_that_says_nothing_is_let_go(
-    anna: LinkNode, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listener_module, "PEEK_S", 0.05)
+@pytest.mark.parametrize("limits", [ListenLimits(first_byte_s=0.05)])
+async def test_a_connection_that_says_nothing_is_let_go(anna: LinkNode, call: Call) -> None:
     reader, _ = await call()
     assert await closed(reader)
     assert anna.listener.refusals.by_reason["broken off"] == 1
@@ -178,20 +181,16 @@ async def test_a_paired_device_whose_first_frame_is_no_hello_is_closed(
     assert not anna.proofs
 
 
-async def test_a_paired_device_that_says_nothing_is_let_go(
-    anna: LinkNode, bert: LinkNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listener_module, "FIRST_FRAME_S", 0.05)
+@pytest.mark.parametrize("limits", [ListenLimits(first_frame_s=0.05)])
+async def test_a_paired_device_that_says_nothing_is_let_go(anna: LinkNode, bert: LinkNode) -> None:
     anna.listener.trust([bert.certificate])
     reader, writer = await say(bert, anna, b"\0\0")
     assert await closed(reader)
     writer.transport.abort()
 
 
-async def test_a_pending_device_may_only_prove_its_pairing(
-    anna: LinkNode, bert: LinkNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listener_module, "PENDING_S", 0.05)
+@pytest.mark.parametrize("limits", [ListenLimits(pending_s=0.05)])
+async def test_a_pending_device_may_only_prove_its_pairing(anna: LinkNode, bert: LinkNode) -> None:
     anna.listener.trust([], pending=bert.certificate)
     frame = struct.pack(">I", 7) + b'{"v":1}'
     _, writer = await say(bert, anna, frame)

@@ -15,7 +15,7 @@ from core.home import socket_path
 from core.home.home import Home, prepare
 from core.node import client, json_lines, local_socket
 from core.node.client import Client
-from core.node.local_socket import LocalSocket, peer_uid, same_user
+from core.node.local_socket import SPEAKERS, LocalSocket, peer_uid, same_user
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Refused, StateNow
 from core.vocabulary.commands import GetState, RunDoctor, StopRun
@@ -35,9 +35,9 @@ def home(tmp_path: Path) -> Home:
 
 
 @contextlib.asynccontextmanager
-async def listening(home: Home) -> AsyncIterator[FakeNode]:
+async def listening(home: Home, most_speakers: int = SPEAKERS) -> AsyncIterator[FakeNode]:
     node = FakeNode()
-    server = LocalSocket(home, node)
+    server = LocalSocket(home, node, most_speakers=most_speakers)
     await server.open()
     try:
         yield node
@@ -150,9 +150,8 @@ async def test_only_this_user_may_reach_it(home: Home, monkeypatch: pytest.Monke
         await writer.wait_closed()
 
 
-async def test_too_many_speakers_are_turned_away(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_socket, "SPEAKERS", 1)
-    async with listening(home):
+async def test_too_many_speakers_are_turned_away(home: Home) -> None:
+    async with listening(home, most_speakers=1):
         first = await Client.connect(home)
         with pytest.raises(TandemError):
             await Client.connect(home)

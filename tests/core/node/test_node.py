@@ -11,7 +11,6 @@ import pytest
 from core.home import identity, settings_file, socket_path
 from core.home.home import Home
 from core.node import neighbours
-from core.node import node as node_module
 from core.node.client import Client
 from core.node.node import Node
 from core.telemetry.gpus import Gpus
@@ -152,10 +151,9 @@ async def test_a_part_that_never_ends_does_not_hold_the_end(
         hung.append("hung")
         await asyncio.Event().wait()
 
-    async with node(tmp_path, "anna", discovery=False) as anna:
+    async with node(tmp_path, "anna", part_ends_s=0.01, discovery=False) as anna:
         closing = anna._neighbours.close
         monkeypatch.setattr(anna._neighbours, "close", hang)
-        monkeypatch.setattr(node_module._bounded, "__defaults__", (0.01,))
         await asyncio.wait_for(anna.stop(), 60)
         await closing()
 

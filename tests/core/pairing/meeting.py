@@ -13,7 +13,7 @@ from core.home.identity import Identity, load_or_create
 from core.net.address import Address
 from core.net.tls import accept, server_context
 from core.pairing.driver import Pairing
-from core.pairing.state import CodeShown, Event, Failed, Paired
+from core.pairing.state import LIMITS, CodeShown, Event, Failed, Limits, Paired
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
 
@@ -24,8 +24,8 @@ Kind = TypeVar("Kind")
 class Device:
     """A node's part around pairing: a listener that routes by the first byte, and a trust store in memory."""
 
-    def __init__(self, identity: Identity, name: str) -> None:
-        self.identity, self.name = identity, name
+    def __init__(self, identity: Identity, name: str, limits: Limits = LIMITS) -> None:
+        self.identity, self.name, self.limits = identity, name, limits
         self.trusted: dict[bytes, str] = {}
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.tls_refusals: list[TandemError] = []
@@ -46,6 +46,7 @@ class Device:
             on_event=self._hear,
             on_held=self._held,
             known_as=lambda name: self.known,
+            limits=self.limits,
         )
         self._spawn(self._listen())
         return self
@@ -129,8 +130,8 @@ class Device:
 
 
 @asynccontextmanager
-async def device(folder: Path, name: str) -> AsyncIterator[Device]:
-    async with Device(load_or_create(folder / name), name) as there:
+async def device(folder: Path, name: str, limits: Limits = LIMITS) -> AsyncIterator[Device]:
+    async with Device(load_or_create(folder / name), name, limits) as there:
         yield there
 
 

@@ -17,7 +17,7 @@ from core.net.tls import client_context, connect
 from core.pairing.code import Transcript, commitment
 from core.pairing.connection import framed, read_frame
 from core.pairing.messages import M1, M2, Note, PairOk, decode, encode
-from core.pairing.state import Began, CodeShown, Event, Failed, Paired, SaidSame
+from core.pairing.state import LIMITS, Began, CodeShown, Event, Failed, Limits, Paired, SaidSame
 from core.pairing.throttle import PER_ADDRESS
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
@@ -27,14 +27,19 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-async def anna(tmp_path: Path) -> AsyncIterator[Device]:
-    async with device(tmp_path, "anna") as there:
+def limits() -> Limits:
+    return LIMITS
+
+
+@pytest.fixture
+async def anna(tmp_path: Path, limits: Limits) -> AsyncIterator[Device]:
+    async with device(tmp_path, "anna", limits) as there:
         yield there
 
 
 @pytest.fixture
-async def bert(tmp_path: Path) -> AsyncIterator[Device]:
-    async with device(tmp_path, "bert") as there:
+async def bert(tmp_path: Path, limits: Limits) -> AsyncIterator[Device]:
+    async with device(tmp_path, "bert", limits) as there:
         yield there
 
 
@@ -361,10 +366,8 @@ async def test_garbage_in_answer_to_our_call_is_named(anna: Device, garbage: byt
         assert await anna.failure() in ("pairing-malformed", "pairing-lost")
 
 
-async def test_half_open_connections_hold_no_more_than_four_places(
-    bert: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.pairing.driver.HANDSHAKE_S", 10 * LIMIT_S)
+@pytest.mark.parametrize("limits", [Limits(handshake_s=10 * LIMIT_S)])
+async def test_half_open_connections_hold_no_more_than_four_places(bert: Device) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(PER_ADDRESS):
             raw = await stack.enter_async_context(stranger(bert))
@@ -378,8 +381,8 @@ async def test_half_open_connections_hold_no_more_than_four_places(
     assert bert.events.empty()
 
 
-async def test_a_half_open_connection_is_let_go(bert: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.pairing.driver.HANDSHAKE_S", 0.05)
+@pytest.mark.parametrize("limits", [Limits(handshake_s=0.05)])
+async def test_a_half_open_connection_is_let_go(bert: Device) -> None:
     async with stranger(bert) as raw:
         raw.writer.write(b"\0\0\0\x05{")
         await raw.wait_closed()
@@ -387,10 +390,8 @@ async def test_a_half_open_connection_is_let_go(bert: Device, monkeypatch: pytes
     assert bert.events.empty()
 
 
-async def test_a_silent_answerer_ends_with_its_address_named(
-    anna: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.pairing.handshake.CODE_LIMIT_S", 0.05)
+@pytest.mark.parametrize("limits", [Limits(code_s=0.05)])
+async def test_a_silent_answerer_ends_with_its_address_named(anna: Device) -> None:
     closed = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -429,8 +430,8 @@ async def test_a_peer_that_dies_while_comparing_ends_it(anna: Device, bert: Devi
     assert await bert.failure() == "pairing-lost"
 
 
-async def test_no_proof_in_time_ends_it(bert: Device, eve: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.pairing.machine.PROOF_LIMIT_S", 0.05)
+@pytest.mark.parametrize("limits", [Limits(proof_s=0.05)])
+async def test_no_proof_in_time_ends_it(bert: Device, eve: Identity) -> None:
     async with stranger(bert) as raw:
         await eve_as_initiator(bert, eve, raw)
         await bert.code()

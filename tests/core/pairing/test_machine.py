@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from core.net.address import Address
 from core.pairing import problems
 from core.pairing.code import Transcript, commitment
-from core.pairing.handshake import ANSWER_LIMIT_S, CODE_LIMIT_S
-from core.pairing.machine import HOLD_S
 from core.pairing.messages import M1, M2, Note, NoteWord, encode
 from core.pairing.state import (
+    LIMITS,
     Answered,
     AwaitM2,
     AwaitM3,
@@ -126,7 +125,7 @@ def test_invariant_nothing_is_paired_without_the_proof() -> None:
             table.give(side, happened)
     assert not table.low.paired
     assert not table.high.paired
-    table.pass_time(HOLD_S)
+    table.pass_time(LIMITS.hold_s)
     assert [problem.code for problem in table.low.failures] == ["pairing-unproven"]
     assert table.low.state.held(table.low.now_s) is None
 
@@ -264,10 +263,10 @@ def test_invariant_the_pin_is_held_for_at_most_120_seconds() -> None:
     table = compared()
     table.give(table.low, SAME)
     now_s = table.low.now_s
-    held = table.low.state.held(now_s + HOLD_S - 0.01)
+    held = table.low.state.held(now_s + LIMITS.hold_s - 0.01)
     assert held is not None
     assert held.cert == HIGH
-    assert table.low.state.held(now_s + HOLD_S) is None
+    assert table.low.state.held(now_s + LIMITS.hold_s) is None
 
 
 # --- refusals ----------------------------------------------------------------------------------------------
@@ -385,7 +384,7 @@ def test_nobody_answering_for_a_minute_ends_it_and_says_who() -> None:
     table = compared()
     table.give(table.low, SAME)
     table.carry_all()
-    table.pass_time(ANSWER_LIMIT_S - 0.01)
+    table.pass_time(LIMITS.answer_s - 0.01)
     assert isinstance(table.low.state.phase, Comparing)
     table.low.now_s += 0.01
     table.give(table.low, TimePassed())
@@ -403,7 +402,7 @@ def test_no_code_within_ten_seconds_ends_it_and_names_the_address(stage: int) ->
         table.give(*table.waiting.pop(0))
     table.waiting.clear()
     assert not isinstance(table.low.state.phase, Comparing)
-    table.low.now_s += CODE_LIMIT_S
+    table.low.now_s += LIMITS.code_s
     table.give(table.low, TimePassed())
     assert table.low.failures[0].code == "pairing-timeout"
     assert "10.0.0.2" in table.low.failures[0].what
@@ -494,7 +493,7 @@ def test_who_yielded_does_not_wait_forever() -> None:
     side.step(Dialled(1))
     side.step(FrameCame(1, encode(Note(note="glare"))))
     assert isinstance(side.state.phase, Yielded)
-    side.now_s += CODE_LIMIT_S
+    side.now_s += LIMITS.code_s
     side.step(TimePassed())
     assert side.failures[0].code == "pairing-timeout"
 
@@ -571,7 +570,7 @@ def test_no_order_of_events_breaks_the_invariants(news: list[Input | str]) -> No
             or any(isinstance(effect, Tell) for effect in effects)
         ), "a pairing never ends in silence"
 
-    side.now_s += HOLD_S
+    side.now_s += LIMITS.hold_s
     if not isinstance(side.state.phase, Idle):
         side.step(TimePassed())
     assert side.state.phase == Idle(), "nothing waits forever"

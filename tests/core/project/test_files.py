@@ -91,12 +91,11 @@ def test_leave_out_prunes_folders_with_or_without_a_word(tmp_path: Path) -> None
     assert entered == ["", "kept"]
 
 
-def test_an_endless_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ENTRIES_SEEN", 3)
+def test_an_endless_folder_is_refused(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / str(number)).touch()
     with pytest.raises(TandemError, match="more than 3 files"):
-        list_files(tmp_path)
+        list_files(tmp_path, most_entries=3)
 
 
 def test_a_missing_folder_is_said_plainly(tmp_path: Path) -> None:

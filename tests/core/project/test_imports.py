@@ -2,14 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from core.project import imports as module
-from core.project.imports import read_source, read_sources
+from core.project.imports import MODULES_FOLLOWED, read_source, read_sources
 from core.vocabulary.errors import TandemError
 from tests.core.project.making import write
 
 
-def modules(folder: Path, script: str = "train.py") -> list[str]:
-    return [found.path for found in read_sources(folder / script).modules]
+def modules(folder: Path, script: str = "train.py", most: int = MODULES_FOLLOWED) -> list[str]:
+    return [found.path for found in read_sources(folder / script, most_modules=most).modules]
 
 
 def test_imports_are_followed_inside_the_folder_and_nowhere_else(tmp_path: Path) -> None:
@@ -63,10 +62,9 @@ def test_a_module_that_python_cannot_read_is_told_apart(tmp_path: Path) -> None:
     }
 
 
-def test_a_thousand_modules_are_not_read_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MODULES_FOLLOWED", 3)
+def test_a_thousand_modules_are_not_read_to_the_end(tmp_path: Path) -> None:
     write(tmp_path, {f"m{n}.py": f"import m{n + 1}" for n in range(9)})
-    assert modules(tmp_path, "m0.py") == ["m0.py", "m1.py", "m2.py"]
+    assert modules(tmp_path, "m0.py", most=3) == ["m0.py", "m1.py", "m2.py"]
 
 
 @pytest.mark.parametrize(

@@ -67,10 +67,9 @@ def test_what_does_not_fit_stays_and_the_small_ones_come(work: Path) -> None:
     assert "does not fit" in found.skipped[0].why
 
 
-def test_only_so_many_files_come(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIMIT_FILES", 2)
+def test_only_so_many_files_come(work: Path) -> None:
     write(work, {f"out/{number}": b"x" for number in range(4)})
-    found = find_outputs(work, MANIFEST)
+    found = find_outputs(work, MANIFEST, most_files=2)
     assert len(found.manifest.files) == len(found.skipped) == 2
 
 

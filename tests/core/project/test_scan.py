@@ -88,11 +88,10 @@ def test_over_the_limit_nobody_is_told_to_leave_the_script_out(tmp_path: Path) -
     assert "train.py" not in str(caught.value)
 
 
-def test_too_many_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIMIT_FILES", 3)
+def test_too_many_files_are_named(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "x", "images/1": "", "images/2": "", "images/3": ""})
     with pytest.raises(TandemError, match=r"4 files.*images/ \(3 files\)"):
-        scan_project(tmp_path / "train.py")
+        scan_project(tmp_path / "train.py", most_files=3)
 
 
 def test_names_that_collide_elsewhere_are_an_error_here(tmp_path: Path) -> None:

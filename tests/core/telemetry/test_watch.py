@@ -3,9 +3,6 @@
 import asyncio
 import threading
 
-import pytest
-
-from core.telemetry import watch
 from core.telemetry.gpus import Gpus
 from core.telemetry.sampler import Sampler
 from core.telemetry.watch import Watch
@@ -32,10 +29,9 @@ class BrokenSampler(Sampler):
         raise RuntimeError("the sensor broke")
 
 
-async def test_readings_come_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "STOP_LIMIT_S", 60.0)
+async def test_readings_come_until_it_is_stopped() -> None:
     gpus = CountedGpus()
-    telemetry = Watch(find_gpus=lambda: gpus, period_s=0.001)
+    telemetry = Watch(find_gpus=lambda: gpus, period_s=0.001, stop_limit_s=60.0)
     readings: asyncio.Queue[Reading] = asyncio.Queue()
 
     has = await telemetry.start()
@@ -64,9 +60,7 @@ async def test_a_broken_sensor_is_told_once() -> None:
     assert [str(error) for error in failures] == ["the sensor broke"]
 
 
-async def test_a_driver_that_hangs_costs_its_gpus_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "FIRST_LIMIT_S", 0.01)
-    monkeypatch.setattr(watch, "STOP_LIMIT_S", 0.01)
+async def test_a_driver_that_hangs_costs_its_gpus_and_nothing_else() -> None:
     hang = threading.Event()
     gpus = CountedGpus()
 
@@ -74,7 +68,7 @@ async def test_a_driver_that_hangs_costs_its_gpus_and_nothing_else(monkeypatch: 
         hang.wait(60)
         return gpus
 
-    telemetry = Watch(find_gpus=find, period_s=0.001)
+    telemetry = Watch(find_gpus=find, period_s=0.001, first_limit_s=0.01, stop_limit_s=0.01)
     has = await telemetry.start()
     await telemetry.stop()
 

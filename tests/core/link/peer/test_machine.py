@@ -1,0 +1,234 @@
+"""When a paired device is called: events and a time in, state and effects out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.link.peer.machine import STEADY_S, begun, step
+from core.link.peer.state import (
+    CallFailed,
+    CameUp,
+    Dial,
+    Dialling,
+    Effect,
+    EndPause,
+    Event,
+    Greet,
+    Greeting,
+    HangUp,
+    Hoped,
+    Leaving,
+    Left,
+    Linked,
+    Pause,
+    Paused,
+    PauseOver,
+    Reached,
+    State,
+    StopDialling,
+    TellDown,
+    TheirsFailed,
+    Tries,
+    WentDown,
+)
+from core.vocabulary.errors import Problem
+
+AWAY = Problem(code="unreachable", what="It is not there.")
+REFUSED = Problem(code="link-refused", what="It refused.")
+DIFFERS = Problem(code="versions-differ", what="Another protocol.")
+LOST = Problem(code="link-closed", what="It closed.")
+
+
+def after(*events: Event, state: State | None = None, now_s: float = 0.0) -> tuple[State, list[Effect]]:
+    """The last state, and all effects; from the beginning where no ``state`` is given."""
+    effects: list[Effect] = []
+    if state is None:
+        state, first = begun()
+        effects += first
+    for event in events:
+        state, more = step(state, event, now_s)
+        effects += more
+    return state, effects
+
+
+def test_a_device_is_called_as_soon_as_it_is_known() -> None:
+    assert after() == (Dialling(Tries()), [Dial()])
+
+
+def test_what_answers_is_greeted_and_may_become_the_link() -> None:
+    state, effects = after(Reached(), CameUp(ours=True), now_s=7.0)
+    assert state == Linked(since_s=7.0, failures=0)
+    assert effects == [Dial(), Greet()]
+
+
+def test_a_call_that_fails_is_made_again_after_a_growing_pause() -> None:
+    state, effects = after(CallFailed(AWAY), PauseOver(), CallFailed(AWAY))
+    assert state == Paused(Tries(failures=2, trouble=AWAY))
+    assert effects == [Dial(), Pause(1), Dial(), Pause(2)]
+
+
+@pytest.mark.parametrize("problem", [REFUSED, DIFFERS])
+def test_what_a_person_has_to_mend_is_told_the_second_time_and_once(problem: Problem) -> None:
+    failed: tuple[Event, ...] = (CallFailed(problem), PauseOver())
+    assert TellDown(problem) not in after(*failed)[1]
+    assert after(*failed, *failed)[1].count(TellDown(problem)) == 1
+    assert after(*failed, *failed, *failed, *failed)[1].count(TellDown(problem)) == 1
+
+
+def test_a_device_that_is_not_there_is_nothing_to_tell() -> None:
+    effects = after(*[event for _ in range(5) for event in (CallFailed(AWAY), PauseOver())])[1]
+    assert not [effect for effect in effects if isinstance(effect, TellDown)]
+
+
+def test_hope_ends_the_pause_and_makes_the_next_one_short() -> None:
+    paused = after(CallFailed(AWAY), PauseOver(), CallFailed(AWAY))[0]
+    state, effects = after(Hoped(), CallFailed(AWAY), state=paused)
+    assert effects == [EndPause(), Dial(), Pause(1)]
+    assert state == Paused(Tries(failures=1, trouble=AWAY))
+
+
+def test_hope_while_a_call_is_under_way_begins_no_second_one() -> None:
+    state, effects = after(CallFailed(AWAY), PauseOver(), Hoped())
+    assert state == Dialling(Tries(failures=0, trouble=AWAY))
+    assert effects.count(Dial()) == 2
+
+
+def test_the_devices_own_call_ends_the_pause() -> None:
+    state, effects = after(CallFailed(AWAY), CameUp(ours=False), now_s=3.0)
+    assert state == Linked(since_s=3.0, failures=1)
+    assert effects[-1] == EndPause()
+
+
+def test_a_call_is_given_up_where_the_devices_own_one_was_quicker() -> None:
+    state, effects = after(CameUp(ours=False), Reached())
+    assert state == Linked(since_s=0.0, failures=0, call="none")
+    assert effects == [Dial(), HangUp()]
+
+
+def test_a_call_that_crossed_the_devices_own_one_may_still_win_or_lose() -> None:
+    crossed = after(Reached(), CameUp(ours=False))[0]
+    assert crossed == Linked(since_s=0.0, failures=0, call="greeting")
+    assert after(CallFailed(LOST), state=crossed) == (Linked(0.0, 0), [])
+    assert after(CameUp(ours=True), state=crossed, now_s=1.0) == (Linked(1.0, 0), [])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"), [("dialling", Dialling), ("greeting", Greeting), ("none", Paused)]
+)
+def test_a_link_that_is_lost_is_told_and_a_call_under_way_goes_on(call: str, expected: type[State]) -> None:
+    linked = Linked(since_s=0.0, failures=2, call=call)  # type: ignore[arg-type]
+    state, effects = after(WentDown(LOST), state=linked, now_s=1.0)
+    assert isinstance(state, expected)
+    assert state == expected(Tries(failures=3, trouble=LOST))  # type: ignore[call-arg, arg-type]
+    assert effects == [*([Pause(3)] if call == "none" else []), TellDown(LOST)]
+
+
+def test_a_link_that_stood_was_a_success() -> None:
+    linked = Linked(since_s=0.0, failures=5)
+    assert after(WentDown(LOST), state=linked, now_s=STEADY_S)[1][0] == Pause(1)
+    assert after(WentDown(LOST), state=linked, now_s=STEADY_S - 0.1)[1][0] == Pause(6)
+
+
+def test_the_devices_calls_that_fail_count_but_begin_no_call() -> None:
+    state, effects = after(TheirsFailed(DIFFERS), TheirsFailed(DIFFERS))
+    assert state == Dialling(Tries(failures=2, trouble=DIFFERS, told="versions-differ"))
+    assert effects == [Dial(), TellDown(DIFFERS)]
+    linked = Linked(since_s=0.0, failures=0)
+    assert after(TheirsFailed(DIFFERS), state=linked) == (linked, [])
+
+
+def test_who_was_left_is_not_called_and_the_end_of_its_link_is_told() -> None:
+    state, effects = after(
+        Reached(), CameUp(ours=True), Leaving(), WentDown(LOST), Hoped(), PauseOver(), CallFailed(AWAY)
+    )
+    assert state == Left()
+    assert effects == [Dial(), Greet(), EndPause(), StopDialling(), TellDown(LOST)]
+
+
+EVENTS = st.sampled_from(
+    [
+        Hoped(),
+        PauseOver(),
+        Reached(),
+        CallFailed(AWAY),
+        CallFailed(REFUSED),
+        TheirsFailed(DIFFERS),
+        CameUp(ours=False),
+        CameUp(ours=True),
+        WentDown(LOST),
+        Leaving(),
+    ]
+)
+
+
+class World:
+    """What a driver has of its own: whether a dial, a greeting, a pause and a link are there."""
+
+    def __init__(self) -> None:
+        self.call = ""
+        self.paused = self.linked = self.left = False
+        self.state, effects = begun()
+        self.follow(effects)
+
+    def possible(self, event: Event) -> bool:
+        match event:
+            case PauseOver():
+                return self.paused
+            case Reached():
+                return self.call == "dialling"
+            case CallFailed():
+                return self.call != ""
+            case CameUp(ours=True):
+                return self.call == "greeting"
+            case CameUp() | TheirsFailed():
+                return not self.left
+            case WentDown():
+                return self.linked
+            case Leaving():
+                return not self.left
+        return True
+
+    def happens(self, event: Event) -> None:
+        match event:
+            case PauseOver():
+                self.paused = False
+            case Reached() | CallFailed():
+                self.call = ""
+            case CameUp(ours):
+                self.linked, self.call = True, "" if ours else self.call
+            case WentDown():
+                self.linked = False
+            case Leaving():
+                self.left = True
+        self.state, effects = step(self.state, event, 0.0)
+        self.follow(effects)
+
+    def follow(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            match effect:
+                case Dial():
+                    assert self.call == "" and not self.linked and not self.left
+                    self.call = "dialling"
+                case Greet():
+                    assert self.call == "" and not self.linked
+                    self.call = "greeting"
+                case Pause(failures):
+                    assert failures >= 1 and not self.paused
+                    self.paused = True
+                case EndPause():
+                    self.paused = False
+                case StopDialling():
+                    self.call = self.call if self.call == "greeting" else ""
+
+
+@given(st.lists(EVENTS, max_size=40))
+def test_there_is_always_a_link_a_call_or_a_pause_and_never_two_calls(events: list[Event]) -> None:
+    world = World()
+    for event in events:
+        if world.possible(event):
+            world.happens(event)
+        assert world.left or world.linked or (world.call != "") != world.paused
+        assert isinstance(world.state, Linked) == (world.linked and not world.left)
+        assert not (world.linked and world.paused)
