@@ -1,24 +1,28 @@
-"""Real nodes on loopback, as far as links go: an identity, a listener and links, and what they told."""
+"""Nodes, as far as links go: an identity, a listener, links, and what they told. On loopback or in memory."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from core.home.identity import load_or_create
+from core.home.identity import Identity, load_or_create
 from core.link.dial import Pace
+from core.link.frames import decode, read_body
 from core.link.hub import Links
+from core.net import tls
 from core.net.tls import Streams
 from core.node.listener import Listener
 from core.pairing.throttle import Guest
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message
 from tests.core.link.examples import hello
+from tests.core.wires import wire
 
 LIMIT_S = 60
 GOODBYE = Problem(code="closed", what="Tandem was closed there.")
@@ -106,13 +110,67 @@ class FakeClock:
         self.now_s = until_s
 
 
+class MemoryListener(Listener):
+    """Listens on a network in memory, and judges a call as the real one does."""
+
+    network: MemoryNetwork
+
+    async def start(self, port: int, hosts: Sequence[str] = ()) -> Problem | None:
+        self.port = port or next(self.network.ports)
+        self.network.listeners[self.port] = self
+        return None
+
+    async def close(self) -> None:
+        self.network.listeners.pop(self.port, None)
+        await super().close()
+
+    async def hear(self, streams: Streams) -> None:
+        handed_on = False
+        try:
+            if tls.peer_der(streams[1]) in self._pins:
+                hello = decode(await read_body(streams[0]))
+                assert isinstance(hello, Hello)
+                handed_on = True
+                self._on_hello(streams, hello)
+        finally:
+            if not handed_on:
+                streams[1].transport.abort()
+
+
+class MemoryNetwork:
+    """Listeners by port. ``connect`` stands in for ``tls.connect``, with an identity for its context."""
+
+    def __init__(self) -> None:
+        self.listeners: dict[int, MemoryListener] = {}
+        self.ports = count(27600)
+        self._own_ports = count(50000)
+
+    async def connect(self, host: str, port: int, caller: Identity, pin: bytes) -> Streams:
+        await asyncio.sleep(0)
+        if (called := self.listeners.get(port)) is None:
+            raise TandemError(code="unreachable", what=f"{host} port {port} can't be reached.")
+        if called._identity.cert_der != pin:
+            raise TandemError(code="wrong-certificate", what="It is not the paired device.")
+        own = ("127.0.0.1", next(self._own_ports))
+        here, there = wire(own, ("127.0.0.1", port), caller.cert_der, called._identity.cert_der)
+        called._in_background(called.hear(there))
+        return here
+
+
 class LinkNode:
     """``await start()``; links to whom it was told to ``trust``; ``await close()``."""
 
     def __init__(
-        self, name: str, folder: Path, *, pace: Pace = QUICK, clock: FakeClock | None = None
+        self,
+        name: str,
+        folder: Path,
+        *,
+        pace: Pace = QUICK,
+        clock: FakeClock | None = None,
+        network: MemoryNetwork | None = None,
     ) -> None:
         self.name = name
+        self.network = network
         self.identity = load_or_create(folder / name)
         self.device = self.identity.device_id
         self.certificate = self.identity.cert_der
@@ -129,12 +187,14 @@ class LinkNode:
             pace=pace,
             clock=clock,
         )
-        self.listener = Listener(
+        self.listener = (MemoryListener if network else Listener)(
             self.identity,
             on_pairing=self.on_pairing,
             on_hello=self.links.take,
             on_proof=self.on_proof,
         )
+        if network and isinstance(self.listener, MemoryListener):
+            self.listener.network = network
         self.pins: list[bytes] = []
 
     @property
@@ -154,6 +214,11 @@ class LinkNode:
             self.pins.append(other.certificate)
             self.listener.trust(self.pins)
             self.links.pair(other.certificate, name=other.name, hints=[other.address] if known else [])
+
+    async def call(self, other: LinkNode) -> Streams:
+        """A connection by hand to where the other listens, as this device."""
+        context = tls.client_context(self.identity, other.certificate)
+        return await tls.connect("127.0.0.1", other.listener.port, context, other.certificate)
 
     def on_pairing(self, sock: socket.socket, guest: Guest) -> None:
         self.sockets.append(sock)
