@@ -1,10 +1,16 @@
-"""Connections in memory: real streams, flow control and closing as over TLS, and no socket."""
+"""A network in memory: real streams, with flow control and ends as over sockets and TLS."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import count
 
+import pytest
+
+from core.home.identity import Identity
 from core.net.tls import Streams
+from core.vocabulary.errors import TandemError
 
 HIGH_BYTES = 1 << 16
 """What the other end has not read, before whoever writes has to wait."""
@@ -27,7 +33,8 @@ class _End(asyncio.Transport):
     other: _End
 
     def __init__(self, own: tuple[str, int], peer: tuple[str, int], shown: Shown | None) -> None:
-        super().__init__({"sockname": own, "peername": peer, "ssl_object": shown})
+        super().__init__({"sockname": own, "peername": peer, "ssl_object": shown, "sslcontext": shown})
+        self._plain = shown is None
         self._loop = asyncio.get_running_loop()
         self._protocol: asyncio.Protocol
         self._waiting = bytearray()
@@ -66,7 +73,11 @@ class _End(asyncio.Transport):
         return len(self.other._waiting)
 
     def can_write_eof(self) -> bool:
-        return False
+        return self._plain
+
+    def write_eof(self) -> None:
+        self.other._ends = True
+        self._loop.call_soon(self.other._arrive)
 
     def is_reading(self) -> bool:
         return self._reads
@@ -92,19 +103,116 @@ class _End(asyncio.Transport):
             if not self.other._closed:
                 self.other._protocol.resume_writing()
         if self._ends and not self._waiting:
-            self._protocol.eof_received()
-            self.close()
+            self._ends = False
+            if not self._protocol.eof_received():
+                self.close()
 
 
-def wire(
-    caller: tuple[str, int],
-    called: tuple[str, int],
-    caller_der: bytes = b"",
-    called_der: bytes = b"",
-) -> tuple[Streams, Streams]:
-    """The two ends of a new connection: the caller's, and the one that was called. Addresses and certificates
-    are those of each side; without certificates it is plain."""
-    first = _End(caller, called, Shown(called_der) if called_der else None)
-    second = _End(called, caller, Shown(caller_der) if caller_der else None)
-    first.other, second.other = second, first
-    return first.streams(), second.streams()
+Answer = Callable[[Streams], Awaitable[object]]
+
+
+class Network:
+    """Who answers at which port of 127.0.0.1; ``install`` puts it in the place of sockets and TLS."""
+
+    def __init__(self) -> None:
+        self.ports = count(27600)
+        self._callers = count(50000)
+        self._plain: dict[int, Answer] = {}
+        self._tls: dict[int, tuple[bytes, Answer]] = {}
+        self._tasks: set[asyncio.Future[object]] = set()
+
+    def install(self, monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
+        """``modules``: those that took ``connect`` and ``client_context`` by name from ``core.net.tls``."""
+        monkeypatch.setattr(asyncio, "open_connection", self.open_connection)
+        monkeypatch.setattr(asyncio, "start_server", self.start_server)
+        for module in ("core.net.tls", *modules):
+            monkeypatch.setattr(f"{module}.connect", self.connect)
+            monkeypatch.setattr(f"{module}.client_context", lambda identity, pin: identity)
+
+    def answer(
+        self, port: int, *, plain: Answer | None = None, tls: tuple[bytes, Answer] | None = None
+    ) -> None:
+        """``tls``: with the certificate (DER) that is shown there; whom to believe is up to who answers."""
+        if plain is not None:
+            self._plain[port] = plain
+        if tls is not None:
+            self._tls[port] = tls
+
+    def leave(self, port: int) -> None:
+        self._plain.pop(port, None)
+        self._tls.pop(port, None)
+
+    async def connect(self, host: str, port: int, caller: Identity, pin: bytes) -> Streams:
+        """``tls.connect``, with the caller's identity for its context."""
+        await asyncio.sleep(0)
+        if port not in self._tls:
+            raise TandemError(code="unreachable", what=f"{host} port {port} can't be reached.")
+        shown, answer = self._tls[port]
+        if shown != pin:
+            raise TandemError(code="wrong-certificate", what="It is not the paired device.")
+        return self._wire(port, answer, Shown(shown), Shown(caller.cert_der))
+
+    async def open_connection(
+        self, host: str = "", port: int = 0, *, limit: int = 0, sock: Accepted | None = None
+    ) -> Streams:
+        await asyncio.sleep(0)
+        if sock is not None:
+            return sock.streams
+        host.encode("idna")  # as a resolver does: raises UnicodeError for what is no name
+        if port not in self._plain:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return self._wire(port, self._plain[port])
+
+    async def start_server(
+        self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], *_: object
+    ) -> Server:
+        server = Server(self, next(self.ports))
+        self._plain[server.port] = lambda streams: serve(*streams)
+        return server
+
+    def _wire(
+        self, port: int, answer: Answer, called: Shown | None = None, caller: Shown | None = None
+    ) -> Streams:
+        here, there = ("127.0.0.1", next(self._callers)), ("127.0.0.1", port)
+        first, second = _End(here, there, called), _End(there, here, caller)
+        first.other, second.other = second, first
+        streams = second.streams()
+        task = asyncio.ensure_future(answer(streams))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return first.streams()
+
+
+class Accepted:
+    """In place of an accepted socket."""
+
+    def __init__(self, streams: Streams) -> None:
+        self.streams = streams
+
+    def getpeername(self) -> tuple[str, int]:
+        peer: tuple[str, int] = self.streams[1].get_extra_info("peername")
+        return peer
+
+    def close(self) -> None:
+        self.streams[1].close()
+
+
+class Server:
+    """In place of asyncio's server."""
+
+    def __init__(self, network: Network, port: int) -> None:
+        self._network = network
+        self.port = port
+
+    @property
+    def sockets(self) -> list[Server]:
+        return [self]
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    async def __aenter__(self) -> Server:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._network.leave(self.port)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.net import tls
-from tests.core.link.nodes import LinkNode, MemoryNetwork
+from tests.core.link.nodes import LinkNode
+from tests.core.wires import Network
 
 MakeNode = Callable[..., Awaitable[LinkNode]]
 
@@ -18,11 +18,9 @@ async def node(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[MakeNode]:
     nodes: list[LinkNode] = []
-    network = None
-    if request.param == "memory":
-        network = MemoryNetwork()
-        monkeypatch.setattr(tls, "connect", network.connect)
-        monkeypatch.setattr(tls, "client_context", lambda identity, pin: identity)
+    network = Network() if request.param == "memory" else None
+    if network is not None:
+        network.install(monkeypatch)
 
     async def make(name: str, **options: object) -> LinkNode:
         nodes.append(LinkNode(name, tmp_path, network=network, **options))  # type: ignore[arg-type]

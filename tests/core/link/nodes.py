@@ -6,11 +6,10 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from core.home.identity import Identity, load_or_create
+from core.home.identity import load_or_create
 from core.link.dial import Pace
 from core.link.frames import decode, read_body
 from core.link.hub import Links
@@ -18,11 +17,11 @@ from core.net import tls
 from core.net.tls import Streams
 from core.node.listener import Listener
 from core.pairing.throttle import Guest
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message
 from tests.core.link.examples import hello
-from tests.core.wires import wire
+from tests.core.wires import Network
 
 LIMIT_S = 60
 GOODBYE = Problem(code="closed", what="Tandem was closed there.")
@@ -111,50 +110,26 @@ class FakeClock:
 
 
 class MemoryListener(Listener):
-    """Listens on a network in memory, and judges a call as the real one does."""
+    """Listens on a network in memory, and believes whom the real one does."""
 
-    network: MemoryNetwork
+    network: Network
 
     async def start(self, port: int, hosts: Sequence[str] = ()) -> Problem | None:
         self.port = port or next(self.network.ports)
-        self.network.listeners[self.port] = self
+        self.network.answer(self.port, tls=(self._identity.cert_der, self._hear))
         return None
 
     async def close(self) -> None:
-        self.network.listeners.pop(self.port, None)
+        self.network.leave(self.port)
         await super().close()
 
-    async def hear(self, streams: Streams) -> None:
-        handed_on = False
-        try:
-            if tls.peer_der(streams[1]) in self._pins:
-                hello = decode(await read_body(streams[0]))
-                assert isinstance(hello, Hello)
-                handed_on = True
-                self._on_hello(streams, hello)
-        finally:
-            if not handed_on:
-                streams[1].transport.abort()
-
-
-class MemoryNetwork:
-    """Listeners by port. ``connect`` stands in for ``tls.connect``, with an identity for its context."""
-
-    def __init__(self) -> None:
-        self.listeners: dict[int, MemoryListener] = {}
-        self.ports = count(27600)
-        self._own_ports = count(50000)
-
-    async def connect(self, host: str, port: int, caller: Identity, pin: bytes) -> Streams:
-        await asyncio.sleep(0)
-        if (called := self.listeners.get(port)) is None:
-            raise TandemError(code="unreachable", what=f"{host} port {port} can't be reached.")
-        if called._identity.cert_der != pin:
-            raise TandemError(code="wrong-certificate", what="It is not the paired device.")
-        own = ("127.0.0.1", next(self._own_ports))
-        here, there = wire(own, ("127.0.0.1", port), caller.cert_der, called._identity.cert_der)
-        called._in_background(called.hear(there))
-        return here
+    async def _hear(self, streams: Streams) -> None:
+        if tls.peer_der(streams[1]) not in self._pins:
+            streams[1].transport.abort()
+            return
+        hello = decode(await read_body(streams[0]))
+        assert isinstance(hello, Hello)
+        self._on_hello(streams, hello)
 
 
 class LinkNode:
@@ -167,7 +142,7 @@ class LinkNode:
         *,
         pace: Pace = QUICK,
         clock: FakeClock | None = None,
-        network: MemoryNetwork | None = None,
+        network: Network | None = None,
     ) -> None:
         self.name = name
         self.network = network
