@@ -1,4 +1,4 @@
-"""Whoever scrolls past a combo box, a slider or a number changes none of them, on any screen or in a dialog."""
+"""Whoever scrolls past a combo box, a slider or a number changes none of them, on any screen or dialog."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Nodes that are closed when their test ends."""
+"""Nodes that are closed when their test ends: in memory, and over real TLS on loopback."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from pathlib import Path
 import pytest
 
 from tests.core.link.nodes import LinkNode
+from tests.core.wires import Network
 
 MakeNode = Callable[..., Awaitable[LinkNode]]
 
 
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[MakeNode]:
+@pytest.fixture(params=["memory", pytest.param("loopback", marks=pytest.mark.real)])
+async def node(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[MakeNode]:
     nodes: list[LinkNode] = []
+    network = Network() if request.param == "memory" else None
+    if network is not None:
+        network.install(monkeypatch)
 
     async def make(name: str, **options: object) -> LinkNode:
-        nodes.append(LinkNode(name, tmp_path, **options))  # type: ignore[arg-type]
+        nodes.append(LinkNode(name, tmp_path, network=network, **options))  # type: ignore[arg-type]
         return await nodes[-1].start()
 
     yield make

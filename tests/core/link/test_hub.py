@@ -1,4 +1,4 @@
-"""Links between real nodes: mutual TLS on loopback."""
+"""Links between nodes: each test in memory, and over mutual TLS on loopback."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 
-import pytest
 from msgspec.structs import replace
 
 from core.link.dial import Backoff
@@ -15,7 +14,6 @@ from core.link.frames import decode, encode, read_body
 from core.link.machine import SILENT_S
 from core.link.outbox import LIMIT_BYTES
 from core.link.tie_break import tie_break
-from core.net.tls import client_context, connect
 from core.project.receipt import PIECE_BYTES
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import ProjectId, RunId
@@ -23,8 +21,6 @@ from core.vocabulary.peer_messages import Bye, Chunk, Ping, StopAsked, Telemetry
 from tests.core.link.conftest import MakeNode
 from tests.core.link.examples import reading
 from tests.core.link.nodes import LIMIT_S, Came, Down, FakeClock, LinkNode, Up
-
-pytestmark = pytest.mark.real
 
 
 def pair(anna: LinkNode, bert: LinkNode) -> None:
@@ -109,7 +105,7 @@ async def test_a_node_that_starts_again_is_linked_again(node: MakeNode) -> None:
     assert not bert.links.send(anna.device, Ping())
     assert bert.links.peer_host(anna.device) == ""
 
-    again = LinkNode("anna", anna.identity.key_path.parent.parent)
+    again = LinkNode("anna", anna.identity.key_path.parent.parent, network=anna.network)
     try:
         await again.listener.start(port, ["127.0.0.1"])
         again.trust(bert, known=False)
@@ -228,8 +224,7 @@ class MutePeer:
         self.owner = owner
 
     async def call(self, other: LinkNode) -> None:
-        context = client_context(self.owner.identity, other.certificate)
-        self.reader, self.writer = await connect("127.0.0.1", other.listener.port, context, other.certificate)
+        self.reader, self.writer = await self.owner.call(other)
         nonce = tie_break(self.owner.device, other.device, b"mute-run").call()
         self.writer.write(encode(replace(self.owner.hello(), nonce=nonce)))
         self.hello = decode(await read_body(self.reader))
@@ -289,8 +284,7 @@ async def test_garbage_from_a_paired_device_ends_its_link_and_is_named(node: Mak
 async def test_a_hello_with_a_strange_nonce_is_turned_away_with_a_word(node: MakeNode) -> None:
     anna, bert = await node("anna"), await node("bert")
     anna.trust(bert, known=False)
-    context = client_context(bert.identity, anna.certificate)
-    reader, writer = await connect("127.0.0.1", anna.listener.port, context, anna.certificate)
+    reader, writer = await bert.call(anna)
     try:
         writer.write(encode(bert.hello()))
         async with asyncio.timeout(LIMIT_S):

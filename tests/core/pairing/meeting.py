@@ -1,4 +1,4 @@
-"""Two or more devices with real sockets and real TLS on loopback, listening as a node does."""
+"""Two or more devices that listen as a node does: with sockets and TLS on loopback, or in memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import socket
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from core.home.identity import Identity, load_or_create
 from core.net.address import Address
-from core.net.tls import accept, server_context
+from core.net.tls import Streams, accept, peer_der, server_context
 from core.pairing.driver import Pairing
 from core.pairing.state import LIMITS, CodeShown, Event, Failed, Limits, Paired
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
+from tests.core.wires import Accepted, Network
 
 LIMIT_S = 60
 Kind = TypeVar("Kind")
@@ -36,9 +37,7 @@ class Device:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Device:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.setblocking(False)
-        self.port = self._listener.getsockname()[1]
+        self.port = self._open()
         self.pairing = Pairing(
             self.identity,
             self.name,
@@ -48,7 +47,6 @@ class Device:
             known_as=lambda name: self.known,
             limits=self.limits,
         )
-        self._spawn(self._listen())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -56,7 +54,7 @@ class Device:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._listener.close()
+        self._close()
         assert self.pairing.strangers.present == 0
 
     @property
@@ -76,6 +74,20 @@ class Device:
         task = asyncio.ensure_future(work)  # type: ignore[call-overload]
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _open(self) -> int:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setblocking(False)
+        self._spawn(self._listen())
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def _close(self) -> None:
+        self._listener.close()
+
+    def _pins(self) -> list[bytes]:
+        held = self.pairing.held()
+        return [*self.trusted, *([held] if held else [])]
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -104,8 +116,7 @@ class Device:
         if first != b"\x16":
             self.pairing.accept_plain(sock)
             return
-        held = self.pairing.held()
-        pins = [*self.trusted, *([held] if held else [])]
+        pins = self._pins()
         try:
             streams = await accept(sock, server_context(self.identity, pins), pins)
         except TandemError as error:
@@ -129,9 +140,39 @@ class Device:
         return (await self.event(Failed)).problem.code
 
 
+class MemoryDevice(Device):
+    """Listens on a network in memory."""
+
+    def __init__(self, identity: Identity, name: str, network: Network, limits: Limits = LIMITS) -> None:
+        super().__init__(identity, name, limits)
+        self._network = network
+
+    def _open(self) -> int:
+        port = next(self._network.ports)
+        self._network.answer(port, plain=self._hear_plain, tls=(self.identity.cert_der, self._hear_tls))
+        return port
+
+    def _close(self) -> None:
+        self._network.leave(self.port)
+
+    async def _hear_plain(self, streams: Streams) -> None:
+        self.pairing.accept_plain(cast(socket.socket, Accepted(streams)))
+
+    async def _hear_tls(self, streams: Streams) -> None:
+        if peer_der(streams[1]) in self._pins():
+            await self.pairing.accept_proof(streams)
+        else:
+            self.tls_refusals.append(TandemError(code="wrong-certificate", what="It is not a paired device."))
+            streams[1].transport.abort()
+
+
 @asynccontextmanager
-async def device(folder: Path, name: str, limits: Limits = LIMITS) -> AsyncIterator[Device]:
-    async with Device(load_or_create(folder / name), name, limits) as there:
+async def device(
+    folder: Path, name: str, network: Network | None = None, limits: Limits = LIMITS
+) -> AsyncIterator[Device]:
+    identity = load_or_create(folder / name)
+    made = MemoryDevice(identity, name, network, limits) if network else Device(identity, name, limits)
+    async with made as there:
         yield there
 
 

@@ -1,4 +1,4 @@
-"""Pairing over real sockets and real TLS on loopback, with all that can go wrong between two laptops."""
+"""Pairing with all that can go wrong between two laptops: each test in memory, and with sockets and TLS."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from core.home.certificate import build
 from core.home.identity import Identity
+from core.net import tls
 from core.net.address import Address
-from core.net.tls import client_context, connect
 from core.pairing.code import Transcript, commitment
 from core.pairing.connection import framed, read_frame
 from core.pairing.messages import M1, M2, Note, PairOk, decode, encode
@@ -22,8 +22,16 @@ from core.pairing.throttle import PER_ADDRESS
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 from tests.core.pairing.meeting import LIMIT_S, Device, Raw, device, stranger, until
+from tests.core.wires import Network
 
-pytestmark = pytest.mark.real
+
+@pytest.fixture(params=["memory", pytest.param("loopback", marks=pytest.mark.real)])
+def network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network | None:
+    if request.param == "loopback":
+        return None
+    network = Network()
+    network.install(monkeypatch, "core.pairing.driver")
+    return network
 
 
 @pytest.fixture
@@ -32,14 +40,14 @@ def limits() -> Limits:
 
 
 @pytest.fixture
-async def anna(tmp_path: Path, limits: Limits) -> AsyncIterator[Device]:
-    async with device(tmp_path, "anna", limits) as there:
+async def anna(tmp_path: Path, network: Network | None, limits: Limits) -> AsyncIterator[Device]:
+    async with device(tmp_path, "anna", network, limits) as there:
         yield there
 
 
 @pytest.fixture
-async def bert(tmp_path: Path, limits: Limits) -> AsyncIterator[Device]:
-    async with device(tmp_path, "bert", limits) as there:
+async def bert(tmp_path: Path, network: Network | None, limits: Limits) -> AsyncIterator[Device]:
+    async with device(tmp_path, "bert", network, limits) as there:
         yield there
 
 
@@ -222,8 +230,8 @@ async def test_invariant_a_code_without_the_key_pairs_nobody(
         await bert.event(SaidSame)
         assert decode(await raw.frame(), Note).note == "same"
         # TLS with her own key: refused, since only Anna's certificate is held.
-        context, pin = client_context(eve, bert.identity.cert_der), bert.identity.cert_der
-        reader, writer = await connect("127.0.0.1", bert.port, context, pin)
+        context, pin = tls.client_context(eve, bert.identity.cert_der), bert.identity.cert_der
+        reader, writer = await tls.connect("127.0.0.1", bert.port, context, pin)
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await reader.readexactly(1)
         writer.transport.abort()
@@ -250,8 +258,8 @@ async def test_invariant_another_th_is_called_an_attack(bert: Device, eve: Ident
         assert shown.code.replace(" ", "") == transcript.code
         bert.pairing.answer(True)
         assert decode(await raw.frame(), Note).note == "same"
-        context, pin = client_context(eve, bert.identity.cert_der), bert.identity.cert_der
-        _, writer = await connect("127.0.0.1", bert.port, context, pin)
+        context, pin = tls.client_context(eve, bert.identity.cert_der), bert.identity.cert_der
+        _, writer = await tls.connect("127.0.0.1", bert.port, context, pin)
         writer.write(framed(encode(PairOk(th=b"x" * 32, port=1))))
         assert await bert.failure() == "pairing-attack"
         writer.transport.abort()
@@ -264,8 +272,8 @@ async def test_invariant_before_our_users_same_the_proof_is_not_even_heard(
     async with stranger(bert) as raw:
         transcript = await eve_as_initiator(bert, eve, raw)
         await bert.code()
-        context, pin = client_context(eve, bert.identity.cert_der), bert.identity.cert_der
-        reader, writer = await connect("127.0.0.1", bert.port, context, pin)
+        context, pin = tls.client_context(eve, bert.identity.cert_der), bert.identity.cert_der
+        reader, writer = await tls.connect("127.0.0.1", bert.port, context, pin)
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             writer.write(framed(encode(PairOk(th=transcript.proof, port=1))))
             await reader.readexactly(1)
@@ -283,9 +291,9 @@ async def test_a_first_message_that_is_no_proof_does_not_spoil_the_pairing(
         await bert.code()
         bert.pairing.answer(True)
         assert decode(await raw.frame(), Note).note == "same"
-        context, pin = client_context(eve, bert.identity.cert_der), bert.identity.cert_der
+        context, pin = tls.client_context(eve, bert.identity.cert_der), bert.identity.cert_der
         for body in (b"\x82\xa4type\xa5hello", b"", encode(PairOk(th=transcript.proof, port=4711))):
-            reader, writer = await connect("127.0.0.1", bert.port, context, pin)
+            reader, writer = await tls.connect("127.0.0.1", bert.port, context, pin)
             writer.write(framed(body))
             async with asyncio.timeout(LIMIT_S):
                 if b"pair" in body or b"th" in body:

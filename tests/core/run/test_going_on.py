@@ -26,8 +26,6 @@ from core.vocabulary.run_folder import PROJECT, is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.lan import PATIENCE_S, Lan, LanNode, keep
 
-pytestmark = pytest.mark.real
-
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,6 @@ from core.vocabulary.roles import Role
 from tests.core.project.making import manifest_for
 from tests.core.run.lan import Lan, LanNode
 
-pytestmark = pytest.mark.real
-
 HARMLESS = manifest_for({"train.py": b"print('hello')"})
 EVIL = manifest_for({"train.py": b"import os; os.system('evil')"})
 OVER = Problem(code="over", what="It is over.")

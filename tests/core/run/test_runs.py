@@ -21,8 +21,6 @@ from core.vocabulary.trainer_messages import Measured, Progressed
 from tests.core.run.lan import FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
 
-pytestmark = pytest.mark.real
-
 
 def both(lan: Lan) -> tuple[LanNode, LanNode]:
     return lan.nodes["Anna"], lan.nodes["Ben"]
