@@ -7,7 +7,10 @@ READY := $(VENV)/ready
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo app test check bench gui-tour dist clean
+.PHONY: help demo app test test-all check lint format mutants bench gui-tour dist clean
+
+help:  ## Lists what can be made.
+	@sed -nE 's/^([a-z-]+):.*##  *(.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 demo: $(READY)  ## Two nodes on this machine find each other, pair and train the digits script.
 	$(BIN)/tandem demo
@@ -15,14 +18,37 @@ demo: $(READY)  ## Two nodes on this machine find each other, pair and train the
 app: $(READY)  ## Opens the window.
 	$(BIN)/tandem
 
-test: $(READY)  ## Every test.
-	$(BIN)/python -m pytest tests
+# Tests with real parts run one after the other: they find each other by name on the loopback, and measure time.
+FAST := not real and not cluster and not lab
+BESIDE := --numprocesses logical --maxprocesses 4
 
-check: $(READY)  ## Format, lint, strict types, fast tests.
+# Both calls of pytest have their say, whatever became of the first.
+test: $(READY)  ## Every test; of the exactness matrix, every scenario at two shares (12 minutes on 2 cores).
+	@failed=0; \
+	$(BIN)/python -m pytest tests $(BESIDE) -m "$(FAST)" || failed=1; \
+	$(BIN)/python -m pytest tests -m "not ($(FAST)) and not complete" || failed=1; \
+	exit $$failed
+
+test-all: $(READY)  ## Every test and the whole matrix, from an empty cache.
+	@failed=0; \
+	$(BIN)/python -m pytest tests $(BESIDE) -m "$(FAST)" || failed=1; \
+	$(BIN)/python -m pytest tests --cache-clear -m "not ($(FAST))" || failed=1; \
+	exit $$failed
+
+check: lint  ## Format, lint, strict types, fast tests.
+	$(BIN)/python -m pytest tests -q $(BESIDE) -m "$(FAST)"
+
+lint: $(READY)  ## Format, lint, strict types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest tests -q -m "not real and not cluster and not lab"
+
+format: $(READY)  ## Formats, and mends what lint can mend.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+mutants: $(READY)  ## Whether the tests notice when the code is changed for the worse.
+	$(BIN)/python -m tests.mutants
 
 bench: $(READY)  ## Side-by-side measurements; prints ratios.
 	$(BIN)/python -m bench

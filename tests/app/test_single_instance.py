@@ -114,15 +114,15 @@ def test_a_long_folder_does_not_matter(qapp: object, tmp_path: Path, monkeypatch
 
 
 def test_without_a_runtime_folder_one_of_our_own_is_used(
-    qapp: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qapp: object, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR")
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(runtime))
     one = SingleInstance(tmp_path)
     assert one.claim()
     one.listen()
     assert isinstance(one._server, QLocalServer)
     folder = Path(one._address).parent
-    assert folder.parent == tmp_path
+    assert folder.parent == runtime
     assert folder.stat().st_mode & 0o777 == 0o700
     one.release()
