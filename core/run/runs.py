@@ -120,7 +120,7 @@ class Runs:
         if self._starter is not None:
             self._starter.handle(co.NodeEnds(name))
         elif self._member is not None:
-            self._member.tell(pa.StarterLost(problems.closed(name)))
+            self._member.handle(pa.StarterLost(problems.closed(name)))
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
@@ -215,12 +215,12 @@ class Runs:
         """At the end of a step; again: terminate; a third time: kill."""
         if self._starter is not None:
             self._starter.handle(co.StopWanted(self._my_name(), self._starter.state.next_force))
-        elif self._member is not None and self._member.known.stage == "consent":
-            self._member.tell(pa.Decided(False))
+        elif self._member is not None and isinstance(self._member.state.stage, pa.Asking):
+            self._member.handle(pa.Decided(False))
         elif self._member is not None:
             force = min(self._stops_pressed, 2)
             self._stops_pressed += 1
-            self._links.send(self._member.starter, ms.StopAsked(run=self._member.known.plan.run, force=force))
+            self._links.send(self._member.starter, ms.StopAsked(run=self._member.state.plan.run, force=force))
             if force == 2:
                 self._place.clock.call_later(PART_S, partial(self._part_from_starter, self._member))
         elif self._planning:
@@ -235,9 +235,9 @@ class Runs:
         """``once``: these very bytes and arguments; ``always``: whatever this device sends."""
         member = self._asked(run)
         if decision != "no":
-            await self._reception.allow(member.known.plan, decision)
+            await self._reception.allow(member.state.plan, decision)
             member = self._asked(run)
-        member.tell(pa.Decided(decision != "no"))
+        member.handle(pa.Decided(decision != "no"))
 
     async def list_runs(self, limit: int) -> answers.Runs:
         return await self._keeping.newest(limit)
@@ -269,7 +269,7 @@ class Runs:
         member = self._member
         if isinstance(message, ms.Prepare):
             self._on_prepare(device, message)
-        elif member is not None and ms.run_of(message) == member.known.plan.run and member.starter == device:
+        elif member is not None and ms.run_of(message) == member.state.plan.run and member.starter == device:
             member.hear(device, message)
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
@@ -277,7 +277,7 @@ class Runs:
         if self._starter is not None:
             self._starter.handle(co.MemberLost(device, problem))
         elif self._member is not None and self._member.starter == device:
-            self._member.tell(pa.StarterLost(problem))
+            self._member.handle(pa.StarterLost(problem))
 
     # --- as a member -----------------------------------------
 
@@ -298,8 +298,8 @@ class Runs:
         self._place.background.start("ask for consent", self._ask(member))
 
     async def _ask(self, member: MemberSide) -> None:
-        known = member.known
-        member.tell(await self._reception.ask(known.plan, known.manifest, known.checkpoint))
+        state = member.state
+        member.handle(await self._reception.ask(state.plan, state.manifest, state.checkpoint))
 
     def _show(self, event: RunEvent | ev.ConsentAsked | ev.ConsentSettled) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
@@ -312,11 +312,11 @@ class Runs:
 
     def _part_from_starter(self, member: MemberSide) -> None:
         if member is self._member:
-            member.tell(pa.StarterLost(problems.stopped_by(self._my_name())))
+            member.handle(pa.StarterLost(problems.stopped_by(self._my_name())))
 
     def _asked(self, run: RunId) -> MemberSide:
         member = self._member
-        if member is None or member.known.plan.run != run or member.known.stage != "consent":
+        if member is None or member.state.plan.run != run or not isinstance(member.state.stage, pa.Asking):
             raise TandemError(
                 code="no-such-question",
                 what="That request is not open any more.",

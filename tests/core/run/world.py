@@ -105,7 +105,7 @@ class World:
                 case _:
                     self.jobs.append(effect)
 
-    def tell_member(self, device: DeviceId, told: pa.Told) -> None:
+    def tell_member(self, device: DeviceId, told: pa.Input) -> None:
         side = self.members[device]
         assert side.known is not None
         side.known, effects = participant.step(side.known, told, self.now_s)
@@ -116,7 +116,7 @@ class World:
                     assert to == self.me
                     if device not in self.cut:
                         self.to_starter[device].append(message)
-                case pa.Show(event):
+                case Emit(event):
                     side.shown.append(event)
                     if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
                         assert device != self.me, "the starter's screen is the coordinator's"
@@ -129,7 +129,7 @@ class World:
                     side.waits[wait] = seconds
                 case CancelTimer(wait):
                     del side.waits[wait]
-                case pa.Gone(taken):
+                case pa.Leave(taken):
                     side.outputs_taken = taken
                 case _:
                     side.jobs.append(effect)
