@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from core.project.store import ProjectStore
 from core.runtime.background import Background
 from core.runtime.timers import Clock
-from core.runtime.worker_thread import Lane
+from core.runtime.worker_thread import WorkerThread
 from core.supervisor.trainers import MakeTrainer
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
@@ -59,7 +59,7 @@ class Loopback:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class RunContext:
     """``files``: the thread for projects and outputs; one, so that pieces are written in order."""
 
     me: DeviceId
@@ -67,7 +67,7 @@ class Workplace:
     store: ProjectStore
     links: RunLinks
     clock: Clock
-    files: Lane
+    files: WorkerThread
     background: Background
     make_trainer: MakeTrainer
 

@@ -1,4 +1,4 @@
-"""Keeps every run: its record while it is under way, and the history. On the core loop."""
+"""Records every run: its files while it is under way, and the history. On the core loop."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from core.history.index import History
 from core.history.read import read_plan, read_run
 from core.history.record import RunRecord
 from core.report.write import write_report
-from core.runtime.worker_thread import Lane
+from core.runtime.worker_thread import WorkerThread
 from core.speed.sentences import last_time
-from core.vocabulary.answers import PlanMade, RunDetails, RunEntry
-from core.vocabulary.answers import Runs as RunsKept
+from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, Runs
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import RunEvent, RunPhaseChanged
 from core.vocabulary.ids import DeviceId
@@ -26,19 +25,19 @@ from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.progress import Summary
 
 LOOKED_AT = 200
-"""Runs, the newest first."""
+"""The newest runs, among which one like the planned one is looked for."""
 
 
-class Keeping:
-    """``on_trouble``: something could not be kept; the run goes on. One record at a time."""
+class Recorder:
+    """``on_trouble``: something could not be recorded; the run continues. One record at a time."""
 
     def __init__(self, runs: Path, me: DeviceId, on_trouble: Callable[[Problem], None]) -> None:
         self._runs = runs
         self._me = me
         self._on_trouble = on_trouble
         self._loop = asyncio.get_running_loop()
-        self._disk = Lane("history")
-        self._reports = Lane("reports")
+        self._disk = WorkerThread("history")
+        self._reports = WorkerThread("reports")
         self._history = History(runs)
         self._record: RunRecord | None = None
 
@@ -48,7 +47,7 @@ class Keeping:
             self._on_trouble(self._history.problem)
 
     async def close(self) -> None:
-        """After everything that was asked to be kept."""
+        """Once everything that was passed on is written."""
         if self._record is not None:
             self._disk.post(self._record.close)
         self._disk.post(self._history.close)
@@ -66,7 +65,7 @@ class Keeping:
         spec: RunSpec | None = None,
         project: Manifest | None = None,
     ) -> None:
-        """A run takes shape; from here on ``keep`` is about it. The rest is of one that is started here."""
+        """From here on ``record`` is about this run. What is optional is known only where it is started."""
         folder = self._runs / plan.run
         entry = RunEntry(
             run=plan.run,
@@ -85,7 +84,7 @@ class Keeping:
         if project is not None:
             self._disk.post(self._record.keep_project, project)
 
-    def keep(self, event: RunEvent) -> None:
+    def record(self, event: RunEvent) -> None:
         """The last phase ends the record."""
         if self._record is None:
             return
@@ -99,9 +98,9 @@ class Keeping:
         record.close()
         self._reports.post(write_report, record)
 
-    async def newest(self, limit: int) -> RunsKept:
+    async def newest(self, limit: int) -> Runs:
         entries = await self._disk.do(self._history.newest, limit)
-        return RunsKept(runs=entries, problem=self._history.problem)
+        return Runs(runs=entries, problem=self._history.problem)
 
     async def find(self, beginning: str) -> RunDetails:
         """Raises ``TandemError`` for no such run, or several."""

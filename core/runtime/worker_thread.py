@@ -16,7 +16,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Lane:
+class WorkerThread:
     """``name`` is the thread's."""
 
     def __init__(self, name: str) -> None:

@@ -43,7 +43,7 @@ def progress(step: int = 0) -> trainer_messages.Progressed:
 
 
 @dataclass
-class MemberSide:
+class Member:
     """One member: its machine, what its driver was asked to do, its trainers."""
 
     known: pa.Participation | None = None
@@ -71,7 +71,7 @@ class World:
         self.allowed = allowed
         self.now_s = 0.0
         self.starter = co.coordinate(me, plan, manifest, "/home/anna/project", 0.0)
-        self.members = {member.device: MemberSide() for member in plan.members}
+        self.members = {member.device: Member() for member in plan.members}
         self.to_member: dict[DeviceId, deque[Message]] = defaultdict(deque)
         self.to_starter: dict[DeviceId, deque[Message]] = defaultdict(deque)
         self.jobs: deque[co.Effect] = deque()
