@@ -21,7 +21,7 @@ from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Store
-from core.run.runs import Runs
+from core.run.runs import NodeRuns
 from core.runtime.background import Background
 from core.supervisor.trainers import MakeTrainer
 from core.telemetry.sampler import Sampler
@@ -41,7 +41,7 @@ from core.vocabulary.text import fit_name
 from core.vocabulary.versions import installed
 
 RUN_ENDS_S = 22.0
-"""Longer than ``Runs.close`` gives itself; then trainers are ended by their leash."""
+"""Longer than ``NodeRuns.close`` gives itself; then trainers are ended by their leash."""
 PART_ENDS_S = 5.0
 """The most that any other part of a node may take to end."""
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Node:
             on_lost=self._on_lost,
             background=self._background,
         )
-        self._runs = Runs(
+        self._runs = NodeRuns(
             opened.home,
             opened.identity.device_id,
             state=lambda: self.state,

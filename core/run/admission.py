@@ -1,6 +1,6 @@
-"""What a peer's request meets before this user does: is it sound, new, allowed before? On the core loop.
+"""Checks a request to take part before this user sees it: sound, new, allowed before? On the core loop.
 
-Who may run what is kept in the trust store, for each device.
+Who may run what stands in the trust store, for each device.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from core.home.trust import approve, may_run, set_policy
 from core.home.trust_file import TrustKeeper
 from core.project.checkpoint_store import check_listing
 from core.run import planning, problems
-from core.run.context import Workplace
+from core.run.context import RunContext
 from core.run.participant import state as pa
-from core.run.transfer import trouble_of
+from core.run.transfer import problem_of
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
@@ -25,37 +25,37 @@ from core.vocabulary.run_folder import is_run_id
 RUNS_REMEMBERED = 10_000
 
 
-class Reception:
+class Admission:
     """One for a node's life."""
 
-    def __init__(self, place: Workplace, trust: TrustKeeper) -> None:
-        self._place = place
+    def __init__(self, context: RunContext, trust: TrustKeeper) -> None:
+        self._context = context
         self._trust = trust
-        self._heard_of = HeardOf()
+        self._used_ids = UsedRunIds()
 
     def why_refused(
         self, sender: DeviceId, prepare: Prepare, *, unlike: Problem | None, busy: bool
     ) -> Problem | None:
-        """At a first look. ``unlike``: what of the two laptops' versions differs."""
-        if sender == self._place.me:
+        """At first sight. ``unlike``: what of the two laptops' versions differs."""
+        if sender == self._context.me:
             return None  # its own user pressed Train
         if problem := self._why_unfit(sender, prepare) or unlike:
             return problem
         if busy:
             return problems.busy()
-        return None if self._heard_of.take(prepare.plan.run) else problems.known_run()
+        return None if self._used_ids.take(prepare.plan.run) else problems.known_run()
 
     def _why_unfit(self, sender: DeviceId, prepare: Prepare) -> Problem | None:
-        return why_unfit(self._place.me, sender, prepare.plan, prepare.manifest, prepare.checkpoint)
+        return why_unfit(self._context.me, sender, prepare.plan, prepare.manifest, prepare.checkpoint)
 
     async def ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""
-        if plan.starter == self._place.me:
+        if plan.starter == self._context.me:
             return pa.Asked(allowed=True)
         try:
             return await self._ask(plan, manifest, checkpoint)
         except Exception as error:
-            refusal = trouble_of(
+            refusal = problem_of(
                 error,
                 "not-prepared",
                 "it could not look at the request.",
@@ -64,20 +64,20 @@ class Reception:
             return pa.Asked(allowed=False, refusal=refusal)
 
     async def allow(self, plan: Plan, decision: Decision) -> None:
-        """This user said yes. Raises ``TandemError`` where that cannot be kept."""
+        """This user said yes. Raises ``TandemError`` where that cannot be stored."""
         await self._trust.change(lambda store: approve(store, plan.starter, plan.project, plan.arguments))
         if decision == "always":
             await self._trust.change(lambda store: set_policy(store, plan.starter, "always"))
 
     async def _ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
-        refusal = await self._place.files.do(self._look, plan, manifest, checkpoint)
+        refusal = await self._context.files.do(self._look, plan, manifest, checkpoint)
         if refusal is not None:
             return pa.Asked(allowed=False, refusal=refusal)
         peer = self._trust.store.peer(plan.starter)
         changed = False
         if peer is not None and not self._may_run(plan):
-            changed = await self._place.files.do(
-                planning.was_allowed_before, self._place.store, peer.approved_projects, plan.script
+            changed = await self._context.files.do(
+                planning.was_allowed_before, self._context.store, peer.approved_projects, plan.script
             )
         return pa.Asked(allowed=self._may_run(plan), changed=changed)
 
@@ -86,7 +86,7 @@ class Reception:
 
     def _look(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> Problem | None:
         """On the files' thread: a list of files may be long, and made to be slow."""
-        if self._place.folder(plan.run).exists():
+        if self._context.folder(plan.run).exists():
             return problems.known_run()
         return why_unsafe(plan, manifest, checkpoint)
 
@@ -94,7 +94,7 @@ class Reception:
 def why_unfit(
     me: DeviceId, sender: DeviceId, plan: Plan, manifest: Manifest, checkpoint: Manifest | None = None
 ) -> Problem | None:
-    """What is wrong with a request at a first look; None where nothing is. Quick, whatever was sent."""
+    """What is wrong with a request at first sight; None: nothing. Quick, whatever was sent."""
     devices = {member.device for member in plan.members}
     fits = (
         is_run_id(plan.run)
@@ -126,7 +126,7 @@ def why_unsafe(plan: Plan, manifest: Manifest, checkpoint: Manifest | None = Non
     return None
 
 
-class HeardOf:
+class UsedRunIds:
     """The ids under which peers sent runs. Each may be used once.
 
     Security invariant: a user's answer names the run that it is about. Were a second request taken under the

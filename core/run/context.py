@@ -59,7 +59,7 @@ class Loopback:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class RunContext:
     """``files``: the thread for projects and outputs; one, so that pieces are written in order."""
 
     me: DeviceId

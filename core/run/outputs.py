@@ -31,7 +31,7 @@ Stamp = tuple[int, int, int]
 _SKIPPED = frozenset([".git", ".venv", "venv", "node_modules", ".tox", ".mypy_cache", ".ipynb_checkpoints"])
 
 
-class Snapshot:
+class FolderSnapshot:
     """A folder's files as they were before the script ran. ``deep`` False: only those right in it."""
 
     def __init__(self, folder: Path, *, deep: bool) -> None:
@@ -97,30 +97,30 @@ def _left_out(folder: Path, paths: list[str]) -> Problem:
 
 
 def is_model(path: str) -> bool:
-    """Whether an output is a model that Tandem kept: ``trained/model.keras``."""
+    """Whether an output is a model that Tandem saved: ``trained/model.keras``."""
     return _PATH.fullmatch(path) is not None
 
 
-def bytes_kept(kept: Path) -> int:
-    return sum(path.stat().st_size for path in _models(kept))
+def saved_bytes(saved: Path) -> int:
+    return sum(path.stat().st_size for path in _models(saved))
 
 
-def bring(kept: Path, place: Path) -> tuple[str, ...]:
-    """Move the models below ``place``, on the same disk; their paths there. Nothing is overwritten."""
-    models = _models(kept)
+def move_models(saved: Path, folder: Path) -> tuple[str, ...]:
+    """Move the models below ``folder``, on the same disk; their paths there. Nothing is overwritten."""
+    models = _models(saved)
     if not models:
-        shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(saved, ignore_errors=True)
         return ()
     names = (f"{TRAINED}-{number}" if number > 1 else TRAINED for number in count(1))
-    name = next(name for name in names if not os.path.lexists(place / name))
-    (place / name).mkdir(mode=0o700, parents=True)
+    name = next(name for name in names if not os.path.lexists(folder / name))
+    (folder / name).mkdir(mode=0o700, parents=True)
     for model in models:
-        model.rename(place / name / model.name)
-    shutil.rmtree(kept, ignore_errors=True)  # with what a killed trainer left half done
+        model.rename(folder / name / model.name)
+    shutil.rmtree(saved, ignore_errors=True)  # with what a killed trainer left half done
     return tuple(f"{name}/{model.name}" for model in models)
 
 
-def _models(kept: Path) -> list[Path]:
-    if not kept.is_dir():
+def _models(saved: Path) -> list[Path]:
+    if not saved.is_dir():
         return []
-    return sorted(path for path in kept.iterdir() if _NAME.fullmatch(path.name) and path.is_file())
+    return sorted(path for path in saved.iterdir() if _NAME.fullmatch(path.name) and path.is_file())

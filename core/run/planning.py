@@ -24,7 +24,7 @@ from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
 
 
-class ReadProject(msgspec.Struct, frozen=True, kw_only=True):
+class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     """A project as it lies here, and what reading its script found."""
 
     folder: str
@@ -55,11 +55,11 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
     )
 
 
-def read_project(spec: RunSpec) -> ReadProject:
+def read_project(spec: RunSpec) -> LocalProject:
     """Read and hash everything that travels. Blocks. Raises ``TandemError``."""
     report = analyse(find_script(Path(spec.script).expanduser()))
     project = scan_project(Path(report.folder) / report.script)
-    return ReadProject(
+    return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
         strategy=spec.strategy or ("own" if report.kind == "own" else "managed"),
@@ -83,7 +83,7 @@ def devices_of(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...
 def make(
     spec: RunSpec,
     devices: tuple[DeviceId, ...],
-    project: ReadProject,
+    project: LocalProject,
     me: DeviceId,
     state: State,
     links: RunLinks,

@@ -1,4 +1,4 @@
-"""Keeps every run: its record while it is under way, and the history. On the core loop."""
+"""Records every run: its files while it is under way, and the history. On the core loop."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.progress import Summary
 
 LOOKED_AT = 200
-"""Runs, the newest first."""
+"""The newest runs, among which one like the planned one is looked for."""
 
 
-class Keeping:
-    """``on_trouble``: something could not be kept; the run goes on. One record at a time."""
+class Recorder:
+    """``on_trouble``: something could not be recorded; the run continues. One record at a time."""
 
     def __init__(self, runs: Path, me: DeviceId, on_trouble: Callable[[Problem], None]) -> None:
         self._runs = runs
@@ -47,7 +47,7 @@ class Keeping:
             self._on_trouble(self._history.problem)
 
     async def close(self) -> None:
-        """After everything that was asked to be kept."""
+        """Once everything that was passed on is written."""
         if self._record is not None:
             self._disk.post(self._record.close)
         self._disk.post(self._history.close)
@@ -65,7 +65,7 @@ class Keeping:
         spec: RunSpec | None = None,
         project: Manifest | None = None,
     ) -> None:
-        """A run takes shape; from here on ``keep`` is about it. The rest is of one that is started here."""
+        """From here on ``record`` is about this run. What is optional is known only where it is started."""
         folder = self._runs / plan.run
         entry = RunEntry(
             run=plan.run,
@@ -84,7 +84,7 @@ class Keeping:
         if project is not None:
             self._disk.post(self._record.keep_project, project)
 
-    def keep(self, event: RunEvent) -> None:
+    def record(self, event: RunEvent) -> None:
         """The last phase ends the record."""
         if self._record is None:
             return

@@ -13,15 +13,15 @@ from core.home.home import Home
 from core.home.trust_file import TrustKeeper
 from core.project.store import ProjectStore
 from core.run import planning, problems
-from core.run.admission import Reception
-from core.run.context import Loopback, RunLinks, Workplace
+from core.run.admission import Admission
+from core.run.context import Loopback, RunContext, RunLinks
 from core.run.coordinator import state as co
-from core.run.coordinator.driver import StarterSide
+from core.run.coordinator.driver import CoordinatorDriver
 from core.run.participant import state as pa
-from core.run.participant.driver import MemberSide
-from core.run.recorder import Keeping
+from core.run.participant.driver import ParticipantDriver
+from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
-from core.run.resume.driver import Exchange
+from core.run.resume.driver import CheckpointExchange
 from core.runtime.background import Background
 from core.runtime.timers import Clock
 from core.runtime.worker_thread import WorkerThread
@@ -45,7 +45,7 @@ PART_S = 5.0
 """A member's user who presses Stop a third time does not depend on the starter's answer for longer."""
 
 
-class Runs:
+class NodeRuns:
     """One run at a time. ``emit`` must fold the event into ``state()`` before it returns.
 
     ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is told
@@ -71,9 +71,9 @@ class Runs:
         self._on_busy = on_busy
         self._loop = asyncio.get_running_loop()
         self._warm = WarmTrainer()
-        self._keep_warm = False
-        self._keeping = Keeping(home.runs, me, self._notice)
-        self._place = Workplace(
+        self._hold_warm = False
+        self._recorder = Recorder(home.runs, me, self._notice)
+        self._context = RunContext(
             me=me,
             runs=home.runs,
             store=ProjectStore(home.projects),
@@ -84,14 +84,14 @@ class Runs:
             make_trainer=make_trainer or real_trainers(self._warm),
         )
         # A run of this laptop's own: what either side says to this laptop, the other one hears.
-        self._as_starter = self._place.with_links(Loopback(me, links, self._to_member))
-        self._as_member = self._place.with_links(Loopback(me, links, self._to_starter))
-        self._reception = Reception(self._place, trust)
-        self._exchange = Exchange(self._place, emit)
+        self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
+        self._participant_context = self._context.with_links(Loopback(me, links, self._to_coordinator))
+        self._admission = Admission(self._context, trust)
+        self._checkpoints = CheckpointExchange(self._context, emit)
         self._planning = False
         self._stop_planning = False
-        self._starter: StarterSide | None = None
-        self._member: MemberSide | None = None
+        self._coordinator: CoordinatorDriver | None = None
+        self._participant: ParticipantDriver | None = None
         self._stops_pressed = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -99,42 +99,42 @@ class Runs:
 
     @property
     def me(self) -> DeviceId:
-        return self._place.me
+        return self._context.me
 
     @property
     def busy(self) -> bool:
         """A run is planned, under way, or a peer's request waits for this user."""
-        return self._planning or self._starter is not None or self._member is not None
+        return self._planning or self._coordinator is not None or self._participant is not None
 
     # --- life -----------------------------------------
 
     async def open(self) -> None:
         """Read the history. What is wrong with it comes as a notice; runs are possible all the same."""
-        await self._keeping.open()
+        await self._recorder.open()
 
     async def close(self) -> None:
         """End the present run and every trainer; returns within ``CLOSE_S`` or a little more."""
         self._closing = self._stop_planning = True
-        self._exchange.stop()
+        self._checkpoints.stop()
         name = self._my_name()
-        if self._starter is not None:
-            self._starter.handle(co.NodeEnds(name))
-        elif self._member is not None:
-            self._member.tell(pa.StarterLost(problems.closed(name)))
+        if self._coordinator is not None:
+            self._coordinator.handle(co.NodeEnds(name))
+        elif self._participant is not None:
+            self._participant.handle(pa.StarterLost(problems.closed(name)))
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
         except TimeoutError:
             pass
         await self._warm.end()
-        await self._place.background.settle(CLOSE_S)
-        await self._place.files.close()
-        await self._keeping.close()
+        await self._context.background.settle(CLOSE_S)
+        await self._context.files.close()
+        await self._recorder.close()
 
-    async def set_warm(self, keep: bool) -> None:
-        """Keep a trainer with TensorFlow imported ready between runs, or end it."""
-        self._keep_warm = keep
-        if not keep:
+    async def set_warm(self, hold: bool) -> None:
+        """Hold a trainer ready between runs, with TensorFlow imported, or end it."""
+        self._hold_warm = hold
+        if not hold:
             await self._warm.end()
         elif not self.busy:
             await self._warm.keep()
@@ -150,11 +150,11 @@ class Runs:
         project = await asyncio.to_thread(planning.read_project, spec)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
         source = str(Path(project.folder) / plan.script)
-        return await self._keeping.with_last_time(planning.shown(plan), source)
+        return await self._recorder.with_last_time(planning.shown(plan), source)
 
     async def start(self, spec: RunSpec) -> RunId:
         """Press Train. Returns as soon as the run is planned; what follows comes as events."""
-        pressed_s = self._place.clock.time()
+        pressed_s = self._context.clock.time()
         if self.busy or self._closing:
             raise TandemError(
                 code="busy",
@@ -180,52 +180,53 @@ class Runs:
             raise
         self._planning = False
         source = Path(project.folder)
-        self._keeping.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
-        self._starter = StarterSide(
-            self._as_starter,
+        self._recorder.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
+        self._coordinator = CoordinatorDriver(
+            self._coordinator_context,
             plan,
             project.manifest,
             source,
             pressed_s,
             checkpoint,
             emit=self._show,
-            on_over=self._starter_over,
+            on_over=self._coordinator_over,
         )
-        self._starter.begin()
+        self._coordinator.begin()
         for words in (*project.warnings, *remarks):
-            self._starter.remark(words)
+            self._coordinator.remark(words)
         return plan.run
 
     async def _resumed(
-        self, spec: RunSpec, run: RunId, devices: tuple[DeviceId, ...], project: planning.ReadProject
+        self, spec: RunSpec, run: RunId, devices: tuple[DeviceId, ...], project: planning.LocalProject
     ) -> tuple[Plan, tuple[Path, Manifest], tuple[str, ...]]:
-        """The plan that goes on with a run, its newest checkpoint, brought here, and what to say of it."""
-        details = await self._keeping.find(run)
+        """The plan that resumes a run, its newest checkpoint, fetched, and remarks on it."""
+        details = await self._recorder.find(run)
         old = resume_plan.before(details)
-        then = await asyncio.to_thread(self._exchange.project_of, old)
+        then = await asyncio.to_thread(self._checkpoints.project_of, old)
         remarks = resume_plan.check_code(then, project.manifest, old)
         spec = resume_plan.asked(spec, old, devices)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
-        if self._stop_planning or (got := await self._exchange.bring(old)) is None:
+        if self._stop_planning or (got := await self._checkpoints.fetch(old)) is None:
             raise TandemError.of(problems.stopped_by(self._my_name()))
         plan = resume_plan.continued(plan, spec, old, got.found)
         return plan, (got.folder, got.found.files), remarks + got.remarks
 
     def stop(self) -> None:
         """At the end of a step; again: terminate; a third time: kill."""
-        if self._starter is not None:
-            self._starter.handle(co.StopWanted(self._my_name(), self._starter.state.next_force))
-        elif self._member is not None and self._member.known.stage == "consent":
-            self._member.tell(pa.Decided(False))
-        elif self._member is not None:
+        if self._coordinator is not None:
+            self._coordinator.handle(co.StopWanted(self._my_name(), self._coordinator.state.next_force))
+        elif self._participant is not None and isinstance(self._participant.state.stage, pa.Asking):
+            self._participant.handle(pa.Decided(False))
+        elif self._participant is not None:
             force = min(self._stops_pressed, 2)
             self._stops_pressed += 1
-            self._links.send(self._member.starter, ms.StopAsked(run=self._member.known.plan.run, force=force))
+            plan = self._participant.state.plan
+            self._links.send(plan.starter, ms.StopAsked(run=plan.run, force=force))
             if force == 2:
-                self._place.clock.call_later(PART_S, partial(self._part_from_starter, self._member))
+                self._context.clock.call_later(PART_S, partial(self._part_from_starter, self._participant))
         elif self._planning:
             self._stop_planning = True
-            self._exchange.stop()
+            self._checkpoints.stop()
         else:
             raise TandemError(
                 code="no-run", what="No run is under way here.", fix="There is nothing to stop."
@@ -235,55 +236,55 @@ class Runs:
         """``once``: these very bytes and arguments; ``always``: whatever this device sends."""
         member = self._asked(run)
         if decision != "no":
-            await self._reception.allow(member.known.plan, decision)
+            await self._admission.allow(member.state.plan, decision)
             member = self._asked(run)
-        member.tell(pa.Decided(decision != "no"))
+        member.handle(pa.Decided(decision != "no"))
 
     async def list_runs(self, limit: int) -> answers.RunList:
-        return await self._keeping.newest(limit)
+        return await self._recorder.newest(limit)
 
     async def get_run(self, run: str) -> answers.RunDetails:
         """``run`` may be a unique beginning of an id."""
-        return await self._keeping.find(run)
+        return await self._recorder.find(run)
 
     async def find_checkpoints(self, run: RunId) -> None:
-        """Ask the laptops of a run that ended before its time for newer ones than ours."""
-        await self._exchange.look(resume_plan.before(await self._keeping.find(run)))
+        """Ask the laptops of a run that ended early for newer checkpoints than those here."""
+        await self._checkpoints.look(resume_plan.before(await self._recorder.find(run)))
 
     # --- links -----------------------------------------
 
     def on_message(self, device: DeviceId, message: Message) -> None:
         """Any message of a linked device; those that are not about runs are left alone."""
-        if not self._exchange.hear(device, message) and not self._to_starter(device, message):
-            self._to_member(device, message)
+        if not self._checkpoints.on_message(device, message) and not self._to_coordinator(device, message):
+            self._to_participant(device, message)
 
-    def _to_starter(self, device: DeviceId, message: Message) -> bool:
+    def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a run that was started here."""
-        starter = self._starter
+        starter = self._coordinator
         if starter is None or isinstance(message, ms.Prepare) or ms.run_of(message) != starter.state.plan.run:
             return False
-        starter.hear(device, message)
+        starter.on_message(device, message)
         return True
 
-    def _to_member(self, device: DeviceId, message: Message) -> None:
-        member = self._member
+    def _to_participant(self, device: DeviceId, message: Message) -> None:
+        member = self._participant
         if isinstance(message, ms.Prepare):
             self._on_prepare(device, message)
-        elif member is not None and ms.run_of(message) == member.known.plan.run and member.starter == device:
-            member.hear(device, message)
+        elif member is not None and ms.run_of(message) == member.state.plan.run and member.starter == device:
+            member.on_message(device, message)
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
-        self._exchange.link_down(device)
-        if self._starter is not None:
-            self._starter.handle(co.MemberLost(device, problem))
-        elif self._member is not None and self._member.starter == device:
-            self._member.tell(pa.StarterLost(problem))
+        self._checkpoints.on_link_down(device)
+        if self._coordinator is not None:
+            self._coordinator.handle(co.MemberLost(device, problem))
+        elif self._participant is not None and self._participant.starter == device:
+            self._participant.handle(pa.StarterLost(problem))
 
     # --- as a member -----------------------------------------
 
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
-        refusal = self._reception.why_refused(
+        refusal = self._admission.why_refused(
             device, prepare, unlike=peer.problem if peer else None, busy=self.busy or self._closing
         )
         if refusal is not None:
@@ -292,31 +293,31 @@ class Runs:
         self._begin_work()
         self._stops_pressed = 0
         name = peer.shown_name if peer else prepare.plan.member(device).name
-        member = self._member = MemberSide(
-            self._as_member, prepare, name, show=self._show, on_gone=self._member_gone
+        member = self._participant = ParticipantDriver(
+            self._participant_context, prepare, name, show=self._show, on_gone=self._participant_gone
         )
-        self._place.background.start("ask for consent", self._ask(member))
+        self._context.background.start("ask for consent", self._ask(member))
 
-    async def _ask(self, member: MemberSide) -> None:
-        known = member.known
-        member.tell(await self._reception.ask(known.plan, known.manifest, known.checkpoint))
+    async def _ask(self, member: ParticipantDriver) -> None:
+        state = member.state
+        member.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
 
     def _show(self, event: RunEvent | ev.ConsentAsked | ev.ConsentSettled) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
             self._emit_event(event)
             return
-        if isinstance(event, ev.RunPlanned) and not self._keeping.recording:
-            self._keeping.begin(event.plan)
+        if isinstance(event, ev.RunPlanned) and not self._recorder.recording:
+            self._recorder.begin(event.plan)
         self._emit_event(event)
-        self._keeping.keep(event)
+        self._recorder.record(event)
 
-    def _part_from_starter(self, member: MemberSide) -> None:
-        if member is self._member:
-            member.tell(pa.StarterLost(problems.stopped_by(self._my_name())))
+    def _part_from_starter(self, member: ParticipantDriver) -> None:
+        if member is self._participant:
+            member.handle(pa.StarterLost(problems.stopped_by(self._my_name())))
 
-    def _asked(self, run: RunId) -> MemberSide:
-        member = self._member
-        if member is None or member.known.plan.run != run or member.known.stage != "consent":
+    def _asked(self, run: RunId) -> ParticipantDriver:
+        member = self._participant
+        if member is None or member.state.plan.run != run or not isinstance(member.state.stage, pa.Asking):
             raise TandemError(
                 code="no-such-question",
                 what="That request is not open any more.",
@@ -324,14 +325,14 @@ class Runs:
             )
         return member
 
-    def _member_gone(self) -> None:
-        self._member = None
+    def _participant_gone(self) -> None:
+        self._participant = None
         self._end_work_if_idle()
 
     # --- as the starter -----------------------------------------
 
-    def _starter_over(self) -> None:
-        self._starter = None
+    def _coordinator_over(self) -> None:
+        self._coordinator = None
         self._loop.call_soon(self._end_work_if_idle)
 
     def _notice(self, problem: Problem) -> None:
@@ -349,8 +350,8 @@ class Runs:
             return
         self._idle.set()
         self._on_busy(False)
-        if self._keep_warm and not self._closing:
-            self._place.background.start("keep a trainer warm", self._warm.keep())
+        if self._hold_warm and not self._closing:
+            self._context.background.start("keep a trainer warm", self._warm.keep())
 
     def _my_name(self) -> str:
         me = self._state().me

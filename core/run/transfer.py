@@ -12,7 +12,7 @@ from core.project import checkpoint_store
 from core.project.copy import storing
 from core.project.receipt import Piece, Receipt, Wanted
 from core.project.send import pieces
-from core.run.context import Workplace
+from core.run.context import RunContext
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
@@ -22,12 +22,15 @@ from core.vocabulary.plan import Plan
 from core.vocabulary.run_folder import INCOMING
 
 
-class Arriving:
-    """``on_piece`` is told the bytes that are here; ``on_complete`` that the last one came."""
+class Delivery:
+    """The project and checkpoint that a run needs here, from wherever they are missing.
+
+    ``on_piece`` is told the bytes that are here, and of how many; ``on_complete`` that the last one came.
+    """
 
     def __init__(
         self,
-        place: Workplace,
+        context: RunContext,
         plan: Plan,
         manifest: Manifest,
         checkpoint: Manifest | None,
@@ -36,13 +39,13 @@ class Arriving:
         on_complete: Callable[[], None],
         on_trouble: Callable[[Exception], None],
     ) -> None:
-        self._place = place
+        self._context = context
         self._plan = plan
         self._on_piece = on_piece
         self._on_complete = on_complete
         self._parts = [
-            Incoming(
-                place,
+            IncomingFiles(
+                context,
                 part.digest,
                 part.total_bytes,
                 on_piece=lambda done: self._tell(),
@@ -66,17 +69,17 @@ class Arriving:
         return missing
 
     def take(self, chunk: Chunk) -> bool:
-        """False: it was not announced so."""
+        """False: the piece is not one that was announced."""
         for part in self._parts:
             if part.project == chunk.project and part.receipt is not None:
                 return part.take(chunk)
         return True
 
-    def keep(self) -> None:
-        """Everything came: put it into place. Blocks. Raises ``TandemError``."""
+    def store(self) -> None:
+        """Once everything came: put it into place. Blocks. Raises ``TandemError``."""
         project, *rest = (part.receipt for part in self._parts)
         if project is not None:
-            self._place.store.keep(project)
+            self._context.store.keep(project)
         for receipt in rest:
             if receipt is not None:
                 receipt.finish()
@@ -86,8 +89,8 @@ class Arriving:
             part.end()
 
     def _project(self) -> tuple[int, ...]:
-        store, manifest = self._place.store, self._manifest
-        if self._plan.starter == self._place.me or store.has(manifest.digest):
+        store, manifest = self._context.store, self._manifest
+        if self._plan.starter == self._context.me or store.has(manifest.digest):
             return ()
         receipt = store.receive(manifest)
         if not receipt.wanted:
@@ -97,17 +100,18 @@ class Arriving:
         return tuple(wanted.file for wanted in receipt.wanted)
 
     def _resumed(self, files: Manifest) -> tuple[int, ...]:
-        """The checkpoint becomes the first of the new run: from the old run's folder, or from the starter."""
+        """The checkpoint becomes the new run's first: from the old run's folder, or from the starter."""
         assert self._plan.resume is not None
         checkpoint_store.check_listing(files)
-        kept = self._place.folder(self._plan.run) / run_folder.CHECKPOINTS
-        old = self._place.folder(self._plan.resume.run) / run_folder.CHECKPOINTS
+        checkpoints = self._context.folder(self._plan.run) / run_folder.CHECKPOINTS
+        old = self._context.folder(self._plan.resume.run) / run_folder.CHECKPOINTS
         found = checkpoint_store.find(old, files.digest)
         if found is not None:
-            with storing(kept):
-                checkpoint_store.adopt(found, kept)
+            with storing(checkpoints):
+                checkpoint_store.adopt(found, checkpoints)
             return ()
-        receipt = Receipt(files, self._place.folder(self._plan.run) / INCOMING, checkpoint_store.first(kept))
+        parts = self._context.folder(self._plan.run) / INCOMING
+        receipt = Receipt(files, parts, checkpoint_store.first(checkpoints))
         self._parts[1].receipt = receipt
         return tuple(wanted.file for wanted in receipt.wanted)
 
@@ -125,7 +129,7 @@ class Arriving:
 
 
 async def send_pieces(
-    place: Workplace,
+    context: RunContext,
     device: DeviceId,
     run: RunId,
     project: ProjectId,
@@ -140,20 +144,20 @@ async def send_pieces(
     """
     flow = pieces(folder, manifest, tuple(Wanted(file=number) for number in files))
     while go_on():
-        piece = await place.files.do(next, flow, None)
+        piece = await context.files.do(next, flow, None)
         if piece is None:
             return
         chunk = Chunk(run=run, project=project, file=piece.file, offset=piece.offset, data=piece.data)
-        if not await place.links.send_flowing(device, chunk):
+        if not await context.links.send_flowing(device, chunk):
             return
 
 
-class Incoming:
+class IncomingFiles:
     """A project or outputs on their way in: pieces are written in order, off the loop."""
 
     def __init__(
         self,
-        place: Workplace,
+        context: RunContext,
         project: ProjectId,
         total_bytes: int,
         *,
@@ -163,7 +167,7 @@ class Incoming:
     ) -> None:
         self.project = project
         self.receipt: Receipt | None = None
-        self._place = place
+        self._context = context
         self._room = total_bytes
         self._on_piece = on_piece
         self._on_complete = on_complete
@@ -176,7 +180,7 @@ class Incoming:
         self._room -= len(chunk.data)
         if self._over or self._room < 0:
             return False
-        self._place.background.start("take a piece", self._write(chunk))
+        self._context.background.start("take a piece", self._write(chunk))
         return True
 
     def end(self) -> None:
@@ -184,7 +188,7 @@ class Incoming:
 
     async def _write(self, chunk: Chunk) -> None:
         try:
-            received, complete = await self._place.files.do(self._put, chunk)
+            received, complete = await self._context.files.do(self._put, chunk)
         except Exception as error:
             if not self._over:
                 self._over = True
@@ -192,7 +196,7 @@ class Incoming:
             return
         if self._over:
             return
-        now_s = self._place.clock.time()
+        now_s = self._context.clock.time()
         if complete or now_s - self._shown_s >= 0.2:
             self._shown_s = now_s
             self._on_piece(received)
@@ -206,7 +210,7 @@ class Incoming:
         return self.receipt.received_bytes, not self.receipt.wanted
 
 
-def trouble_of(error: Exception, code: str, what: str, fix: str) -> Problem:
+def problem_of(error: Exception, code: str, what: str, fix: str) -> Problem:
     """A failure of work in the background as a problem; a ``TandemError`` speaks for itself."""
     problem = getattr(error, "problem", None)
     if isinstance(problem, Problem):

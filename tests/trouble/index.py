@@ -48,7 +48,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     "project with links, devices or escaping paths": (
         f"{TROUBLE}plans.py::test_what_must_not_travel_stays_and_is_named",
         f"{CORE}project/test_files.py::test_a_device_is_no_file",
-        f"{CORE}run/test_request.py::test_a_request_with_an_escaping_path_is_refused",
+        f"{CORE}run/test_admission.py::test_a_request_with_an_escaping_path_is_refused",
         f"{CORE}project/test_store.py::test_a_path_that_escapes_is_refused_and_nothing_is_written",
         f"{CORE}project/test_outputs.py::test_a_chief_cannot_write_outside_the_runs_folder",
     ),

@@ -1,1 +1,1 @@
-"""The starter's side: ``state`` is what it knows, ``machine`` and ``ending`` its steps, ``driver`` I/O."""
+"""The starter's side: ``state`` is its data, ``machine`` and ``ending`` its steps, ``driver`` its I/O."""

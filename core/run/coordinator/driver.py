@@ -1,4 +1,4 @@
-"""Drives the starter's machine: messages and files to members, outputs in. On the core loop."""
+"""Drives the coordinator's machine: messages and files to members, outputs in. On the core loop."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from core.project.outputs import collect_outputs, receive_outputs
 from core.run import outputs
-from core.run.context import Workplace
+from core.run.context import RunContext
 from core.run.coordinator import machine
 from core.run.coordinator import state as co
 from core.run.draft import Emit, Send
-from core.run.transfer import Incoming, send_pieces, trouble_of
+from core.run.transfer import IncomingFiles, problem_of, send_pieces
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -30,12 +30,12 @@ from core.vocabulary.run_folder import OUTPUTS
 _GONE = Problem(code="link-gone", what="its link is gone.")
 
 
-class StarterSide:
+class CoordinatorDriver:
     """One run that this node started. ``on_over`` is called once, at its end."""
 
     def __init__(
         self,
-        place: Workplace,
+        context: RunContext,
         plan: Plan,
         manifest: Manifest,
         source: Path,
@@ -45,31 +45,31 @@ class StarterSide:
         emit: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
         on_over: Callable[[], None],
     ) -> None:
-        self.place = place
+        self.context = context
         folder, files = checkpoint or (None, None)
-        self.state = co.coordinate(place.me, plan, manifest, str(source), pressed_s, files)
+        self.state = co.coordinate(context.me, plan, manifest, str(source), pressed_s, files)
         self._source = source
         self._checkpoint = folder
         self._emit = emit
         self._on_over = on_over
         self._over = False
-        self._timers = Timers[Wait](place.clock, lambda wait: self.handle(TimerFired(wait)))
-        self._incoming: Incoming | None = None
+        self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
+        self._incoming: IncomingFiles | None = None
         self._outputs_from: DeviceId | None = None
 
     @property
     def folder(self) -> Path:
-        return self.place.folder(self.state.plan.run)
+        return self.context.folder(self.state.plan.run)
 
     def begin(self) -> None:
         self.handle(co.Begun())
 
     def handle(self, input: co.Input) -> None:
-        self.state, effects = machine.step(self.state, input, self.place.clock.time())
+        self.state, effects = machine.step(self.state, input, self.context.clock.time())
         for effect in effects:
             self._do(effect)
 
-    def hear(self, device: DeviceId, message: Message) -> None:
+    def on_message(self, device: DeviceId, message: Message) -> None:
         """A message from a member."""
         if isinstance(message, ms.Chunk):
             self._on_chunk(device, message)
@@ -81,15 +81,15 @@ class StarterSide:
     def _do(self, effect: co.Effect) -> None:
         match effect:
             case Send(device, message):
-                if not self.place.links.send(device, message):
+                if not self.context.links.send(device, message):
                     # Not at once: this step's effects come first.
-                    self.place.clock.call_later(0.0, partial(self.handle, co.MemberLost(device, _GONE)))
+                    self.context.clock.call_later(0.0, partial(self.handle, co.MemberLost(device, _GONE)))
             case Emit(event):
                 self._emit(event)
             case co.SendFiles(device, files):
-                self.place.background.start("send a project", self._send_files(device, files))
+                self.context.background.start("send a project", self._send_files(device, files))
             case co.TakeOutputs(device, manifest):
-                self.place.background.start("take a run's outputs", self._take_outputs(device, manifest))
+                self.context.background.start("take a run's outputs", self._take_outputs(device, manifest))
             case SetTimer(wait, seconds):
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
@@ -114,7 +114,7 @@ class StarterSide:
 
     async def _send(self, device: DeviceId, folder: Path, manifest: Manifest, files: tuple[int, ...]) -> None:
         await send_pieces(
-            self.place,
+            self.context,
             device,
             self.state.plan.run,
             manifest.digest,
@@ -126,26 +126,26 @@ class StarterSide:
 
     async def _take_outputs(self, device: DeviceId, manifest: Manifest) -> None:
         try:
-            if device == self.place.me:
+            if device == self.context.me:
                 await self._copy_outputs(manifest)
             elif not manifest.files:
                 self.handle(co.OutputsStored(()))
             else:
                 self._outputs_from = device
-                self._incoming = Incoming(
-                    self.place,
+                self._incoming = IncomingFiles(
+                    self.context,
                     manifest.digest,
                     manifest.total_bytes,
                     on_piece=lambda received: self.handle(co.OutputsCame()),
-                    on_complete=lambda: self.place.background.start(
-                        "keep a run's outputs", self._keep_outputs(device, manifest)
+                    on_complete=lambda: self.context.background.start(
+                        "store a run's outputs", self._store_outputs(device, manifest)
                     ),
                     on_trouble=self._outputs_failed,
                 )
-                await self.place.files.do(self._receive_outputs, manifest)
+                await self.context.files.do(self._receive_outputs, manifest)
                 assert self._incoming.receipt is not None
                 if not self._incoming.receipt.wanted:  # empty files only
-                    await self._keep_outputs(device, manifest)
+                    await self._store_outputs(device, manifest)
         except Exception as error:
             self._outputs_failed(error)
 
@@ -154,7 +154,7 @@ class StarterSide:
         place, paths = self.folder / OUTPUTS, tuple(file.path for file in manifest.files)
         try:
             if paths:
-                place = await self.place.files.do(collect_outputs, manifest, self._source, self.folder)
+                place = await self.context.files.do(collect_outputs, manifest, self._source, self.folder)
         except (TandemError, OSError) as error:
             why = error.what if isinstance(error, TandemError) else f"{error.strerror or error}."
             self.remark(f"The history keeps no copy of what the script wrote beside itself: {why}")
@@ -162,7 +162,7 @@ class StarterSide:
         models: tuple[str, ...] = ()
         saved = self.folder / run_folder.SAVED
         try:
-            models = await self.place.files.do(outputs.bring, saved, place)
+            models = await self.context.files.do(outputs.move_models, saved, place)
         except OSError as error:
             where = shown(str(saved), 200)
             self.remark(f"The trained model is not among the outputs but in {where}: {error.strerror}.")
@@ -180,10 +180,10 @@ class StarterSide:
         if not incoming.take(chunk) and not self._over:
             self._outputs_failed(RuntimeError("more pieces than were announced"))
 
-    async def _keep_outputs(self, device: DeviceId, manifest: Manifest) -> None:
+    async def _store_outputs(self, device: DeviceId, manifest: Manifest) -> None:
         assert self._incoming is not None and self._incoming.receipt is not None
         try:
-            place = await self.place.files.do(self._incoming.receipt.finish)
+            place = await self.context.files.do(self._incoming.receipt.finish)
         except Exception as error:
             self._outputs_failed(error)
             return
@@ -201,6 +201,6 @@ class StarterSide:
     def _outputs_failed(self, error: Exception) -> None:
         self.handle(
             co.OutputsFailed(
-                trouble_of(error, "outputs-unwritten", "they could not be stored.", "Free some disk space.")
+                problem_of(error, "outputs-unwritten", "they could not be stored.", "Free some disk space.")
             )
         )

@@ -1,1 +1,1 @@
-"""A member's side: ``state`` is what it knows, ``machine`` and ``ending`` its steps, ``driver`` the I/O."""
+"""A member's side: ``state`` is its data, ``machine`` and ``ending`` its steps, ``driver`` its I/O."""

@@ -1,4 +1,4 @@
-"""Drives a member's machine: store, working copies, ports, trainers, outputs. On the core loop."""
+"""Drives the participant's machine: store, working copies, ports, trainers, outputs. On the core loop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from core.project.copy import Changed, copy_project
 from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.scan import is_broad
 from core.run import outputs, problems
-from core.run.context import Workplace
-from core.run.draft import Send
-from core.run.outputs import Snapshot
+from core.run.context import RunContext
+from core.run.draft import Emit, Send
+from core.run.outputs import FolderSnapshot
 from core.run.participant import machine
 from core.run.participant import state as pa
-from core.run.transfer import Arriving, send_pieces, trouble_of
+from core.run.transfer import Delivery, problem_of, send_pieces
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.supervisor.ports import HeldPorts, hold_ports
 from core.supervisor.trainers import Trainers
@@ -35,62 +35,62 @@ from core.vocabulary.run_folder import OUTPUTS, TASKS, task_name
 from core.vocabulary.trainer_messages import Report
 
 
-class MemberSide:
+class ParticipantDriver:
     """This node's part in one run, from ``Prepare`` on. ``on_gone`` is called once, at its end."""
 
     def __init__(
         self,
-        place: Workplace,
+        context: RunContext,
         prepare: ms.Prepare,
         starter_name: str,
         *,
         show: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
         on_gone: Callable[[], None],
     ) -> None:
-        self.place = place
-        self.known = machine.take_part(place.me, prepare, starter_name)
+        self.context = context
+        self.state = machine.take_part(context.me, prepare, starter_name)
         self._show = show
         self._on_gone = on_gone
-        self._source = Path(prepare.source) if self.known.local else None
-        self._timers = Timers[Wait](place.clock, lambda wait: self.tell(TimerFired(wait)))
+        self._source = Path(prepare.source) if self.state.local else None
+        self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._trainers = Trainers(
-            place.make_trainer,
+            context.make_trainer,
             on_report=self._on_report,
             on_output=self._on_output,
             on_exit=self._on_exit,
         )
-        self._arriving: Arriving | None = None
+        self._delivery: Delivery | None = None
         self._held = HeldPorts()
         self._folders: dict[str, Path] = {}
-        self._snapshot: Snapshot | None = None
+        self._snapshot: FolderSnapshot | None = None
 
     @property
     def folder(self) -> Path:
-        return self.place.folder(self.known.plan.run)
+        return self.context.folder(self.state.plan.run)
 
     @property
     def starter(self) -> DeviceId:
-        return self.known.plan.starter
+        return self.state.plan.starter
 
-    def tell(self, told: pa.Told) -> None:
-        self.known, effects = machine.step(self.known, told, self.place.clock.time())
+    def handle(self, input: pa.Input) -> None:
+        self.state, effects = machine.step(self.state, input, self.context.clock.time())
         for effect in effects:
             self._do(effect)
 
-    def hear(self, device: DeviceId, message: Message) -> None:
+    def on_message(self, device: DeviceId, message: Message) -> None:
         """A message from the starter."""
         if isinstance(message, ms.Chunk):
             self._on_chunk(message)
         else:
-            self.tell(From(device, message))
+            self.handle(From(device, message))
 
     # --- effects -------------------------------------------------------------------------------------------
 
     def _do(self, effect: pa.Effect) -> None:
         match effect:
             case Send(device, message):
-                self.place.links.send(device, message)  # a lost link comes as StarterLost
-            case pa.Show(event):
+                self.context.links.send(device, message)  # a lost link comes as StarterLost
+            case Emit(event):
                 self._show(event)
             case SetTimer(wait, seconds):
                 self._timers.set(wait, seconds)
@@ -102,87 +102,89 @@ class MemberSide:
                 self._start("make a run ready", self._make_ready())
             case pa.StartTrainers(plan):
                 self._held.release()
-                self._trainers.start(plan, self.place.me, self._folders, self.folder)
+                self._trainers.start(plan, self.context.me, self._folders, self.folder)
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
             case pa.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
-            case pa.SendOutputs(manifest) if not self.known.local:
+            case pa.SendOutputs(manifest) if not self.state.local:
                 self._start("send a run's outputs", self._send_outputs(manifest))
-            case pa.Gone(outputs_taken):
-                self._leave(outputs_taken)
+            case pa.Leave(outputs_taken, joined):
+                self._leave(outputs_taken, joined)
 
     def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
-        self.place.background.start(name, work)
+        self.context.background.start(name, work)
 
     async def _list_missing(self) -> None:
-        known = self.known
-        self._arriving = Arriving(
-            self.place,
-            known.plan,
-            known.manifest,
-            known.checkpoint,
-            on_piece=lambda done, total: self.tell(pa.PiecesCame(done, total)),
-            on_complete=lambda: self._start("keep what came for a run", self._keep()),
+        state = self.state
+        self._delivery = Delivery(
+            self.context,
+            state.plan,
+            state.manifest,
+            state.checkpoint,
+            on_piece=lambda done, total: self.handle(pa.PiecesCame(done, total)),
+            on_complete=lambda: self._start("store what came for a run", self._store()),
             on_trouble=self._preparing_failed,
         )
         try:
-            missing = await self.place.files.do(self._arriving.begin)
+            missing = await self.context.files.do(self._delivery.begin)
         except Exception as error:
             self._preparing_failed(error)
             return
-        self.tell(pa.Listed(missing))
+        self.handle(pa.Listed(missing))
 
-    async def _keep(self) -> None:
-        assert self._arriving is not None
+    async def _store(self) -> None:
+        assert self._delivery is not None
         try:
-            await self.place.files.do(self._arriving.keep)
+            await self.context.files.do(self._delivery.store)
         except Exception as error:
             self._preparing_failed(error)
             return
-        self.tell(pa.FilesHere())
+        self.handle(pa.FilesHere())
 
     def _on_chunk(self, chunk: ms.Chunk) -> None:
-        if self.known.stage == "receiving" and self._arriving is not None and not self._arriving.take(chunk):
-            self.tell(pa.PreparingFailed(problems.bad_message(self.known.starter_name)))
+        if not isinstance(self.state.stage, pa.Receiving) or self._delivery is None:
+            return
+        if not self._delivery.take(chunk):
+            self.handle(pa.PreparingFailed(problems.bad_message(self.state.starter_name)))
 
     async def _make_ready(self) -> None:
         try:
-            await self.place.files.do(self._make_folders)
+            await self.context.files.do(self._make_folders)
         except Exception as error:
             self._preparing_failed(error)
             return
-        if self.known.stage != "making":
+        if not isinstance(self.state.stage, pa.Copying):
             await self._clean_up(outputs_taken=True)
             return
-        tasks = self.known.plan.tasks_of(self.place.me)
-        if self.known.plan.solo:
-            self.tell(pa.MadeReady({task.name: 0 for task in tasks}))
+        tasks = self.state.plan.tasks_of(self.context.me)
+        if self.state.plan.solo:
+            self.handle(pa.MadeReady({task.name: 0 for task in tasks}))
             return
         try:
             self._held = hold_ports(tasks)
         except TandemError as error:
             self._preparing_failed(error)
             return
-        self.tell(pa.MadeReady(self._held.ports))
+        self.handle(pa.MadeReady(self._held.ports))
 
     def _make_folders(self) -> None:
         """On the files' thread. The starter's own chief runs where the script lies; all others on a copy."""
-        manifest, plan = self.known.manifest, self.known.plan
-        for task in plan.tasks_of(self.place.me):
+        manifest, plan = self.state.manifest, self.state.plan
+        for task in plan.tasks_of(self.context.me):
             home = self.folder / TASKS / task_name(task.name)
             if self._source is None:
-                self._folders[task.name] = self.place.store.checkout(manifest, home)
+                self._folders[task.name] = self.context.store.checkout(manifest, home)
             elif task is plan.chief:
-                self._snapshot = Snapshot(self._source, deep=not is_broad(self._source))
+                self._snapshot = FolderSnapshot(self._source, deep=not is_broad(self._source))
                 self._folders[task.name] = self._source
             else:
                 self._folders[task.name] = _copied(manifest, self._source, home / "work")
 
     def _preparing_failed(self, error: Exception) -> None:
-        self.tell(
+        self.handle(
             pa.PreparingFailed(
-                trouble_of(
+                problem_of(
                     error,
                     "not-prepared",
                     "The run could not be made ready.",
@@ -194,43 +196,43 @@ class MemberSide:
     # --- trainers ------------------------------------------------------------------------------------------
 
     def _on_report(self, task: str, report: Report) -> None:
-        self.tell(pa.TrainerSaid(task, report))
+        self.handle(pa.TrainerSaid(task, report))
 
     def _on_output(self, lines: LogLines) -> None:
-        self.tell(pa.TrainerWrote(lines))
+        self.handle(pa.TrainerWrote(lines))
 
     def _on_exit(self, task: str, end: Exit) -> None:
-        self.tell(pa.TrainerEnded(task, end))
+        self.handle(pa.TrainerEnded(task, end))
 
     async def _find_outputs(self) -> None:
         try:
-            manifest, problem = await self.place.files.do(self._outputs)
+            manifest, problem = await self.context.files.do(self._outputs)
         except Exception as error:
-            problem = trouble_of(
+            problem = problem_of(
                 error,
                 "outputs-unread",
                 "What the script wrote cannot be read.",
                 "Look into the run's folder.",
             )
             manifest = Manifest(script="", files=())
-        self.tell(pa.OutputsFound(manifest, problem))
+        self.handle(pa.OutputsFound(manifest, problem))
 
     def _outputs(self) -> tuple[Manifest, Problem | None]:
         """On the files' thread."""
         if self._snapshot is not None:
             return self._snapshot.written()
-        work, saved = self._folders[self.known.plan.chief.name], self.folder / run_folder.SAVED
-        name = self.known.plan.member(self.place.me).name
+        work, saved = self._folders[self.state.plan.chief.name], self.folder / run_folder.SAVED
+        name = self.state.plan.member(self.context.me).name
         left: Problem | None = None
         models: tuple[str, ...] = ()
         try:
-            if outputs.bytes_kept(saved) > LIMIT_BYTES:
-                outputs.bring(saved, self.folder / OUTPUTS)
+            if outputs.saved_bytes(saved) > LIMIT_BYTES:
+                outputs.move_models(saved, self.folder / OUTPUTS)
                 left = problems.model_too_large(name)
-            models = outputs.bring(saved, work)
+            models = outputs.move_models(saved, work)
         except OSError as error:
             left = problems.model_unmoved(name, error)
-        found = find_outputs(work, self.known.manifest, first=models)
+        found = find_outputs(work, self.state.manifest, first=models)
         if left is not None or not found.skipped:
             return found.manifest, left
         first, more = found.skipped[0], len(found.skipped) - 1
@@ -240,55 +242,55 @@ class MemberSide:
         )
 
     async def _send_outputs(self, manifest: Manifest) -> None:
-        run, work = self.known.plan.run, self._folders[self.known.plan.chief.name]
+        run, work = self.state.plan.run, self._folders[self.state.plan.chief.name]
         files = tuple(range(len(manifest.files)))
         try:
             await send_pieces(
-                self.place,
+                self.context,
                 self.starter,
                 run,
                 manifest.digest,
                 work,
                 manifest,
                 files,
-                lambda: self.known.stage == "leaving" or self.known.stage == "running",
+                lambda: isinstance(self.state.stage, pa.Running | pa.Trained | pa.Leaving),
             )
         except TandemError as error:
             # The starter's wait for the next piece runs out and names this laptop.
-            lines = LogLines(task=self.known.plan.chief.name, stream="tandem", text=error.what)
-            self.tell(pa.TrainerWrote(lines))
+            lines = LogLines(task=self.state.plan.chief.name, stream="tandem", text=error.what)
+            self.handle(pa.TrainerWrote(lines))
 
     # --- the end -------------------------------------------------------------------------------------------
 
-    def _leave(self, outputs_taken: bool) -> None:
+    def _leave(self, outputs_taken: bool, joined: bool) -> None:
         self._timers.cancel_all()
         self._held.release()
-        if self._arriving is not None:
-            self._arriving.end()
-        if self.known.joined:  # before that, nothing was made here that could be tidied up
+        if self._delivery is not None:
+            self._delivery.end()
+        if joined:  # before that, nothing was made here that could be tidied up
             self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
         self._on_gone()
 
     async def _clean_up(self, *, outputs_taken: bool) -> None:
-        await self.place.files.do(self._tidy, outputs_taken)
+        await self.context.files.do(self._tidy, outputs_taken)
 
     def _tidy(self, outputs_taken: bool) -> None:
         """On the files' thread. What the chief wrote and nobody fetched stays in ``outputs``."""
         try:
-            outputs.bring(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
+            outputs.move_models(self.folder / run_folder.SAVED, self.folder / OUTPUTS)
         except OSError:
             pass  # then it stays where it was saved
-        chief = self._folders.get(self.known.plan.chief.name)
+        chief = self._folders.get(self.state.plan.chief.name)
         if chief is not None and self._source is None and not outputs_taken and chief.is_dir():
             try:
-                found = find_outputs(chief, self.known.manifest)
+                found = find_outputs(chief, self.state.manifest)
                 if found.manifest.files:
                     collect_outputs(found.manifest, chief, self.folder)
             except (TandemError, OSError):
                 return  # then the working copy stays as it is
         shutil.rmtree(self.folder / TASKS, ignore_errors=True)
-        self.place.store.trim(keep=frozenset([self.known.plan.project]))
-        checkpoint_store.trim(self.place.runs)
+        self.context.store.trim(keep=frozenset([self.state.plan.project]))
+        checkpoint_store.trim(self.context.runs)
 
 
 def _copied(manifest: Manifest, source: Path, work: Path) -> Path:

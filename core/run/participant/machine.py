@@ -1,12 +1,13 @@
-"""A member's side of a run, the starter's own part included: ``step(known, told, now_s)``. Pure.
+"""A participant in a run, the starter's own part included: ``step(state, input, now_s)``. Pure.
 
 Invariants: nothing of the project is run before this user (or an earlier decision) allowed it, and only what
 was allowed; trainers run only between ``Launch`` and the end; a lost starter or an abandoned run ends them at
-once; every part comes to ``Gone``.
+once; every part comes to ``Leave``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -14,14 +15,36 @@ from msgspec import structs
 
 from core.cluster.tf_config import check
 from core.run import problems
-from core.run.participant.ending import PartTurn
+from core.run.draft import Draft
+from core.run.participant.ending import (
+    Turn,
+    conclude,
+    decline,
+    enter,
+    go_if_over,
+    leave,
+    lose_starter,
+    report,
+    say,
+    say_doing,
+    say_phase,
+    settle,
+    tell_starter,
+)
 from core.run.participant.state import (
     Asked,
+    Asking,
+    Copying,
     Decided,
     Effect,
     FilesHere,
     FindOutputs,
+    Gone,
+    Input,
+    Invited,
+    Leaving,
     Listed,
+    Listing,
     ListMissing,
     MadeReady,
     MakeReady,
@@ -29,12 +52,14 @@ from core.run.participant.state import (
     Participation,
     PiecesCame,
     PreparingFailed,
+    Ready,
+    Receiving,
+    Running,
     SendOutputs,
-    Show,
     StarterLost,
     StartTrainers,
     StopTrainers,
-    Told,
+    Trained,
     TrainerEnded,
     TrainerSaid,
     TrainerWrote,
@@ -43,7 +68,7 @@ from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
 from core.vocabulary import peer_messages as ms
-from core.vocabulary.errors import IllegalTransition, Problem, TandemError
+from core.vocabulary.errors import IllegalTransition, TandemError
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
@@ -51,8 +76,6 @@ from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.phases import Exit, MemberPhase, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.state import apply
-
-Stepped = tuple[Participation, tuple[Effect, ...]]
 
 
 def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> Participation:
@@ -75,237 +98,253 @@ def _without_ports(plan: Plan) -> Plan:
     return structs.replace(plan, tasks=tuple(structs.replace(task, port=0) for task in plan.tasks))
 
 
-def step(known: Participation, told: Told, now_s: float) -> Stepped:
-    """One step. After ``Gone`` nothing happens any more."""
-    if known.stage == "gone":
-        return known, ()
-    turn = _Step(known, now_s)
-    turn.take(told)
-    turn.leave_if_over()
-    return turn.now, tuple(turn.effects)
+def step(state: Participation, input: Input, now_s: float) -> tuple[Participation, tuple[Effect, ...]]:
+    """One step. After ``Leave`` nothing happens any more."""
+    if isinstance(state.stage, Gone):
+        return state, ()
+    turn: Turn = Draft(state, now_s)
+    _take(turn, input)
+    go_if_over(turn)
+    return turn.state, tuple(turn.effects)
 
 
-class _Step(PartTurn):
-    """One step under way: ``now`` is what is known so far, ``effects`` what is asked for so far."""
+def _take(turn: Turn, input: Input) -> None:
+    state = turn.state
+    match input:
+        case Asked() if isinstance(state.stage, Invited):
+            _on_asked(turn, input)
+        case Decided(allowed) if isinstance(state.stage, Asking):
+            _on_decided(turn, allowed)
+        case Listed(files) if isinstance(state.stage, Listing):
+            _on_listed(turn, files)
+        case PiecesCame(done, total) if isinstance(state.stage, Receiving):
+            turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
+            say_phase(turn, "receiving", done=done, total=total)
+        case FilesHere() if isinstance(state.stage, Receiving):
+            turn.no_longer("receive")
+            _make_ready(turn)
+        case MadeReady(ports) if isinstance(state.stage, Copying):
+            enter(turn, Ready())
+            tell_starter(turn, ms.Prepared(run=state.plan.run, ports=dict(ports)))
+            say_phase(turn, "prepared")
+            turn.wait("launch", limits.LAUNCH_S)
+        case PreparingFailed(problem) if isinstance(state.stage, Listing | Receiving | Copying):
+            decline(turn, problem)
+        case From(device, message) if device == state.plan.starter:
+            _on_message(turn, message)
+        case StarterLost(problem) if not state.local and not state.starter_lost:
+            lose_starter(turn, problem)
+        case TrainerSaid(task, said) if task in state.doing:
+            _on_said(turn, task, said)
+        case TrainerWrote(lines):
+            report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
+        case TrainerEnded(task, end) if task in state.doing:
+            _on_exit(turn, task, end)
+        case OutputsFound(manifest, problem) if not isinstance(state.stage, Leaving):
+            offer = ms.OutputsOffered(run=state.plan.run, manifest=manifest, problem=problem)
+            tell_starter(turn, offer)
+            turn.effects.append(SendOutputs(manifest))
+        case TimerFired(wait) if wait in state.waits:
+            turn.fired(wait)
+            _on_wait_over(turn, wait)
+        case _:
+            pass
 
-    def take(self, told: Told) -> None:
-        stage = self.now.stage
-        match told:
-            case Asked() if stage == "new":
-                self.on_asked(told)
-            case Decided(allowed) if stage == "consent":
-                self.on_decided(allowed)
-            case Listed(files) if stage == "listing":
-                self.on_listed(files)
-            case PiecesCame(done, total) if stage == "receiving":
-                self.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
-                self.say_phase("receiving", done=done, total=total)
-            case FilesHere() if stage == "receiving":
-                self.no_longer("receive")
-                self.to("making", MakeReady())
-            case MadeReady(ports) if stage == "making":
-                self.to("ready")
-                self.send(ms.Prepared(run=self.now.plan.run, ports=dict(ports)))
-                self.say_phase("prepared")
-                self.wait("launch", limits.LAUNCH_S)
-            case PreparingFailed(problem) if stage in ("listing", "receiving", "making"):
-                self.decline(problem)
-            case From(device, message) if device == self.now.plan.starter:
-                self.on_message(message)
-            case StarterLost(problem):
-                self.on_starter_lost(problem)
-            case TrainerSaid(task, report) if task in self.now.doing:
-                self.on_report(task, report)
-            case TrainerWrote(lines):
-                self.report(ev.MemberLogged(run=self.now.plan.run, device=self.now.me, lines=lines))
-            case TrainerEnded(task, end) if task in self.now.doing:
-                self.on_exit(task, end)
-            case OutputsFound(manifest, problem) if not self.now.abandoned:
-                offer = ms.OutputsOffered(run=self.now.plan.run, manifest=manifest, problem=problem)
-                self.send(offer)
-                self.effects.append(SendOutputs(manifest))
-            case TimerFired(wait) if wait in self.now.waits:
-                self.now = replace(self.now, waits=self.now.waits - {wait})
-                self.on_wait_over(wait)
-            case _:
-                pass
 
-    # --- preparing -----------------------------------------------------------------------------------------
+# --- preparing -----------------------------------------------------------------------------------------
 
-    def on_asked(self, asked: Asked) -> None:
-        if asked.refusal is not None:
-            self.decline(asked.refusal)
-        elif asked.allowed or self.now.local:
-            self.join()
-        else:
-            plan = self.now.plan
-            question = ev.ConsentAsked(
-                run=plan.run,
-                device=plan.starter,
-                name=self.now.starter_name,
-                project=plan.project,
-                script=plan.script,
-                arguments=plan.arguments,
-                files=self.now.manifest.files,
-                changed=asked.changed,
-                checkpoint_bytes=self.checkpoint_bytes,
-            )
-            self.to("consent", Show(question))
-            self.say_phase("consent")
-            self.wait("consent", limits.CONSENT_S + limits.SLACK_S)
 
-    @property
-    def checkpoint_bytes(self) -> int:
-        return 0 if self.now.checkpoint is None else self.now.checkpoint.total_bytes
+def _on_asked(turn: Turn, asked: Asked) -> None:
+    if asked.refusal is not None:
+        decline(turn, asked.refusal)
+    elif asked.allowed or turn.state.local:
+        _join(turn)
+    else:
+        state, plan = turn.state, turn.state.plan
+        question = ev.ConsentAsked(
+            run=plan.run,
+            device=plan.starter,
+            name=state.starter_name,
+            project=plan.project,
+            script=plan.script,
+            arguments=plan.arguments,
+            files=state.manifest.files,
+            changed=asked.changed,
+            checkpoint_bytes=_checkpoint_bytes(state),
+        )
+        enter(turn, Asking())
+        turn.emit(question)
+        say_phase(turn, "consent")
+        turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
 
-    def on_decided(self, allowed: bool) -> None:
-        if allowed:
-            self.settle(True)
-            self.join()
-        else:
-            self.decline(problems.refused_by_user())
 
-    def join(self) -> None:
-        self.now = replace(self.now, joined=True)
-        self.to("listing", ListMissing())
+def _checkpoint_bytes(state: Participation) -> int:
+    return 0 if state.checkpoint is None else state.checkpoint.total_bytes
 
-    def on_listed(self, files: tuple[int, ...]) -> None:
-        self.send(ms.FilesWanted(run=self.now.plan.run, files=files))
-        if files:
-            self.to("receiving")
-            project = self.now.manifest
-            total = project.total_bytes if files[0] < len(project.files) else 0
-            if files[-1] >= len(project.files):
-                total += self.checkpoint_bytes
-            self.say_phase("receiving", total=total)
-            self.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
-        else:
-            self.to("making", MakeReady())
 
-    # --- the starter's word --------------------------------------------------------------------------------
+def _on_decided(turn: Turn, allowed: bool) -> None:
+    if allowed:
+        settle(turn, True)
+        _join(turn)
+    else:
+        decline(turn, problems.refused_by_user())
 
-    def on_message(self, message: Message) -> None:
-        if getattr(message, "run", self.now.plan.run) != self.now.plan.run:
+
+def _join(turn: Turn) -> None:
+    enter(turn, Listing())
+    turn.effects.append(ListMissing())
+
+
+def _on_listed(turn: Turn, files: tuple[int, ...]) -> None:
+    tell_starter(turn, ms.FilesWanted(run=turn.state.plan.run, files=files))
+    if files:
+        enter(turn, Receiving())
+        project = turn.state.manifest
+        total = project.total_bytes if files[0] < len(project.files) else 0
+        if files[-1] >= len(project.files):
+            total += _checkpoint_bytes(turn.state)
+        say_phase(turn, "receiving", total=total)
+        turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
+    else:
+        _make_ready(turn)
+
+
+def _make_ready(turn: Turn) -> None:
+    enter(turn, Copying())
+    turn.effects.append(MakeReady())
+
+
+# --- the starter's word --------------------------------------------------------------------------------
+
+
+def _on_message(turn: Turn, message: Message) -> None:
+    if getattr(message, "run", turn.state.plan.run) != turn.state.plan.run:
+        return
+    match message:
+        case ms.Launch(plan=plan) if isinstance(turn.state.stage, Ready):
+            _on_launch(turn, plan)
+        case ms.StopAsked(force=force) if isinstance(turn.state.stage, Running):
+            _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
+            turn.effects.append(StopTrainers(max(0, min(force, 2))))
+            say_doing(turn)
+        case ms.RunAbandoned(problem=problem):
+            leave(turn, problem)
+        case ms.Mirrored(event=event):
+            _on_mirrored(turn, event)
+        case ms.OutputsReceived():
+            turn.state = replace(turn.state, outputs_taken=True)
+        case _:
+            pass
+
+
+def _on_launch(turn: Turn, plan: Plan) -> None:
+    turn.no_longer("launch")
+    state = turn.state
+    tasks = state.plan.tasks_of(state.me)
+    try:
+        if not same_run(state.plan, plan):
+            # What this user allowed is this run; nothing else is ever started.
+            raise TandemError.of(problems.bad_message(state.starter_name))
+        check(plan)
+    except TandemError as error:
+        end = Exit(reason="killed", problem=error.problem, shared=False)
+        for task in tasks:
+            report(turn, ev.MemberEnded(run=state.plan.run, device=state.me, task=task.name, exit=end))
+        leave(turn, error.problem)
+        return
+    turn.state = replace(turn.state, plan=plan, stage=Running())
+    _do(turn, {task.name: "starting" for task in tasks})
+    turn.effects.append(StartTrainers(plan))
+    say_doing(turn)
+
+
+def _on_mirrored(turn: Turn, event: RunEvent) -> None:
+    """The starter's events are shown only where they can follow; a last phase ends this part."""
+    state = turn.state
+    if state.local:
+        if isinstance(event, ev.RunPhaseChanged) and ended(event.phase):
+            conclude(turn)
+        return
+    match state.stage:
+        case Invited() | Asking() | Leaving(concluded=True) | Leaving(starter_lost=True):
             return
-        match message:
-            case ms.Launch(plan=plan) if self.now.stage == "ready":
-                self.on_launch(plan)
-            case ms.StopAsked(force=force) if self.now.stage == "running":
-                for task in self.now.doing:
-                    self.now = replace(self.now, doing=MappingProxyType({**self.now.doing, task: "stopping"}))
-                self.effects.append(StopTrainers(max(0, min(force, 2))))
-                self.say_doing()
-            case ms.RunAbandoned(problem=problem):
-                self.leave(problem)
-            case ms.Mirrored(event=event):
-                self.on_mirrored(event)
-            case ms.OutputsReceived():
-                self.now = replace(self.now, outputs_taken=True)
-            case _:
-                pass
+    if isinstance(event, ev.RunPlanned) and not same_run(state.plan, event.plan):
+        return
+    try:
+        shown = apply(state.shown, event)
+    except IllegalTransition:
+        return
+    turn.state = replace(state, shown=shown)
+    turn.emit(event)
+    if shown.run is not None and shown.run.over:
+        conclude(turn)
 
-    def on_launch(self, plan: Plan) -> None:
-        self.no_longer("launch")
-        tasks = self.now.plan.tasks_of(self.now.me)
-        try:
-            if not same_run(self.now.plan, plan):
-                # What this user allowed is this run; nothing else is ever started.
-                raise TandemError.of(problems.bad_message(self.now.starter_name))
-            check(plan)
-        except TandemError as error:
-            end = Exit(reason="killed", problem=error.problem, shared=False)
-            for task in tasks:
-                self.report(
-                    ev.MemberEnded(run=self.now.plan.run, device=self.now.me, task=task.name, exit=end)
-                )
-            self.leave(error.problem)
-            return
-        doing: dict[str, MemberPhase] = {task.name: "starting" for task in tasks}
-        self.now = replace(self.now, plan=plan, doing=MappingProxyType(doing))
-        self.to("running", StartTrainers(plan))
-        self.say_doing()
 
-    def on_mirrored(self, event: RunEvent) -> None:
-        """The starter's events are shown only where they can follow; a last phase ends this part."""
-        if self.now.local:
-            if isinstance(event, ev.RunPhaseChanged) and ended(event.phase):
-                self.conclude()
-            return
-        if not self.now.joined or self.now.concluded or self.now.starter_lost:
-            return
-        if isinstance(event, ev.RunPlanned) and not same_run(self.now.plan, event.plan):
-            return
-        try:
-            shown = apply(self.now.shown, event)
-        except IllegalTransition:
-            return
-        self.now = replace(self.now, shown=shown)
-        self.effects.append(Show(event))
-        if shown.run is not None and shown.run.over:
-            self.conclude()
+# --- trainers ------------------------------------------------------------------------------------------
 
-    def on_starter_lost(self, problem: Problem) -> None:
-        if self.now.local or self.now.starter_lost:
-            return
-        self.now = replace(self.now, starter_lost=True)
-        self.leave(problems.lost_starter(self.now.starter_name, problem))
 
-    # --- trainers ------------------------------------------------------------------------------------------
+def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
+    plan, run, me = turn.state.plan, turn.state.plan.run, turn.state.me
+    match said:
+        case trainer_messages.Booted() if plan.solo or plan.strategy == "own":
+            _does(turn, task, "training")
+        case trainer_messages.Meeting():
+            _does(turn, task, "meeting")
+        case trainer_messages.Met(strategy=strategy):
+            turn.state = replace(turn.state, strategy=strategy)
+            _does(turn, task, "training")
+        case trainer_messages.Progressed(progress=progress) if _speaks(turn, task):
+            if turn.now_s - turn.state.progressed_s >= limits.PROGRESS_GAP_S:
+                turn.state = replace(turn.state, progressed_s=turn.now_s)
+                report(turn, ev.MemberProgressed(run=run, device=me, progress=progress))
+        case trainer_messages.Measured(expectation=expectation):
+            if task == plan.chief.name:
+                report(turn, ev.MemberMeasured(run=run, device=me, expectation=expectation))
+        case trainer_messages.EpochEnded(epoch=epoch) if _speaks(turn, task):
+            report(turn, ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
+        case trainer_messages.Evaluated(logs=logs):
+            say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
+        case trainer_messages.Said(words=words):
+            say(turn, task, words)
+        case _:
+            pass
 
-    def on_report(self, task: str, report: trainer_messages.Report) -> None:
-        run, me = self.now.plan.run, self.now.me
-        match report:
-            case trainer_messages.Booted() if self.now.plan.solo or self.now.plan.strategy == "own":
-                self.does(task, "training")
-            case trainer_messages.Meeting():
-                self.does(task, "meeting")
-            case trainer_messages.Met(strategy=strategy):
-                self.now = replace(self.now, strategy=strategy)
-                self.does(task, "training")
-            case trainer_messages.Progressed(progress=progress) if self.speaks(task):
-                if self.now_s - self.now.progressed_s >= limits.PROGRESS_GAP_S:
-                    self.now = replace(self.now, progressed_s=self.now_s)
-                    self.report(ev.MemberProgressed(run=run, device=me, progress=progress))
-            case trainer_messages.Measured(expectation=expectation):
-                if task == self.now.plan.chief.name:
-                    self.report(ev.MemberMeasured(run=run, device=me, expectation=expectation))
-            case trainer_messages.EpochEnded(epoch=epoch) if self.speaks(task):
-                self.report(ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
-            case trainer_messages.Evaluated(logs=logs):
-                self.say(task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
-            case trainer_messages.Said(words=words):
-                self.say(task, words)
-            case _:
-                pass
 
-    def speaks(self, task: str) -> bool:
-        """Of several trainers here, which do the same steps, the first tells them."""
-        return task == self.now.plan.tasks_of(self.now.me)[0].name
+def _speaks(turn: Turn, task: str) -> bool:
+    """Of several trainers here, which do the same steps, the first tells them."""
+    return task == turn.state.plan.tasks_of(turn.state.me)[0].name
 
-    def does(self, task: str, phase: MemberPhase) -> None:
-        if self.now.doing[task] != "stopping":
-            self.now = replace(self.now, doing=MappingProxyType({**self.now.doing, task: phase}))
-            self.say_doing()
 
-    def on_exit(self, task: str, end: Exit) -> None:
-        left = {name: phase for name, phase in self.now.doing.items() if name != task}
-        self.now = replace(self.now, doing=MappingProxyType(left))
-        self.report(ev.MemberEnded(run=self.now.plan.run, device=self.now.me, task=task, exit=end))
-        if task == self.now.plan.chief.name and not self.now.abandoned:
-            self.effects.append(FindOutputs())
-        if left:
-            self.say_doing()
-        elif not self.now.abandoned:
-            self.to("leaving")  # its end is the starter's to say, however long the others still train
+def _does(turn: Turn, task: str, phase: MemberPhase) -> None:
+    if turn.state.doing[task] != "stopping":
+        _do(turn, {**turn.state.doing, task: phase})
+        say_doing(turn)
 
-    # --- leaving -------------------------------------------------------------------------------------------
 
-    def on_wait_over(self, wait: Wait) -> None:
-        name = self.now.starter_name
-        match wait:
-            case "consent":
-                self.decline(problems.no_consent(["this laptop"]))
-            case "receive" | "launch":
-                self.decline(problems.never_launched(name))
-            case "farewell":
-                self.now = replace(self.now, starter_lost=True)
+def _do(turn: Turn, doing: Mapping[str, MemberPhase]) -> None:
+    turn.state = replace(turn.state, doing=MappingProxyType(dict(doing)))
+
+
+def _on_exit(turn: Turn, task: str, end: Exit) -> None:
+    _do(turn, {name: phase for name, phase in turn.state.doing.items() if name != task})
+    state, leaving = turn.state, isinstance(turn.state.stage, Leaving)
+    report(turn, ev.MemberEnded(run=state.plan.run, device=state.me, task=task, exit=end))
+    if task == state.plan.chief.name and not leaving:
+        turn.effects.append(FindOutputs())
+    if state.doing:
+        say_doing(turn)
+    elif not leaving:
+        enter(turn, Trained())
+
+
+# --- leaving -------------------------------------------------------------------------------------------
+
+
+def _on_wait_over(turn: Turn, wait: Wait) -> None:
+    match wait, turn.state.stage:
+        case "consent", _:
+            decline(turn, problems.no_consent(["this laptop"]))
+        case "receive" | "launch", _:
+            decline(turn, problems.never_launched(turn.state.starter_name))
+        case "farewell", Leaving() as leaving:
+            enter(turn, replace(leaving, starter_lost=True))

@@ -1,16 +1,15 @@
-"""What a member's machine knows, is told and asks for. Data only; the steps are in ``participant``."""
+"""What a participant knows, hears and asks for: data. Its steps are in ``machine`` and ``ending``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Self
 
-from core.run.draft import Send
-from core.runtime.timers import CancelTimer, SetTimer, TimerFired
+from core.run.draft import Shared
+from core.runtime.timers import TimerFired
 from core.vocabulary.errors import Problem
-from core.vocabulary.events import ConsentAsked, ConsentSettled, RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
@@ -21,15 +20,12 @@ from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
 from core.vocabulary.trainer_messages import Report
 
-Stage = Literal["new", "consent", "listing", "receiving", "making", "ready", "running", "leaving", "gone"]
-"""``leaving``: nothing is left to do but to end trainers, hand over outputs and hear how the run ended."""
-
-# --- told --------------------------------------------------------------------------------------------------
+# --- inputs ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The first event. ``allowed``: this user need not be asked."""
+    """The first input. ``allowed``: this user need not be asked."""
 
     allowed: bool
     changed: bool = False
@@ -106,7 +102,7 @@ class OutputsFound:
     problem: Problem | None = None
 
 
-Told = (
+Input = (
     Asked
     | Decided
     | Listed
@@ -123,14 +119,7 @@ Told = (
     | TimerFired[Wait]
 )
 
-# --- asked for ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """An event for this node's screen and record."""
-
-    event: RunEvent | ConsentAsked | ConsentSettled
+# --- effects -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,42 +155,93 @@ class SendOutputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Leave:
     """The last effect: this node's part is over. ``outputs_taken``: the starter has them all."""
 
     outputs_taken: bool
+    joined: bool
+    """This user had allowed the run: what was made for it is to be tidied up."""
 
 
-Effect = (
-    Send
-    | Show
-    | ListMissing
-    | MakeReady
-    | StartTrainers
-    | StopTrainers
-    | FindOutputs
-    | SendOutputs
-    | SetTimer[Wait]
-    | CancelTimer[Wait]
-    | Gone
-)
+OwnEffect = ListMissing | MakeReady | StartTrainers | StopTrainers | FindOutputs | SendOutputs | Leave
+Effect = Shared | OwnEffect
 
-# --- known -------------------------------------------------------------------------------------------------
+# --- stages ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """The request is being looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """This user is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """It is looked up which of the files are missing here. From here on the run is shown here, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receiving:
+    """The files that were missing come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """Working copies are made and ports chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The launch is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Trainers run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Every trainer here has ended. How the run ends is the starter's to say, however long others train."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Nothing is left to do but to end trainers and to hear how the run ended."""
+
+    verdict: Problem
+    """How the run ends here if the starter does not say it."""
+    starter_lost: bool = False
+    """The starter will not say it any more."""
+    concluded: bool = False
+    """The last phase has been shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Nothing follows."""
+
+
+Stage = Invited | Asking | Listing | Receiving | Copying | Ready | Running | Trained | Leaving | Gone
+
+# --- the state ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """The whole of what a member knows of its part."""
+    """The whole of what a participant knows of its part."""
 
     me: DeviceId
     plan: Plan
     manifest: Manifest
     starter_name: str
     checkpoint: Manifest | None = None
-    """The files of the one that the run goes on with."""
-    stage: Stage = "new"
-    joined: bool = False
-    """This user allowed it: the run is shown here."""
+    """The files of the checkpoint with which the run resumes another."""
+    stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
     """The mirrored run, to see that what the starter says can follow."""
     doing: Mapping[str, MemberPhase] = field(default_factory=lambda: MappingProxyType({}))
@@ -209,14 +249,20 @@ class Participation:
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     progressed_s: float = float("-inf")
-    abandoned: bool = False
-    starter_lost: bool = False
-    verdict: Problem | None = None
-    """How the run ends here if the starter does not say it."""
-    concluded: bool = False
-    """The last phase has been shown."""
     outputs_taken: bool = False
     waits: frozenset[Wait] = frozenset()
+
+    def waiting(self, waits: frozenset[Wait]) -> Self:
+        return replace(self, waits=waits)
+
+    @property
+    def joined(self) -> bool:
+        """This user, or an earlier decision, allowed the run: it is shown here."""
+        return not isinstance(self.stage, Invited | Asking)
+
+    @property
+    def starter_lost(self) -> bool:
+        return isinstance(self.stage, Leaving) and self.stage.starter_lost
 
     @property
     def local(self) -> bool:

@@ -1,4 +1,4 @@
-"""Checkpoints between laptops: lent to those who ask, brought here when a run is gone on with. Core loop."""
+"""Checkpoints between laptops: sent to those who ask, fetched when a run is resumed. On the core loop."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.history.read import read_project
-from core.run.context import Workplace
+from core.run.context import RunContext
 from core.run.resume import plan
-from core.run.resume.fetch import Found, Gathering
-from core.run.resume.serve import Lending
+from core.run.resume.fetch import CheckpointSearch, FoundCheckpoint
+from core.run.resume.serve import CheckpointServer
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import CheckpointCame, CheckpointFound, FetchEnded
@@ -21,69 +21,69 @@ from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan
 
 LOOK_S = 2.0
-"""Who shows a run does not wait for longer; who answers later is told of later."""
+"""A screen that shows a run waits no longer; what is answered later is an event later."""
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class FetchedCheckpoint:
     """``remarks``: why it may not be the newest one, for the user."""
 
-    found: Found
+    found: FoundCheckpoint
     folder: Path
     remarks: tuple[str, ...]
 
 
-class Exchange:
+class CheckpointExchange:
     """One for a node's life."""
 
     def __init__(
-        self, place: Workplace, emit: Callable[[CheckpointFound | CheckpointCame | FetchEnded], None]
+        self, context: RunContext, emit: Callable[[CheckpointFound | CheckpointCame | FetchEnded], None]
     ) -> None:
-        self._place = place
+        self._context = context
         self._emit = emit
-        self._lending = Lending(place)
-        self._gathering: Gathering | None = None
-        self._looking: Gathering | None = None
+        self._server = CheckpointServer(context)
+        self._fetching: CheckpointSearch | None = None
+        self._looking: CheckpointSearch | None = None
         self._one_look = asyncio.Lock()
-        self._work: asyncio.Task[Brought] | None = None
+        self._work: asyncio.Task[FetchedCheckpoint] | None = None
 
-    def hear(self, device: DeviceId, message: Message) -> bool:
+    def on_message(self, device: DeviceId, message: Message) -> bool:
         """False: the message is not about this."""
         match message:
             case ms.CheckpointAsked() | ms.CheckpointWanted():
-                self._lending.hear(device, message)
+                self._server.on_message(device, message)
                 return True
             case ms.CheckpointTold(run=run) | ms.Chunk(run=run):
                 heard = [each for each in self._asking if each.run == run]
                 for each in heard:
-                    each.hear(device, message)
+                    each.on_message(device, message)
                 return bool(heard)
         return False
 
     def project_of(self, old: Plan) -> Manifest | None:
-        """The files that a run began with, where that is kept. Blocks."""
-        return read_project(self._place.folder(old.run)) or self._place.store.manifest(old.project)
+        """The files that a run began with, where that is recorded. Blocks."""
+        return read_project(self._context.folder(old.run)) or self._context.store.manifest(old.project)
 
-    def link_down(self, device: DeviceId) -> None:
+    def on_link_down(self, device: DeviceId) -> None:
         for each in self._asking:
-            each.link_down(device)
+            each.on_link_down(device)
 
     async def look(self, old: Plan) -> None:
-        """Emits ``CheckpointFound``. Waits ``LOOK_S``; who takes longer to answer is heard all the same."""
-        async with self._one_look:  # Who lends answers the newest question alone.
-            if self._gathering is not None:
-                return  # And a question ends the sending that is under way.
-            self._looking = Gathering(self._place, old.run, on_better=self._tell_found)
+        """Emits ``CheckpointFound``. Waits ``LOOK_S``; later answers still count."""
+        async with self._one_look:  # A laptop answers only the newest question.
+            if self._fetching is not None:
+                return  # A question would end the sending that is under way.
+            self._looking = CheckpointSearch(self._context, old.run, on_better=self._tell_found)
             await self._looking.ask(self._others(old), LOOK_S)
 
     def stop(self) -> None:
-        """Ends ``bring``."""
+        """Ends ``fetch``."""
         if self._work is not None:
             self._work.cancel()
 
-    async def bring(self, old: Plan) -> Brought | None:
+    async def fetch(self, old: Plan) -> FetchedCheckpoint | None:
         """The newest checkpoint of a run that can be had; None: stopped. Raises ``TandemError``."""
-        work = self._work = asyncio.ensure_future(self._bring(old))
+        work = self._work = asyncio.ensure_future(self._fetch_newest(old))
         try:
             await asyncio.wait({work})
         finally:
@@ -91,46 +91,46 @@ class Exchange:
             self._work = None
         return None if work.cancelled() else work.result()
 
-    async def _bring(self, old: Plan) -> Brought:
+    async def _fetch_newest(self, old: Plan) -> FetchedCheckpoint:
         names = self._others(old)
-        gathering = self._gathering = Gathering(self._place, old.run, on_piece=self._tell_piece)
+        search = self._fetching = CheckpointSearch(self._context, old.run, on_piece=self._tell_piece)
         try:
-            await gathering.ask(names)
-            absent = tuple(name for device, name in names.items() if device in gathering.silent)
+            await search.ask(names)
+            absent = tuple(name for device, name in names.items() if device in search.silent)
             newest: TandemError | None = None
             remarks = [plan.not_asked(absent)] if absent else []
-            while (found := gathering.best) is not None:
+            while (found := search.best) is not None:
                 where = "this laptop" if found.device is None else names[found.device]
                 try:
-                    folder = await gathering.fetch(found)
+                    folder = await search.fetch(found)
                 except TandemError as error:
                     newest = newest or error
                     remarks.append(plan.left_aside(found, where, error))
-                    gathering.leave_aside(found)
+                    search.leave_aside(found)
                     continue
                 finally:
                     if found.device is not None:
                         self._emit(FetchEnded(run=old.run))
                 if remarks:
                     remarks.append(plan.taken(found, where))
-                return Brought(found, folder, tuple(remarks))
+                return FetchedCheckpoint(found, folder, tuple(remarks))
             raise newest or plan.none_found(old, absent)
         finally:
-            self._gathering = None
+            self._fetching = None
 
     @property
-    def _asking(self) -> list[Gathering]:
-        return [each for each in (self._looking, self._gathering) if each is not None]
+    def _asking(self) -> list[CheckpointSearch]:
+        return [each for each in (self._looking, self._fetching) if each is not None]
 
     def _others(self, old: Plan) -> dict[DeviceId, str]:
         """Who took part, but for this laptop, by name."""
-        return {member.device: member.name for member in old.members if member.device != self._place.me}
+        return {member.device: member.name for member in old.members if member.device != self._context.me}
 
-    def _tell_found(self, found: Found) -> None:
-        assert found.device is not None  # Ours are no news.
+    def _tell_found(self, found: FoundCheckpoint) -> None:
+        assert found.device is not None  # Those that lie here are told to nobody.
         self._emit(CheckpointFound(run=found.run, device=found.device, moment=found.moment))
 
-    def _tell_piece(self, found: Found, received: int) -> None:
+    def _tell_piece(self, found: FoundCheckpoint, received: int) -> None:
         assert found.device is not None
         total = found.files.total_bytes
         self._emit(CheckpointCame(run=found.run, device=found.device, done=received, total=total))

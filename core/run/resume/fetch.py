@@ -1,4 +1,4 @@
-"""Learns which checkpoints of a run lie here and on other laptops, and brings one here. On the core loop."""
+"""Finds out which checkpoints of a run lie here and on other laptops, and fetches one. On the core loop."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from core.project import checkpoint_store
 from core.project.files import NotRegular
 from core.project.receipt import Receipt
-from core.run.context import Workplace
-from core.run.transfer import Incoming
+from core.run.context import RunContext
+from core.run.transfer import IncomingFiles
 from core.vocabulary import run_folder
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
@@ -23,7 +23,7 @@ from core.vocabulary.plausible import sound_moment
 from core.vocabulary.run_folder import INCOMING
 
 ASK_S = 15.0
-"""Who is asked answers at a glance."""
+"""An answer needs no hashing, so it comes at once."""
 FIRST_PIECE_S = 180.0
 """A laptop hashes its checkpoint, of gigabytes perhaps, before it sends it."""
 PIECE_S = 60.0
@@ -31,7 +31,7 @@ PIECE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCheckpoint:
     """A checkpoint of ``run``; ``device`` None: it lies here."""
 
     run: RunId
@@ -50,8 +50,8 @@ class Found:
         return self.moment.order, self.device is None
 
 
-class Gathering:
-    """For one run. ``hear`` takes what others answer.
+class CheckpointSearch:
+    """For one run. ``on_message`` takes what others answer.
 
     ``on_better``: another laptop told of one that is newer than all that were known before. ``on_piece``: so
     many bytes of the one that is fetched are here.
@@ -59,33 +59,33 @@ class Gathering:
 
     def __init__(
         self,
-        place: Workplace,
+        context: RunContext,
         run: RunId,
         *,
-        on_better: Callable[[Found], None] = lambda found: None,
-        on_piece: Callable[[Found, int], None] = lambda found, received: None,
+        on_better: Callable[[FoundCheckpoint], None] = lambda found: None,
+        on_piece: Callable[[FoundCheckpoint, int], None] = lambda found, received: None,
     ) -> None:
         self.run = run
-        self._place = place
+        self._context = context
         self._on_better = on_better
         self._on_piece = on_piece
-        self._kept = place.folder(run) / run_folder.CHECKPOINTS
+        self._checkpoints = context.folder(run) / run_folder.CHECKPOINTS
         self._asked: set[DeviceId] = set()
         self._unheard: set[DeviceId] = set()
         self._corrected: set[DeviceId] = set()
-        self._found: list[Found] = []
+        self._found: list[FoundCheckpoint] = []
         self._answered = asyncio.Event()
         self._from: DeviceId | None = None
-        self._incoming: Incoming | None = None
+        self._incoming: IncomingFiles | None = None
         self._heard = asyncio.Event()
         self._done: asyncio.Future[None] | None = None
 
     async def ask(self, devices: Iterable[DeviceId], limit_s: float = ASK_S) -> None:
-        """What is here, and what these devices have. Who takes longer to answer is heard all the same."""
-        self._found += await self._place.files.do(self._own)
+        """What is here, and what these devices have. Later answers still count."""
+        self._found += await self._context.files.do(self._own)
         self._unheard = set(devices)
         for device in tuple(self._unheard):
-            if self._place.links.send(device, CheckpointAsked(run=self.run)):
+            if self._context.links.send(device, CheckpointAsked(run=self.run)):
                 self._asked.add(device)
         try:
             async with asyncio.timeout(limit_s if self._asked else 0.0):
@@ -94,7 +94,7 @@ class Gathering:
             pass
 
     @property
-    def best(self) -> Found | None:
+    def best(self) -> FoundCheckpoint | None:
         """The newest one that was not left aside; None where nobody has one."""
         return max(self._found, key=lambda found: found.order, default=None)
 
@@ -103,14 +103,14 @@ class Gathering:
         """Those who did not answer."""
         return frozenset(self._unheard)
 
-    def leave_aside(self, found: Found) -> None:
+    def leave_aside(self, found: FoundCheckpoint) -> None:
         self._found.remove(found)
 
-    async def fetch(self, found: Found) -> Path:
+    async def fetch(self, found: FoundCheckpoint) -> Path:
         """Its folder here, with the very bytes that were told. Raises ``TandemError``."""
         if found.device is not None:
             return await self._receive(found, found.device)
-        here = await self._place.files.do(checkpoint_store.find, self._kept, found.files.digest)
+        here = await self._context.files.do(checkpoint_store.find, self._checkpoints, found.files.digest)
         if here is None:
             raise TandemError(
                 code="checkpoint-damaged",
@@ -119,7 +119,7 @@ class Gathering:
             )
         return Path(here.folder)
 
-    def hear(self, device: DeviceId, message: CheckpointTold | Chunk) -> None:
+    def on_message(self, device: DeviceId, message: CheckpointTold | Chunk) -> None:
         if isinstance(message, CheckpointTold):
             self._on_told(device, message)
         elif device == self._from and self._incoming and message.project == self._incoming.project:
@@ -127,23 +127,23 @@ class Gathering:
             if not self._incoming.take(message):
                 self._over(_lost())
 
-    def link_down(self, device: DeviceId) -> None:
+    def on_link_down(self, device: DeviceId) -> None:
         self._asked.discard(device)
         if not self._asked:
             self._answered.set()
         if device == self._from:
             self._over(_lost())
 
-    def _own(self) -> list[Found]:
+    def _own(self) -> list[FoundCheckpoint]:
         """On the files' thread."""
         found = []
-        for checkpoint in checkpoint_store.looks(self._kept):
+        for checkpoint in checkpoint_store.looks(self._checkpoints):
             try:
                 files = checkpoint_store.listing(checkpoint)
             except (OSError, NotRegular):
                 continue
             head = checkpoint.head
-            found.append(Found(self.run, head.moment, head.shares, files, device=None))
+            found.append(FoundCheckpoint(self.run, head.moment, head.shares, files, device=None))
         return found
 
     def _on_told(self, device: DeviceId, told: CheckpointTold) -> None:
@@ -154,13 +154,13 @@ class Gathering:
             if not self._asked:
                 self._answered.set()
         elif device == self._from and device not in self._corrected and not self._comes(told):
-            # What it told at first proved damaged when it was to be sent. Once: else it never ended.
+            # What it offered first proved damaged when it was to be sent. Once only, or it might never end.
             self._corrected.add(device)
             self._add(device, told)
             self._over(_lost())
 
     def _comes(self, told: CheckpointTold) -> bool:
-        """It is the very one that is fetched: a late answer, to who looked for it before."""
+        """It is the very one that is being fetched: a late answer to an earlier look."""
         return (
             self._incoming is not None
             and told.files is not None
@@ -173,16 +173,16 @@ class Gathering:
                 checkpoint_store.check_listing(told.files)
             except TandemError:
                 return  # As good as none.
-            found = Found(self.run, told.moment, told.shares, told.files, device)
+            found = FoundCheckpoint(self.run, told.moment, told.shares, told.files, device)
             self._found.append(found)
             if found is self.best:
                 self._on_better(found)
 
-    async def _receive(self, found: Found, device: DeviceId) -> Path:
+    async def _receive(self, found: FoundCheckpoint, device: DeviceId) -> Path:
         self._from = device
         done = self._done = asyncio.get_running_loop().create_future()
-        incoming = self._incoming = Incoming(
-            self._place,
+        incoming = self._incoming = IncomingFiles(
+            self._context,
             found.files.digest,
             found.files.total_bytes,
             on_piece=lambda received: self._on_piece(found, received),
@@ -191,13 +191,13 @@ class Gathering:
         )
         here = None
         try:
-            incoming.receipt = await self._place.files.do(self._begin, found)
+            incoming.receipt = await self._context.files.do(self._begin, found)
             wanted = CheckpointWanted(run=self.run, checkpoint=found.files.digest)
-            if not self._place.links.send(device, wanted):
+            if not self._context.links.send(device, wanted):
                 raise _lost()
             self._on_piece(found, 0)
             await self._wait(done)
-            here = await self._place.files.do(_finish, incoming.receipt, found)
+            here = await self._context.files.do(_finish, incoming.receipt, found)
             return here
         finally:
             incoming.end()
@@ -205,13 +205,13 @@ class Gathering:
             if not done.cancel():
                 done.exception()  # Seen: what ended this is raised already.
             if here is None:
-                self._place.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
+                self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
 
-    def _begin(self, found: Found) -> Receipt:
+    def _begin(self, found: FoundCheckpoint) -> Receipt:
         """On the files' thread. All files are sent: what came of an earlier try would be in their way."""
-        parts = self._kept / INCOMING
+        parts = self._checkpoints / INCOMING
         checkpoint_store.clear(parts)
-        return Receipt(found.files, parts, checkpoint_store.next_place(self._kept))
+        return Receipt(found.files, parts, checkpoint_store.next_place(self._checkpoints))
 
     async def _wait(self, done: asyncio.Future[None]) -> None:
         limit_s = FIRST_PIECE_S
@@ -237,7 +237,7 @@ class Gathering:
             self._done.set_exception(error)
 
 
-def _finish(receipt: Receipt, found: Found) -> Path:
+def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
     """On the files' thread. Its manifest must say what its laptop told of it."""
     folder = receipt.finish()
     here = checkpoint_store.at(folder)

@@ -1,4 +1,4 @@
-"""From a run that ended before its time to the plan of one that goes on with it. Pure."""
+"""From a run that ended early to the plan of the run that resumes it. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from core.run.resume.fetch import Found
+from core.run.resume.fetch import FoundCheckpoint
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
@@ -18,7 +18,7 @@ from core.vocabulary.roles import Role
 
 
 def before(details: RunDetails) -> Plan:
-    """The plan of the run that is gone on with. Raises ``TandemError`` where it cannot be."""
+    """The plan of the run that is to be resumed. Raises ``TandemError`` where it cannot be."""
     entry, plan = details.entry, details.plan
     if isinstance(entry.phase, Finished):
         raise TandemError(
@@ -45,7 +45,7 @@ def before(details: RunDetails) -> Plan:
 
 
 def asked(spec: RunSpec, old: Plan, devices: tuple[DeviceId, ...]) -> RunSpec:
-    """With the seed of then, and where the same laptops take part, their tasks."""
+    """With the old run's seed and, where the same laptops take part, their tasks."""
     wanted = replace(spec, seed=old.seed, strategy=old.strategy)
     if spec.roles or {member.device for member in old.members} != set(devices):
         return wanted
@@ -101,16 +101,16 @@ def not_asked(absent: tuple[str, ...]) -> str:
     return f"{', '.join(absent)} could not be asked for a checkpoint: a newer one may lie there."
 
 
-def left_aside(found: Found, where: str, why: TandemError) -> str:
+def left_aside(found: FoundCheckpoint, where: str, why: TandemError) -> str:
     return f"The checkpoint of step {found.moment.step} on {where} cannot be used. {why.problem.what}"
 
 
-def taken(found: Found, where: str) -> str:
+def taken(found: FoundCheckpoint, where: str) -> str:
     return f"Going on with that of step {found.moment.step} on {where}."
 
 
-def continued(plan: Plan, spec: RunSpec, old: Plan, found: Found) -> Plan:
-    """``plan`` going on with ``found``: the same laptops begin with the shares that they had then."""
+def continued(plan: Plan, spec: RunSpec, old: Plan, found: FoundCheckpoint) -> Plan:
+    """``plan``, resuming from ``found``: the same laptops begin with the shares that they had then."""
     computing = ranks(plan)
     if (
         not spec.shares

@@ -15,7 +15,7 @@ from core.home.home import Home
 from core.home.trust import TrustedPeer, TrustStore, add, set_policy
 from core.home.trust_file import TrustKeeper
 from core.project import checkpoint_store
-from core.run.runs import Runs
+from core.run.runs import NodeRuns
 from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
 from core.vocabulary.errors import Problem
@@ -190,7 +190,7 @@ class LanNode:
                 home=str(folder),
             )
         )
-        self.runs = Runs(
+        self.runs = NodeRuns(
             self.home,
             self.device,
             state=lambda: self.state,

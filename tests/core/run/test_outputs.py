@@ -7,11 +7,11 @@ import pytest
 
 from core.project.files import list_files
 from core.run import outputs
-from core.run.outputs import Snapshot
+from core.run.outputs import FolderSnapshot, is_model, move_models, saved_bytes
 from core.vocabulary.errors import TandemError
 
 
-def paths(snapshot: Snapshot) -> list[str]:
+def paths(snapshot: FolderSnapshot) -> list[str]:
     manifest, _ = snapshot.written()
     return [file.path for file in manifest.files]
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_new_and_changed_files_are_what_a_script_wrote(folder: Path) -> None:
-    before = Snapshot(folder, deep=True)
+    before = FolderSnapshot(folder, deep=True)
     (folder / "model.keras").write_text("new")
     (folder / "data" / "cache.npy").write_text("new")
     (folder / "data" / "big.csv").write_text("changed")
@@ -36,14 +36,14 @@ def test_new_and_changed_files_are_what_a_script_wrote(folder: Path) -> None:
 
 
 def test_a_file_rewritten_with_the_same_size_counts(folder: Path) -> None:
-    before = Snapshot(folder, deep=True)
+    before = FolderSnapshot(folder, deep=True)
     (folder / "train.py").write_text("new")
     os.utime(folder / "train.py", ns=(1, 1))
     assert paths(before) == ["train.py"]
 
 
 def test_in_a_broad_folder_only_what_lies_right_in_it_is_looked_at(folder: Path) -> None:
-    before = Snapshot(folder, deep=False)
+    before = FolderSnapshot(folder, deep=False)
     (folder / "model.keras").write_text("new")
     (folder / "data" / "cache.npy").write_text("new")
     assert paths(before) == ["model.keras"]
@@ -59,7 +59,7 @@ def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pyt
         return listing
 
     monkeypatch.setattr(outputs, "list_files", endless)
-    before = Snapshot(folder, deep=True)
+    before = FolderSnapshot(folder, deep=True)
     (folder / "model.keras").write_text("new")
     assert not before.deep
     assert paths(before) == ["model.keras"]
@@ -69,10 +69,46 @@ def test_what_does_not_fit_stays_beside_the_script_and_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outputs, "LIMIT_BYTES", 10)
-    before = Snapshot(folder, deep=True)
+    before = FolderSnapshot(folder, deep=True)
     (folder / "small.txt").write_text("new")
     (folder / "large.bin").write_text("x" * 50)
     manifest, problem = before.written()
     assert [file.path for file in manifest.files] == ["small.txt"]
     assert problem is not None
     assert "large.bin" in problem.what
+
+
+def test_models_are_moved_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    for number in ("trained", "trained-2", "trained-3"):
+        kept, place = tmp_path / "kept", tmp_path / "outputs"
+        kept.mkdir()
+        (kept / "model.keras").write_text(number)
+        (kept / "model-2.weights.h5").write_text("weights")
+        assert saved_bytes(kept) == len(number) + 7
+        assert move_models(kept, place) == (f"{number}/model-2.weights.h5", f"{number}/model.keras")
+        assert (place / number / "model.keras").read_text() == number
+        assert not kept.exists()
+
+
+def test_half_a_file_is_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "kept" / "parts").mkdir(parents=True)
+    (tmp_path / "kept" / "parts" / "model.keras").write_text("half")
+    assert move_models(tmp_path / "kept", tmp_path / "outputs") == ()
+    assert not (tmp_path / "outputs").exists()
+    (tmp_path / "kept" / "parts").mkdir(parents=True)
+    (tmp_path / "kept" / "model.keras").write_text("whole")
+    assert move_models(tmp_path / "kept", tmp_path / "outputs") == ("trained/model.keras",)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_where_nothing_was_trained_nothing_is_moved(tmp_path: Path) -> None:
+    assert move_models(tmp_path / "kept", tmp_path) == ()
+    assert saved_bytes(tmp_path / "kept") == 0
+
+
+def test_a_saved_model_is_known_by_its_path() -> None:
+    assert is_model("trained/model.keras")
+    assert is_model("trained-2/model-17.weights.h5")
+    assert not is_model("model.keras")
+    assert not is_model("trained/notes.txt")
+    assert not is_model("trained/model.keras/../x")

@@ -5,9 +5,13 @@ from pathlib import Path
 import pytest
 
 from core.run import planning
+from core.run.planning import choose_devices, choose_hosts
 from core.vocabulary.answers import ScriptRead
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.state import Device, State
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES
 from tests.core.run.lan import project
 
 OWN = "import tensorflow as tf\nstrategy = tf.distribute.experimental.ParameterServerStrategy(None)\n"
@@ -44,3 +48,83 @@ def test_a_syntax_error_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(TandemError) as caught:
         planning.read_project(spec)
     assert "line 1" in caught.value.what
+
+
+def state(**ben: object) -> State:
+    fields: dict[str, object] = {"paired": True, "linked": True, **ben}
+    return State(
+        devices={
+            BEN: Device(device=BEN, name="Ben's", **fields),  # type: ignore[arg-type]
+            CLEO: Device(device=CLEO, name="Cleo's", paired=True, linked=True),
+        }
+    )
+
+
+def chosen(state: State, *devices: DeviceId, solo: bool = False) -> tuple[DeviceId, ...]:
+    return choose_devices(RunSpec(script="x", devices=devices, solo=solo), ANNA, state)
+
+
+def test_without_a_choice_every_fit_device_takes_part() -> None:
+    assert chosen(state()) == (ANNA, BEN, CLEO)
+    assert chosen(state(busy=True)) == (ANNA, CLEO)
+    assert chosen(state(), solo=True) == (ANNA,)
+
+
+def test_a_choice_is_taken_as_it_is_and_this_laptop_belongs_to_it() -> None:
+    assert chosen(state(), CLEO) == (ANNA, CLEO)
+    assert chosen(state(), CLEO, ANNA, CLEO) == (ANNA, CLEO)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"paired": False}, "device-not-paired"),
+        ({"linked": False}, "device-offline"),
+        ({"busy": True}, "device-busy"),
+        ({"problem": Problem(code="versions-differ", what="Keras differs.")}, "versions-differ"),
+    ],
+)
+def test_a_chosen_device_that_cannot_take_part_is_named(fields: dict[str, object], code: str) -> None:
+    with pytest.raises(TandemError) as caught:
+        chosen(state(**fields), BEN)
+    assert caught.value.code == code
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(TandemError) as caught:
+        chosen(State(), BEN)
+    assert caught.value.code == "device-unknown"
+
+
+def hosts(
+    devices: tuple[DeviceId, ...], peers: dict[DeviceId, str], mine: dict[DeviceId, str]
+) -> dict[DeviceId, str]:
+    return choose_hosts(devices, ANNA, lambda d: peers.get(d, ""), lambda d: mine.get(d, ""), NAMES)
+
+
+def test_each_is_reached_as_its_link_reaches_it() -> None:
+    assert hosts((BEN, ANNA), {BEN: "10.0.0.2"}, {BEN: "10.0.0.1"}) == {BEN: "10.0.0.2", ANNA: "10.0.0.1"}
+
+
+def test_nodes_on_one_machine_meet_over_loopback() -> None:
+    assert set(hosts((ANNA, BEN), {BEN: "127.0.0.1"}, {BEN: "127.0.0.1"}).values()) == {"127.0.0.1"}
+
+
+def test_a_node_on_this_machine_is_no_localhost_to_a_third_laptop() -> None:
+    found = hosts(
+        (ANNA, BEN, CLEO), {BEN: "127.0.0.1", CLEO: "10.0.0.3"}, {BEN: "127.0.0.1", CLEO: "10.0.0.1"}
+    )
+    assert found == {ANNA: "10.0.0.1", BEN: "10.0.0.1", CLEO: "10.0.0.3"}
+
+
+def test_a_starter_without_a_part_has_no_address_in_it() -> None:
+    assert set(hosts((BEN, CLEO), {BEN: "10.0.0.2", CLEO: "10.0.0.3"}, {BEN: "10.0.0.1"})) == {BEN, CLEO}
+
+
+def test_a_link_that_went_away_is_named() -> None:
+    with pytest.raises(TandemError, match="Ben's is not connected"):
+        hosts((ANNA, BEN), {}, {})
+
+
+def test_one_device_needs_no_address() -> None:
+    assert hosts((ANNA,), {}, {}) == {}

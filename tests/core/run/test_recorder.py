@@ -8,7 +8,7 @@ import pytest
 
 from core.history.record import RunRecord
 from core.run import recorder
-from core.run.recorder import Keeping
+from core.run.recorder import Recorder
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Finished
@@ -19,25 +19,25 @@ PLAN = plan_of()
 RUN = PLAN.run
 
 
-async def opened(folder: Path, troubles: list[Problem]) -> Keeping:
-    kept = Keeping(folder, ANNA, troubles.append)
-    await kept.open()
-    return kept
+async def opened(folder: Path, troubles: list[Problem]) -> Recorder:
+    records = Recorder(folder, ANNA, troubles.append)
+    await records.open()
+    return records
 
 
-def keep_a_run(kept: Keeping) -> None:
-    kept.begin(PLAN, "/home/anna/train.py")
-    kept.keep(ev.RunPlanned(plan=PLAN))
-    kept.keep(ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epochs_of(1)[0]))
-    kept.keep(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+def record_a_run(records: Recorder) -> None:
+    records.begin(PLAN, "/home/anna/train.py")
+    records.record(ev.RunPlanned(plan=PLAN))
+    records.record(ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epochs_of(1)[0]))
+    records.record(ev.RunPhaseChanged(run=RUN, phase=Finished()))
 
 
 async def test_a_run_that_ends_leaves_its_report_before_the_node_has_closed(tmp_path: Path) -> None:
     troubles: list[Problem] = []
-    kept = await opened(tmp_path, troubles)
-    keep_a_run(kept)
-    assert not kept.recording
-    await kept.close()
+    records = await opened(tmp_path, troubles)
+    record_a_run(records)
+    assert not records.recording
+    await records.close()
     assert troubles == []
     again = await opened(tmp_path, troubles)
     details = await again.find(RUN)
@@ -46,7 +46,7 @@ async def test_a_run_that_ends_leaves_its_report_before_the_node_has_closed(tmp_
     await again.close()
 
 
-async def test_the_history_answers_and_the_next_run_is_kept_while_a_report_is_made(
+async def test_the_history_answers_and_the_next_run_is_recorded_while_a_report_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, go_on = asyncio.Event(), threading.Event()
@@ -57,14 +57,14 @@ async def test_the_history_answers_and_the_next_run_is_kept_while_a_report_is_ma
         assert go_on.wait(60)
 
     monkeypatch.setattr(recorder, "write_report", slow)
-    kept = await opened(tmp_path, [])
-    keep_a_run(kept)
+    records = await opened(tmp_path, [])
+    record_a_run(records)
     await asyncio.wait_for(made.wait(), 60)
-    (entry,) = (await kept.newest(5)).runs
+    (entry,) = (await records.newest(5)).runs
     assert entry.phase == Finished()
-    assert (await kept.find(RUN)).report == ""
+    assert (await records.find(RUN)).report == ""
     go_on.set()
-    await kept.close()
+    await records.close()
 
 
 async def test_a_report_that_cannot_be_made_harms_nothing(
@@ -74,7 +74,7 @@ async def test_a_report_that_cannot_be_made_harms_nothing(
         raise RuntimeError("a mistake of ours")
 
     monkeypatch.setattr(recorder, "write_report", broken)
-    kept = await opened(tmp_path, [])
-    keep_a_run(kept)
-    await kept.close()
+    records = await opened(tmp_path, [])
+    record_a_run(records)
+    await records.close()
     assert "a mistake of ours" in caplog.text

@@ -551,7 +551,7 @@ async def test_a_model_that_cannot_be_moved_fails_no_run(
     anna, _ = both(lan)
     await anna.runs.start(replace(spec, solo=True))
     await lan.wait_until(lambda: anna.trainers)
-    monkeypatch.setattr("core.run.outputs.bring", full_disk)
+    monkeypatch.setattr("core.run.outputs.move_models", full_disk)
     keep(anna.trainers[0], "model.keras")
     anna.trainers[0].end()
     await wait_over(lan)
@@ -567,7 +567,7 @@ async def test_a_model_that_cannot_be_moved_holds_nothing_else_back(
 ) -> None:
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
-    monkeypatch.setattr("core.run.outputs.bring", full_disk)
+    monkeypatch.setattr("core.run.outputs.move_models", full_disk)
     (ben.trainers[0].work / "log.csv").write_text("1,2\n")
     keep(ben.trainers[0], "model.keras")
     for node in (anna, ben):

@@ -105,7 +105,7 @@ def drain(world: World) -> None:
         elif waiting := [
             device
             for device, side in world.members.items()
-            if side.known is not None and side.known.stage == "consent"
+            if side.known is not None and isinstance(side.known.stage, pa.Asking)
         ]:
             world.tell_member(waiting[0], pa.Decided(False))
         else:
@@ -135,5 +135,5 @@ def test_every_run_ends_once_and_with_all_its_trainers(
         assert not side.waits
         if side.known is None:
             continue
-        assert side.known.stage == "gone", device
+        assert isinstance(side.known.stage, pa.Gone), device
         assert len(world.last_phases(side.shown)) == (1 if world.screens[device].run else 0)

@@ -43,7 +43,7 @@ def progress(step: int = 0) -> trainer_messages.Progressed:
 
 
 @dataclass
-class MemberSide:
+class Member:
     """One member: its machine, what its driver was asked to do, its trainers."""
 
     known: pa.Participation | None = None
@@ -71,7 +71,7 @@ class World:
         self.allowed = allowed
         self.now_s = 0.0
         self.starter = co.coordinate(me, plan, manifest, "/home/anna/project", 0.0)
-        self.members = {member.device: MemberSide() for member in plan.members}
+        self.members = {member.device: Member() for member in plan.members}
         self.to_member: dict[DeviceId, deque[Message]] = defaultdict(deque)
         self.to_starter: dict[DeviceId, deque[Message]] = defaultdict(deque)
         self.jobs: deque[co.Effect] = deque()
@@ -105,7 +105,7 @@ class World:
                 case _:
                     self.jobs.append(effect)
 
-    def tell_member(self, device: DeviceId, told: pa.Told) -> None:
+    def tell_member(self, device: DeviceId, told: pa.Input) -> None:
         side = self.members[device]
         assert side.known is not None
         side.known, effects = participant.step(side.known, told, self.now_s)
@@ -116,7 +116,7 @@ class World:
                     assert to == self.me
                     if device not in self.cut:
                         self.to_starter[device].append(message)
-                case pa.Show(event):
+                case Emit(event):
                     side.shown.append(event)
                     if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
                         assert device != self.me, "the starter's screen is the coordinator's"
@@ -129,7 +129,7 @@ class World:
                     side.waits[wait] = seconds
                 case CancelTimer(wait):
                     del side.waits[wait]
-                case pa.Gone(taken):
+                case pa.Leave(taken):
                     side.outputs_taken = taken
                 case _:
                     side.jobs.append(effect)

@@ -106,7 +106,8 @@ def test_only_the_chief_measures_and_only_what_can_be() -> None:
 
 def test_three_members_are_launched_together() -> None:
     world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
-    while BEN not in {d for d, side in world.members.items() if side.known and side.known.stage == "ready"}:
+    ben = world.members[BEN]
+    while not (ben.known and isinstance(ben.known.stage, pa.Ready)):
         world.possible()[0]()
     assert not any(side.trainers for side in world.members.values())
     training(world)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core.run.draft import Send
+from core.run.draft import Emit, Send
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.machine import same_run
@@ -38,7 +38,7 @@ class Ben:
         self.effects: list[pa.Effect] = []
         self.now_s = 0.0
 
-    def tell(self, *told: pa.Told) -> list[pa.Effect]:
+    def tell(self, *told: pa.Input) -> list[pa.Effect]:
         """The effects of the last one."""
         for each in told:
             self.known, effects = machine.step(self.known, each, self.now_s)
@@ -66,7 +66,7 @@ class Ben:
         return [message.event for message in self.told() if isinstance(message, ms.Reported)]
 
     def shown(self) -> list[object]:
-        return [effect.event for effect in self.effects if isinstance(effect, pa.Show)]
+        return [effect.event for effect in self.effects if isinstance(effect, Emit)]
 
 
 def only(effects: Iterable[object], kind: type) -> list[object]:
@@ -79,7 +79,7 @@ def only(effects: Iterable[object], kind: type) -> list[object]:
 def test_a_refusal_declines_and_leaves_no_trace() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=True, refusal=Problem(code="device-busy", what="busy.")))
-    assert [type(effect) for effect in ben.effects] == [Send, pa.Gone]
+    assert [type(effect) for effect in ben.effects] == [Send, pa.Leave]
 
 
 # --- consent -----------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_no_declines_once() -> None:
     ben.tell(pa.Decided(False))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert len(only(ben.told(), ms.Declined)) == 1
-    assert ben.known.stage == "gone"
+    assert isinstance(ben.known.stage, pa.Gone)
 
 
 def test_a_question_that_nobody_answers_goes_away() -> None:
@@ -140,7 +140,7 @@ def test_the_starter_going_away_takes_the_question_with_it() -> None:
     ben.tell(pa.Asked(allowed=False))
     ben.tell(pa.StarterLost(LOST))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
-    assert ben.known.stage == "gone"
+    assert isinstance(ben.known.stage, pa.Gone)
 
 
 def test_nothing_starts_without_consent_whatever_the_starter_says() -> None:
@@ -170,7 +170,7 @@ def test_a_full_disk_declines_and_waits_for_the_starters_last_word() -> None:
     ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
     ben.tell(pa.PreparingFailed(Problem(code="disk-full", what="The disk is full.")))
     assert only(ben.told(), ms.Declined)
-    assert ben.known.stage == "leaving"
+    assert isinstance(ben.known.stage, pa.Leaving)
     assert ben.known.waits == {"farewell"}
 
 
@@ -317,7 +317,7 @@ def test_the_chiefs_outputs_are_offered_after_its_end() -> None:
 def test_a_workers_outputs_stay() -> None:
     ben = Ben().launched()
     assert not only(ben.tell(pa.TrainerEnded("worker:0", FINISHED)), pa.FindOutputs)
-    assert ben.known.stage == "leaving"
+    assert isinstance(ben.known.stage, pa.Trained)
 
 
 # --- the end -----------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
     assert isinstance(phase, ev.RunPhaseChanged)
     assert isinstance(phase.phase, Failed)
     assert "Anna's, which started the run, was lost" in phase.phase.problem.what
-    assert isinstance(ben.effects[-1], pa.Gone)
+    assert isinstance(ben.effects[-1], pa.Leave)
 
 
 def test_a_starter_that_never_says_how_it_ended_is_not_waited_for() -> None:
@@ -350,7 +350,7 @@ def test_a_starter_that_never_says_how_it_ended_is_not_waited_for() -> None:
     assert ben.known.waits == {"farewell"}
     ben.tell(TimerFired("farewell"))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Failed(problem=problem))
-    assert ben.known.stage == "gone"
+    assert isinstance(ben.known.stage, pa.Gone)
 
 
 def test_a_last_phase_while_a_trainer_still_runs_ends_the_trainer() -> None:
@@ -359,7 +359,7 @@ def test_a_last_phase_while_a_trainer_still_runs_ends_the_trainer() -> None:
     effects = ben.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=failed)))
     assert pa.StopTrainers(2) in effects
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
-    assert ben.known.stage == "gone"
+    assert isinstance(ben.known.stage, pa.Gone)
 
 
 def test_mirrored_events_that_cannot_follow_are_not_shown() -> None:

@@ -12,7 +12,7 @@ from core.project import checkpoint_store
 from core.run import problems
 from core.run.resume import driver, fetch, serve
 from core.run.resume import plan as resume_plan
-from core.run.resume.fetch import Found
+from core.run.resume.fetch import FoundCheckpoint
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
@@ -448,7 +448,7 @@ def test_a_laptop_of_several_cards_begins_with_the_sum_of_their_shares() -> None
     spec = RunSpec(script="train.py", seed=1)
     old = plan_of(fixed={ANNA: (Role.CHIEF, Role.WORKER), BEN: (Role.WORKER,)})
     files = manifest_of("", ())
-    found = Found(old.run, Moment(), (6, 6, 4), files, device=None)
+    found = FoundCheckpoint(old.run, Moment(), (6, 6, 4), files, device=None)
     plan = resume_plan.continued(replace(old, run=RunId("again")), spec, old, found)
     assert [member.share for member in plan.members] == [12, 4]
     assert shares_by_rank(plan) == (6, 6, 4)

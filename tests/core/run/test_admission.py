@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from core.run.admission import HeardOf, why_unfit, why_unsafe
+from core.run.admission import UsedRunIds, why_unfit, why_unsafe
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile, manifest_of
 from core.vocabulary.plan import Plan
@@ -55,7 +55,7 @@ def test_a_good_request_is_taken() -> None:
 
 
 def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
-    heard = HeardOf(most=2)
+    heard = UsedRunIds(most=2)
     assert [heard.take(RunId(run)) for run in ("a", "a", "b", "a", "c", "b", "a")] == [
         True,
         False,
