@@ -21,9 +21,9 @@ FLOORS = [
     {"bench", "packaging"},
 ]
 """The lowest first. A room may import rooms on lower floors alone: not those beside it, not those above."""
+EXACT_FLOORS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"patch"}]
+"""Within ``core.trainer.exact``, the lowest first, by the same rule."""
 KNOWN_CIRCLES = {
-    "core.trainer.exact.resume.fit_progress",
-    "core.trainer.exact.steps.calibration",
     "app.charts",
     "app.cli",
 }
@@ -135,6 +135,25 @@ def test_a_room_imports_only_rooms_on_lower_floors() -> None:
         if module not in scripts
         for other in modules_imported(path)
         if room(other) not in (room(module), "core") and floor_of[room(other)] >= floor_of[room(module)]
+    }
+    assert not wrong
+
+
+def test_what_makes_training_exact_is_built_on_lower_floors() -> None:
+    exact = "core.trainer.exact."
+    floor_of = {name: number for number, names in enumerate(EXACT_FLOORS) for name in names}
+
+    def part(module: str) -> str:
+        return module.removeprefix(exact).partition(".")[0]
+
+    inside = {module: path for module, path in MODULES.items() if module.startswith(exact)}
+    assert {part(module) for module in inside} == set(floor_of)
+    wrong = {
+        f"{module} imports {other}"
+        for module, path in inside.items()
+        for other in modules_imported(path)
+        if other.startswith(exact) and part(other) != part(module)
+        if floor_of[part(other)] >= floor_of[part(module)]
     }
     assert not wrong
 

@@ -22,7 +22,7 @@ def plain(line: str) -> str:
     return line if len(line) <= _LONGEST else line[:_LONGEST] + " …"
 
 
-class Lines:
+class LineBuffer:
     """Cuts one stream of bytes into lines; a line without an end is cut at 64 KiB."""
 
     def __init__(self, most_bytes: int = 65536) -> None:

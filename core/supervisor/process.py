@@ -22,7 +22,7 @@ import msgspec
 from core.runtime.bounded_file import LogFile
 from core.supervisor import exit_causes, parent_death, port_probe, spawn
 from core.supervisor.machine import Effect, Force, Limits, Supervision
-from core.supervisor.output import Batches, Lines
+from core.supervisor.output import Batches, LineBuffer
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
@@ -140,8 +140,8 @@ class _Attendance:
         self._log = log
         self._owner = owner
         self._dead = False
-        self._reports = Lines(_LONGEST_REPORT)
-        self._lines = {"stdout": Lines(), "stderr": Lines()}
+        self._reports = LineBuffer(_LONGEST_REPORT)
+        self._lines = {"stdout": LineBuffer(), "stderr": LineBuffer()}
         self._batches = Batches(owner._train.task)
         self._tail: deque[bytes] = deque(maxlen=40)
         self._selector = selectors.DefaultSelector()

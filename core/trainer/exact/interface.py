@@ -20,14 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from core.vocabulary.progress import Expectation
+from core.vocabulary.progress import Expectation
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Checkpointing:
     """Checkpoints: where this member writes them, and the one that its training goes on from."""
 
     folder: Path
@@ -51,7 +50,7 @@ class Cluster:
     """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
     balance: bool = False
     """Shares follow the members' speeds; `shares` is where they begin."""
-    keeping: Keeping | None = None
+    checkpointing: Checkpointing | None = None
     """None: no checkpoints. Set on every member or on none."""
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.supervisor.output import Batches, Lines, plain
+from core.supervisor.output import Batches, LineBuffer, plain
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
 
 @given(st.lists(st.binary(max_size=200)), st.integers(1, 50))
 def test_bytes_come_out_as_they_went_in_however_they_are_cut(pieces: list[bytes], most: int) -> None:
-    lines = Lines(most_bytes=most)
+    lines = LineBuffer(most_bytes=most)
     out = [line for piece in pieces for line in lines.feed(piece)] + lines.end()
     assert b"".join(out) == b"".join(pieces).replace(b"\n", b"")
 
 
 def test_a_line_without_an_end_does_not_grow_for_ever() -> None:
-    lines = Lines(most_bytes=10)
+    lines = LineBuffer(most_bytes=10)
     assert lines.feed(b"x" * 25) == [b"x" * 10, b"x" * 10]
     assert lines.end() == [b"xxxxx"]
     assert lines.end() == []

@@ -10,7 +10,7 @@ import tensorflow as tf
 from core.trainer.exact.keras.local_state import written_handles
 
 
-class Snapshot:
+class StateSnapshot:
     """Copies in this process's memory, not on a GPU. Taken by handles, whoever made the variables."""
 
     def __init__(self, graphs: Iterable[Any]) -> None:

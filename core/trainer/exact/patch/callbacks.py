@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.keras.callback_kinds import (
-    WRITERS,
-    each_batch,
-    listed,
-)
-
-if TYPE_CHECKING:
-    from core.trainer.exact.resume.fit_progress import KeptFit
-    from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.keras.callback_kinds import WRITERS, each_batch, listed
+from core.trainer.exact.resume.fit_progress import FitProgress
+from core.trainer.exact.steps.engine import Engine
 
 
 class OnChief(keras.callbacks.Callback):
@@ -87,7 +81,7 @@ class SharedCallbacks(private.CallbackList):
         self._engine.on_epoch_ended(epoch, logs)
 
     @property
-    def _kept(self) -> KeptFit:
+    def _kept(self) -> FitProgress:
         """These are the callbacks of a fit."""
         kept = self._engine.fit.kept
         assert kept is not None

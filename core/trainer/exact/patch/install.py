@@ -30,25 +30,13 @@ from core.trainer.exact.steps.loop import Loop
 class Installation:
     """The engine in this process."""
 
-    def __init__(self, cluster: Cluster, engine: Engine | None, alone: one_member.Solo | None) -> None:
+    def __init__(self, cluster: Cluster, host: Engine | one_member.OneMember) -> None:
         self._cluster = cluster
-        self._engine = engine
-        self._alone = alone
-
-    @classmethod
-    def install(cls, cluster: Cluster, observer: Observer) -> Installation:
-        private.check_release()
-        if cluster.seed is not None:
-            keras.utils.set_random_seed(cluster.seed)
-        if cluster.members == 1:
-            return cls(cluster, None, one_member.install(observer, cluster.keeping))
-        engine = Engine(cluster, observer)
-        _replace_all(engine)
-        return cls(cluster, engine, None)
+        self._host = host
 
     def scope(self) -> AbstractContextManager[Any]:
         """What the script is run in: the strategy's scope for one member, nothing for several."""
-        return self._cluster.strategy.scope() if self._engine is None else nullcontext()
+        return nullcontext() if isinstance(self._host, Engine) else self._cluster.strategy.scope()
 
     @property
     def trained(self) -> bool:
@@ -61,20 +49,29 @@ class Installation:
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
         """New shares from the next portion of steps on. Every member must call it between the same steps."""
-        if self._engine is not None:
-            self._engine.set_shares(shares)
+        if isinstance(self._host, Engine):
+            self._host.set_shares(shares)
 
-    def end_keeping(self) -> None:
+    def end_checkpointing(self) -> None:
         """No more checkpoints are written from here on, and none is under way."""
-        if (host := self._engine or self._alone) is not None:
-            host.keeper.end()
+        self._host.keeper.end()
 
     @property
     def models(self) -> list[Any]:
         """What the script trained through fit or train_on_batch, in order."""
-        if self._engine is not None:
-            return self._engine.trained
-        return self._alone.trained if self._alone is not None else []
+        return self._host.trained
+
+
+def install(cluster: Cluster, observer: Observer) -> Installation:
+    """Makes Keras in this process train across the cluster. Once per process; imports TensorFlow."""
+    private.check_release()
+    if cluster.seed is not None:
+        keras.utils.set_random_seed(cluster.seed)
+    if cluster.members == 1:
+        return Installation(cluster, one_member.install(observer, cluster.checkpointing))
+    engine = Engine(cluster, observer)
+    _replace_all(engine)
+    return Installation(cluster, engine)
 
 
 def _replace_all(engine: Engine) -> None:
@@ -222,9 +219,3 @@ def _predict(engine: Engine) -> Any:
             return predict.predict(engine, model, iterator, listed)
 
     return shared
-
-
-def install(cluster: Cluster, observer: Observer) -> Installation:
-    """Makes Keras in this process train across the cluster. Once per process; imports TensorFlow."""
-
-    return Installation.install(cluster, observer)

@@ -2,23 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.resume import callback_state, randomness, writer
 from core.trainer.exact.resume.position import Positioned
 from core.vocabulary.plan import Moment
 
-if TYPE_CHECKING:
-    from core.trainer.exact.resume.keeper import Keeper
+
+class Host(Protocol):
+    """What trains: the engine, or Keras alone."""
+
+    step: int
+    """Steps done in this training."""
+
+    @property
+    def share_numbers(self) -> tuple[int, ...]: ...
+
+    @property
+    def stopping(self) -> bool: ...
+
+    def begin_after(self, step: int) -> None:
+        """So many steps were done in the run that is resumed."""
+
+    def chiefs(self, data: bytes) -> bytes:
+        """The chief's bytes, on every member."""
+
+    def prepare(self, model: Any, iterator: Any) -> None:
+        """Have every variable of a fit made."""
+
+    def say_once(self, words: str) -> None: ...
+
+
+class Checkpoints(Protocol):
+    """What a fit needs of the keeper of this process' checkpoints."""
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def due(self) -> bool:
+        """Every member sees it at the same portion."""
+
+    @property
+    def worth_remembering(self) -> bool:
+        """Every member sees it at the same portion."""
+
+    @property
+    def due_at_epochs_end(self) -> bool:
+        """By this member's clock: where there are several, the chief's counts."""
+
+    def passed(self, seconds: float) -> None:
+        """Training went on for as long; the same number on every member."""
+
+    def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None: ...
+
+    def ended(self, fit: FitProgress, history: Any) -> None:
+        """A fit came to its end: later checkpoints hold what it left."""
+
+    def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
+        """Their plain values, the chief's of those that only the chief runs."""
 
 
 @dataclass(eq=False)
-class KeptFit:
+class FitProgress:
     """Where a fit is, and how it goes on. `number` -1: it is not kept, and every call here does nothing."""
 
-    keeper: Keeper
+    keeper: Checkpoints
     model: Any
     callbacks: tuple[Any, ...]
     """The user's own, in their order."""

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.members.pace import Pace
+from core.trainer.exact.members.pace import PortionPace
 from core.trainer.exact.resume.position import Positioned
 
 
@@ -38,7 +38,7 @@ class Portion:
     iterator: Any
     steps: int
     sure: bool
-    pace: Pace
+    pace: PortionPace
     done: int = 0
 
 
@@ -56,7 +56,7 @@ class SharedEpochIterator(Positioned):
         self._distributed_dataset = untuned(self.data_adapter.get_tf_dataset())
         self._of_arrays = isinstance(self.data_adapter, private.ArrayDataAdapter)
         self._endless = int(self._distributed_dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
-        self.pace = Pace()
+        self.pace = PortionPace()
         if SharedEpochIterator.opened is not None:
             SharedEpochIterator.opened(self)
 

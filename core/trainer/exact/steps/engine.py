@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -18,15 +18,12 @@ from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.members import strategy
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
-from core.trainer.exact.resume.fit_progress import KeptFit
+from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
+from core.trainer.exact.steps.data import SharedEpochIterator
+from core.trainer.exact.steps.result import PortionResult
 from core.vocabulary import shares as cluster_shares
-
-if TYPE_CHECKING:
-    from core.trainer.exact.steps.data import SharedEpochIterator
-    from core.trainer.exact.steps.loop import Loop
-    from core.trainer.exact.steps.result import Met
-    from core.vocabulary.progress import Expectation
+from core.vocabulary.progress import Expectation
 
 REPORT_EVERY_S = 0.1
 
@@ -44,7 +41,7 @@ class Fit:
     batch: int = 0
     iterator: SharedEpochIterator | None = None
     equal: set[int] = field(default_factory=set)
-    kept: KeptFit | None = None
+    kept: FitProgress | None = None
     """Of a fit: what checkpoints know of it."""
 
     @property
@@ -87,7 +84,7 @@ class Engine:
         """By rank, in the timed steps since the last report."""
         self.share_numbers: tuple[int, ...] = ()
         self.set_shares(cluster.shares)
-        self.keeper = Keeper(cluster.keeping, self, WRITERS)
+        self.keeper = Keeper(cluster.checkpointing, self, WRITERS)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
         """From the next call into TensorFlow on. Every member must call it between the same steps."""
@@ -120,7 +117,7 @@ class Engine:
         kind: str,
         each_batch: tuple[bool, bool],
         epochs: int = 1,
-        kept: KeptFit | None = None,
+        kept: FitProgress | None = None,
     ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
         fit = Fit(model, kind, each_batch, epochs, kept=kept)
@@ -189,25 +186,25 @@ class Engine:
     def on_measured(self, expectation: Expectation) -> None:
         self._observer.on_measured(expectation)
 
-    def on_portion(self, loop: Loop, met: Met) -> None:
-        """Members met after `met.done` steps."""
-        if met.stop:
+    def on_portion(self, model: Any, result: PortionResult, is_training: bool) -> None:
+        """Members met after `result.done` steps of `model`."""
+        if result.stop:
             self.stopping = True
-            loop.model.stop_training = loop.model.stop_evaluating = True
-        if not loop.is_training:
+            model.stop_training = model.stop_evaluating = True
+        if not is_training:
             return
-        self.on_trained(loop.model)
-        self.step += met.done
-        if met.timed:
-            self._timed_steps += met.done
-            for rank, wait_s in enumerate(met.wait_s):
-                self._waited_s[rank] += wait_s * met.done
+        self.on_trained(model)
+        self.step += result.done
+        if result.timed:
+            self._timed_steps += result.done
+            for rank, wait_s in enumerate(result.wait_s):
+                self._waited_s[rank] += wait_s * result.done
         if self._fits:
-            self.fit.batch += met.done
+            self.fit.batch += result.done
         now = time.perf_counter()
-        if self.step == met.done or now - self._reported_s >= REPORT_EVERY_S:
+        if self.step == result.done or now - self._reported_s >= REPORT_EVERY_S:
             self._reported_s = now
-            fit = self._fits[-1] if self._fits else Fit(loop.model, "batch")
+            fit = self._fits[-1] if self._fits else Fit(model, "batch")
             waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
             self._timed_steps, self._waited_s = 0, [0.0] * self.members
             self._observer.on_step(
@@ -215,12 +212,12 @@ class Engine:
                 fit.epoch,
                 fit.batch,
                 fit.steps,
-                met.rows,
-                numbers(met.logs),
-                met.step_s,
-                min(waits_s[self.rank], met.step_s) if waits_s else None,
+                result.rows,
+                numbers(result.logs),
+                result.step_s,
+                min(waits_s[self.rank], result.step_s) if waits_s else None,
                 self.gauge.norm(),
-                min(*waits_s, met.step_s) if waits_s else None,
+                min(*waits_s, result.step_s) if waits_s else None,
                 self.gauge.wire_bytes(self.step),
             )
 
