@@ -9,14 +9,12 @@ from typing import Any
 
 import keras
 
-from core.trainer.exact.interface import Checkpointing, Observer, StopRequested
+from core.trainer.exact.interface import Checkpointing, Observer, StepReport, StopRequested
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
-
-REPORT_EVERY_S = 0.1
 
 
 class OneMember:
@@ -74,9 +72,8 @@ class Report(keras.callbacks.Callback):
         self._epoch, self._last, self._batches_told = epoch, None, 0
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        now = time.perf_counter()
-        if self._last is not None and now - self._told_s >= REPORT_EVERY_S:
-            self._tell(now)
+        if self._last is not None and self._host.observer.step_due():
+            self._tell()
         if self._host.observer.should_stop():
             self._host.stopping = True
             self.model.stop_training = True
@@ -86,7 +83,7 @@ class Report(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._last[0] > self._batches_told:
-            self._tell(time.perf_counter())
+            self._tell()
         self._host.observer.on_epoch_ended(epoch, numbers(logs))
 
     def go_on_after(self, batch: int) -> None:
@@ -95,9 +92,9 @@ class Report(keras.callbacks.Callback):
 
     def catch_up(self) -> None:
         """Tells every step that is done."""
-        self._tell(time.perf_counter())
+        self._tell()
 
-    def _tell(self, now: float) -> None:
+    def _tell(self) -> None:
         if self._last is None:
             return
         batch, logs = self._last
@@ -105,11 +102,19 @@ class Report(keras.callbacks.Callback):
         if done <= 0:
             return
         self._host.step += done
+        now = time.perf_counter()
         step_s = (now - self._told_s) / done
         self._batches_told, self._told_s = batch, now
-        steps, rows = self.params.get("steps"), self._global_batch or 0
         self._host.observer.on_step(
-            self._host.step, self._epoch, batch, steps, rows, numbers(logs), step_s, None
+            StepReport(
+                step=self._host.step,
+                epoch=self._epoch,
+                batch=batch,
+                steps_in_epoch=self.params.get("steps"),
+                rows=self._global_batch or 0,
+                logs=numbers(logs),
+                step_s=step_s,
+            )
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.trainer.exact.interface import Cluster, Observer, StopRequested
+from core.trainer.exact.interface import Cluster, Observer, StepReport, StopRequested
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
 from core.trainer.exact.keras.logs import numbers
@@ -24,8 +23,6 @@ from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.result import PortionResult
 from core.vocabulary import shares as cluster_shares
 from core.vocabulary.progress import Expectation
-
-REPORT_EVERY_S = 0.1
 
 
 @dataclass(slots=True)
@@ -78,7 +75,6 @@ class Engine:
         """Members compute on the same kind of device, and so round alike. None: not asked yet."""
         self.step = 0
         """Steps done in this training; those before it was resumed count."""
-        self._reported_s = 0.0
         self._timed_steps = 0
         self._waited_s = [0.0] * cluster.members
         """By rank, in the timed steps since the last report."""
@@ -201,24 +197,24 @@ class Engine:
                 self._waited_s[rank] += wait_s * result.done
         if self._fits:
             self.fit.batch += result.done
-        now = time.perf_counter()
-        if self.step == result.done or now - self._reported_s >= REPORT_EVERY_S:
-            self._reported_s = now
+        if self._observer.step_due():
             fit = self._fits[-1] if self._fits else Fit(model, "batch")
             waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
             self._timed_steps, self._waited_s = 0, [0.0] * self.members
             self._observer.on_step(
-                self.step,
-                fit.epoch,
-                fit.batch,
-                fit.steps,
-                result.rows,
-                numbers(result.logs),
-                result.step_s,
-                min(waits_s[self.rank], result.step_s) if waits_s else None,
-                self.gauge.norm(),
-                min(*waits_s, result.step_s) if waits_s else None,
-                self.gauge.wire_bytes(self.step),
+                StepReport(
+                    step=self.step,
+                    epoch=fit.epoch,
+                    batch=fit.batch,
+                    steps_in_epoch=fit.steps,
+                    rows=result.rows,
+                    logs=numbers(result.logs),
+                    step_s=result.step_s,
+                    wait_s=min(waits_s[self.rank], result.step_s) if waits_s else None,
+                    grad_norm=self.gauge.norm(),
+                    wire_s=min(*waits_s, result.step_s) if waits_s else None,
+                    wire_bytes=self.gauge.wire_bytes(self.step),
+                )
             )
 
     def on_trained(self, model: Any) -> None:
