@@ -95,15 +95,13 @@ def _replace_all(engine: Engine) -> None:
     private.replace(trainer, "fit", _fit(engine))
     private.replace(trainer, "evaluate", _evaluate(engine))
     private.replace(trainer, "predict", _predict(engine))
-    private.replace(trainer, "_aggregate_additional_loss", losses.add_loss)
+    private.replace(*private.ADDITIONAL_LOSS, losses.add_loss)
     private.replace(
-        private.Trainer,
-        "_should_eval",
+        *private.SHOULD_VALIDATE,
         lambda original, model, *args: not engine.stopping and original(model, *args),
     )
     private.replace(
-        private.Trainer,
-        "_get_metrics_result_or_logs",
+        *private.EPOCH_LOGS,
         lambda original, model, logs: original(model, logs or engine.keeper.logs_before(model)),
     )
     private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
@@ -111,7 +109,7 @@ def _replace_all(engine: Engine) -> None:
     private.replace(private.loss_module, "apply_mask", losses.apply_mask)
     private.replace(private.reduction_metrics.Mean, "update_state", metrics.update_state)
     private.replace(private.reduction_metrics.Sum, "update_state", metrics.update_state)
-    private.replace(private.backend_nn, "_compute_moments_sync", batch_norm.synchronised)
+    private.replace(*private.SYNCHRONISED_MOMENTS, batch_norm.synchronised)
     private.replace(private.SeedGenerator, "next", seeds.next_seed)
     _replace_loading(engine)
 
@@ -142,7 +140,7 @@ def _bound(original: Any, model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
 
 def _fit(engine: Engine) -> Any:
     def fit(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        model._assert_compile_called("fit")
+        private.assert_compiled(model, "fit")
         private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
         call = _bound(original, model, args, kwargs)
         heard = callback_kinds.each_batch(call["callbacks"])
@@ -173,7 +171,7 @@ def _evaluate(engine: Engine) -> Any:
     def evaluate(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(kwargs.get("callbacks"), callbacks.SharedCallbacks):
             return original(model, *args, **kwargs)  # the validation inside a fit
-        model._assert_compile_called("evaluate")
+        private.assert_compiled(model, "evaluate")
         call = _bound(original, model, args, kwargs)
         heard = callback_kinds.each_batch(call["callbacks"])
         call["callbacks"] = callbacks.SharedCallbacks(
@@ -190,7 +188,7 @@ def _evaluate(engine: Engine) -> Any:
         with engine.inside(model, "evaluate", heard):
             logs = original(model, **call)
         engine.on_evaluated(logs)
-        return logs if as_dict else model._flatten_metrics_in_order(logs)
+        return logs if as_dict else private.metrics_in_order(model, logs)
 
     return evaluate
 

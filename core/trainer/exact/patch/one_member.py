@@ -38,7 +38,7 @@ class OneMember:
         return data
 
     def prepare(self, model: Any, iterator: Any) -> None:
-        model._symbolic_build(data_batch=iterator._distributed_dataset.element_spec)
+        private.build(model, iterator.dataset.element_spec)
 
     def say_once(self, words: str) -> None:
         if words not in self._said:
@@ -118,7 +118,7 @@ class Report(keras.callbacks.Callback):
         )
 
 
-class OneMemberCallbacks(private.CallbackList):
+class OneMemberCallbacks(private.Callbacks):
     """Keras' list of callbacks, which tells a fit's checkpoints where it is. They run as in Keras."""
 
     def __init__(self, kept: FitProgress, report: Report, callbacks: list[Any], **options: Any) -> None:
@@ -130,14 +130,14 @@ class OneMemberCallbacks(private.CallbackList):
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         self.set_params({**(self.params or {}), "steps": self._kept.batches_in_epoch})
         super().on_train_begin(logs)
-        self._kept.train_begun(self._history)
+        self._kept.train_begun(self.history)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._batch_s = time.perf_counter()
         if not self._kept.epoch_begins(epoch):
             super().on_epoch_begin(epoch, logs)
             return
-        for callback in (self._progbar, self._report):
+        for callback in (self.progress_bar, self._report):
             if callback is not None:
                 callback.on_epoch_begin(epoch, logs)
         self._report.go_on_after(self._kept.batch)
@@ -148,7 +148,7 @@ class OneMemberCallbacks(private.CallbackList):
         keeper.passed(now - self._batch_s)
         self._batch_s = now
         if keeper.due or keeper.host.stopping:
-            self._flush_futures()
+            self.wait_heard()
             self._report.catch_up()
         self._kept.batch_ended(self._kept.done_with(batch), logs)
 
@@ -216,7 +216,7 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
         as_dict, bound.arguments["return_dict"] = bound.arguments["return_dict"], True
         logs = original(*bound.args, **bound.kwargs)
         observer.on_evaluated(numbers(logs))
-        return logs if as_dict else model._flatten_metrics_in_order(logs)
+        return logs if as_dict else private.metrics_in_order(model, logs)
 
     def train_on_batch(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         host.began(model)
@@ -226,8 +226,7 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
 
     private.tf_trainer.TFEpochIterator = OpenedIterator
     private.replace(
-        private.Trainer,
-        "_get_metrics_result_or_logs",
+        *private.EPOCH_LOGS,
         lambda original, model, logs: original(model, logs or host.keeper.logs_before(model)),
     )
     private.replace(private.TensorFlowTrainer, "fit", fit)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.resume import callback_state, randomness, writer
 from core.trainer.exact.resume.position import Positioned
@@ -153,7 +154,8 @@ class FitProgress:
         """After the callbacks' on_train_begin."""
         self._history = history
         if self.goes_on is not None:
-            self.model._initial_epoch = None  # What a callback of Keras restored counts for nothing now.
+            # What a callback of Keras restored counts for nothing now.
+            private.set_initial_epoch(self.model, None)
             if not self.goes_on["batch"]:
                 self._go_on()
 
@@ -178,7 +180,7 @@ class FitProgress:
 
     def validation_begins(self) -> None:
         """Before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end."""
-        iterator = getattr(self.model, "_eval_epoch_iterator", None)
+        iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:
             before = randomness.capture()
             iterator.read_again(self._validations_unread)

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.interface import Cluster, Observer, StepReport, StopRequested
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
 from core.trainer.exact.keras.logs import numbers
@@ -163,9 +164,9 @@ class Engine:
 
     def on_train_began(self, model: Any) -> None:
         """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
-        epoch = model._initial_epoch
-        chief = self.collectives.gather_words([-1 if epoch is None else int(epoch)])[0][0]
-        model._initial_epoch = None if chief < 0 else chief
+        epoch = private.initial_epoch(model)
+        chief = self.collectives.gather_words([-1 if epoch is None else epoch])[0][0]
+        private.set_initial_epoch(model, None if chief < 0 else chief)
         fit = self.fit
         self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
 
@@ -232,7 +233,7 @@ class Engine:
 
     def prepare(self, model: Any, iterator: Any) -> None:
         model.make_train_function()
-        model.train_function.prepare(iterator._distributed_dataset.element_spec)
+        model.train_function.prepare(iterator.dataset.element_spec)
 
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()

@@ -198,7 +198,7 @@ class Loop:
         if not self.is_training and optimizer is not None and not optimizer.built:
             return
         try:
-            self.model._symbolic_build(data_batch=data_spec)
+            private.build(self.model, data_spec)
         except Exception:
             _log.debug("%s is built by its first step", self.model.name, exc_info=True)
 
