@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from bench.result import median
+from core.trainer.exact.interface import StepReport
 from core.vocabulary.progress import Expectation
 
 
@@ -27,19 +27,12 @@ class Heard:
     def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None:
         self._batch, self._steps_s = global_batch, []
 
-    def on_step(
-        self,
-        step: int,
-        epoch: int,
-        batch: int,
-        steps_in_epoch: int | None,
-        rows: int,
-        logs: Mapping[str, float],
-        step_s: float,
-        *_: Any,
-    ) -> None:
-        if step_s > 0 and rows == self._batch:
-            self._steps_s.append(step_s)
+    def step_due(self) -> bool:
+        return True
+
+    def on_step(self, report: StepReport) -> None:
+        if report.step_s > 0 and report.rows == self._batch:
+            self._steps_s.append(report.step_s)
 
     def on_measured(self, expectation: Expectation) -> None:
         self.expectation = expectation

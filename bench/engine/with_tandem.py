@@ -9,7 +9,7 @@ from typing import Any
 from bench.engine.heard import Heard
 from bench.engine.place import Place
 from bench.engine.work import Work
-from core.trainer.exact.interface import Cluster, Keeping
+from core.trainer.exact.interface import Checkpointing, Cluster
 from core.trainer.exact.patch.install import install
 
 
@@ -22,7 +22,7 @@ def trainer(strategy: Any, work: Work, place: Place, observer: Heard) -> tuple[A
         seed=1,
         wire=place.wire,
         balance=place.balance,
-        keeping=Keeping(Path(place.keep), place.keep_every_s) if place.keep else None,
+        checkpointing=Checkpointing(Path(place.keep), place.keep_every_s) if place.keep else None,
     )
     with install(cluster, observer).scope():
         model = work.model()

@@ -39,7 +39,7 @@ def main(order_fd: int, report_fd: int) -> None:
     try:
         import tensorflow as tf
 
-        from core.trainer.session import Session
+        from core.trainer.session import TrainerSession
     except BaseException as error:
         _leave(reporter, _broken(error), 1)
         raise
@@ -49,7 +49,7 @@ def main(order_fd: int, report_fd: int) -> None:
     train = orders.wait_train()
     if train is None:
         os._exit(0)
-    exit = Session(train, reporter, orders).run()
+    exit = TrainerSession(train, reporter, orders).run()
     _leave(reporter, exit, 0 if exit.reason in ("finished", "stopped") else 1)
 
 

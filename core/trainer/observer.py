@@ -8,10 +8,15 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
+from core.trainer.exact.interface import StepReport
 from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages
 from core.vocabulary.progress import EpochEnd, Expectation, Progress
 from core.vocabulary.shares import split
+
+STEP_EVERY_S = 0.1
+"""Between two steps that are told. This is the only throttle between Keras and a plot: here it spares the
+training from reading metrics that nobody will see, and pipe, links and history from more of them."""
 
 
 class ReportingObserver:
@@ -26,6 +31,7 @@ class ReportingObserver:
         ranks: tuple[int, ...] = (),
         stop_asked: Callable[[], bool],
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reporter = reporter
         self.shares = shares
@@ -33,6 +39,9 @@ class ReportingObserver:
         self._ranks = ranks or (rank,)
         self._stop_asked = stop_asked
         self._clock = clock
+        self._monotonic = monotonic
+        self._next_s = -math.inf
+        self._held: Progress | None = None
         self._fit = -1
         self._epochs = 1
         self._steps: int | None = None
@@ -47,7 +56,7 @@ class ReportingObserver:
         self._fit += 1
         self.fitting = True
         self._epochs, self._steps = epochs, steps
-        self._first_epoch = self._base = self._last = None
+        self._first_epoch = self._base = self._last = self._held = None
         self._epoch_began_s = self._clock()
         self._reporter.send(
             trainer_messages.FitBegan(
@@ -55,29 +64,20 @@ class ReportingObserver:
             )
         )
 
-    def on_step(
-        self,
-        step: int,
-        epoch: int,
-        batch: int,
-        steps_in_epoch: int | None,
-        rows: int,
-        logs: Mapping[str, float],
-        step_s: float,
-        wait_s: float | None,
-        grad_norm: float | None = None,
-        wire_s: float | None = None,
-        wire_bytes: int | None = None,
-    ) -> None:
+    def step_due(self) -> bool:
+        return self._monotonic() >= self._next_s
+
+    def on_step(self, report: StepReport) -> None:
+        step, epoch, batch = report.step, report.epoch, report.batch
         if self._fit < 0:
             self._fit = 0  # train_on_batch, without any fit.
         if self._first_epoch is None:
             self._first_epoch = epoch
         if self._base is None:
             self._base = step - max(batch, 1)  # A batch of its own, outside of any epoch, is told as 0.
-        self._steps = steps_in_epoch or self._steps
-        rate = 1.0 / step_s if step_s > 0 else None
-        self._last = Progress(
+        self._steps = report.steps_in_epoch or self._steps
+        rate = 1.0 / report.step_s if report.step_s > 0 else None
+        progress = Progress(
             at_s=self._clock(),
             fit=self._fit,
             epoch=epoch,
@@ -85,17 +85,17 @@ class ReportingObserver:
             step=self._step_in_fit(step, epoch, batch),
             batch=max(0, batch - 1),
             steps_in_epoch=self._steps,
-            logs=self._finite(logs),
+            logs=self._finite(report.logs),
             steps_s=rate,
-            samples_s=rows * rate if rate and rows else None,
-            step_s=step_s,
-            wait_s=wait_s,
-            grad_norm=grad_norm,
-            wire_s=wire_s,
-            wire_bytes=wire_bytes,
-            share=self._share(rows),
+            samples_s=report.rows * rate if rate and report.rows else None,
+            step_s=report.step_s,
+            wait_s=report.wait_s,
+            grad_norm=report.grad_norm,
+            wire_s=report.wire_s,
+            wire_bytes=report.wire_bytes,
+            share=self._share(report.rows),
         )
-        self._reporter.progress(self._last)
+        self._tell(progress)
 
     def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None:
         now_s = self._clock()
@@ -107,9 +107,8 @@ class ReportingObserver:
         else:
             step = last.step if last is not None else 0
         if last is not None and last.step < step:
-            # Steps are told ten times a second only; counts that people read end where the epoch ended.
-            self._last = _at_end(last, now_s, epoch, step, self._steps)
-            self._reporter.progress(self._last)
+            # Not every step is told, but counts that people read end where the epoch ended.
+            self._tell(_at_end(last, now_s, epoch, step, self._steps))
         end = EpochEnd(
             at_s=now_s,
             fit=self._fit,
@@ -127,6 +126,8 @@ class ReportingObserver:
 
     def on_fit_ended(self) -> None:
         self.fitting = False
+        if self._held is not None:
+            self._send(self._held)
 
     def on_measured(self, expectation: Expectation) -> None:
         self._reporter.send(trainer_messages.Measured(expectation=expectation))
@@ -144,6 +145,19 @@ class ReportingObserver:
     def began(self) -> bool:
         """Whether any ``fit`` began."""
         return self._fit >= 0
+
+    def _tell(self, progress: Progress) -> None:
+        """The newest of those that come too soon is held, and told where a fit ends with it."""
+        self._last = progress
+        if self.step_due():
+            self._send(progress)
+        else:
+            self._held = progress
+
+    def _send(self, progress: Progress) -> None:
+        self._held = None
+        self._next_s = self._monotonic() + STEP_EVERY_S
+        self._reporter.progress(progress)
 
     def _finite(self, logs: Mapping[str, float]) -> dict[str, float]:
         """The logs that are numbers: JSON has no NaN. A loss that is none is said, once a fit."""

@@ -19,7 +19,7 @@ from core.trainer.exact.interface import Cluster
 
 # Not later: once the script runs, nothing of ours can be imported any more.
 from core.trainer.exact.patch import one_member
-from core.trainer.exact.patch.install import Installation
+from core.trainer.exact.patch.install import Installation, install
 from core.trainer.observer import ReportingObserver
 from core.vocabulary.errors import TandemError
 from core.vocabulary.trainer_messages import Train
@@ -60,7 +60,7 @@ class OwnFit:
         if self.installation is None:
             shares = (1,) * members
             cluster = Cluster(strategy, self._train.rank, shares, None, self._train.wire)
-            self.installation = Installation.install(cluster, self._observer)
+            self.installation = install(cluster, self._observer)
             self._observer.shares = shares
         _StandBack(strategy, self._say_once)
         self._say_once(_WORDS.format(members=members))

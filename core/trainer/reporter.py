@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import deque
-from collections.abc import Callable
 
 from core.vocabulary.progress import Progress
 from core.vocabulary.trainer_messages import Progressed, Report
 from core.vocabulary.wire import to_json
 
-PROGRESS_EVERY_S = 0.1
-
 
 class Reporter:
-    """Progress goes out at most ten times a second, the newest wins; every other report goes, in order."""
+    """All reports go, in order; of steps that wait for a full pipe, the newest."""
 
-    def __init__(self, fd: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._clock = clock
         self._ready = threading.Condition()
         self._queue: deque[Report] = deque()
         self._progress: Progress | None = None
-        self._next_s = 0.0
         self._writing = False
         self._gone = False
         threading.Thread(target=self._run, name="reports", daemon=True).start()
@@ -51,7 +45,6 @@ class Reporter:
         if self._progress is not None:
             self._queue.append(Progressed(progress=self._progress))
             self._progress = None
-            self._next_s = self._clock() + PROGRESS_EVERY_S
 
     def _run(self) -> None:
         while not self._gone:
@@ -59,13 +52,9 @@ class Reporter:
 
     def _wait_reports(self) -> bytes:
         with self._ready:
-            while not self._queue:
-                if self._progress is None:
-                    self._ready.wait()
-                elif (left_s := self._next_s - self._clock()) > 0:
-                    self._ready.wait(left_s)
-                else:
-                    self._queue_progress()
+            while not (self._queue or self._progress):
+                self._ready.wait()
+            self._queue_progress()
             data = b"".join(to_json(report) + b"\n" for report in self._queue)
             self._queue.clear()
             self._writing = True

@@ -20,7 +20,7 @@ from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
 from core.trainer import cluster_hooks, exits, graphics, kept_models, own_fit, script, tpu
-from core.trainer.exact.interface import Cluster, Keeping, StopRequested
+from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
@@ -41,7 +41,7 @@ _SAVED_BYTES_S = 20e6
 """A slow disk."""
 
 
-class Session:
+class TrainerSession:
     """``run`` once; it always returns how the run ended, and raises nothing."""
 
     def __init__(self, train: Train, reporter: Reporter, orders: Orders) -> None:
@@ -102,7 +102,7 @@ class Session:
             train.seed,
             train.wire,
             train.balance,
-            keeping=self._keeping(),
+            checkpointing=self._checkpointing(),
         )
         installation = install(cluster, self._observer)
         exit = self._script(installation.scope, self._on_managed_stop)
@@ -118,7 +118,7 @@ class Session:
         # The chief saves meanwhile; all members have the same models, and so the same limit.
         self._close(_CLOSING_S + kept_models.bytes_of(installation.models) / _SAVED_BYTES_S)
         if exit.reason == "finished" and self._train.checkpoints:
-            installation.end_keeping()
+            installation.end_checkpointing()
             self._clear(Path(self._train.checkpoints), kept)
         return exit
 
@@ -132,13 +132,13 @@ class Session:
                 f"Since the model could not be kept, its checkpoints are left in {folder}."
             )
 
-    def _keeping(self) -> Keeping | None:
+    def _checkpointing(self) -> Checkpointing | None:
         train = self._train
         if not train.checkpoints:
             return None
         resume = Path(train.resume) if train.resume else None
         every_s = float(os.environ.get(KEEP_EVERY_S) or train.keep_every_s)
-        return Keeping(Path(train.checkpoints), every_s, resume)
+        return Checkpointing(Path(train.checkpoints), every_s, resume)
 
     def _keep_alone(self, exit: Exit, models: Sequence[Any]) -> None:
         """Also what a script trained before an error of its own. In a cluster the others are about to end
@@ -178,7 +178,7 @@ class Session:
     def _own(self) -> Exit:
         watch = cluster_hooks.StrategyWatch(self._reporter)
         watch.install()
-        alone: one_member.Solo | None = None
+        alone: one_member.OneMember | None = None
         if self._own_fit is not None:
             keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
             watch.on_built = self._own_fit.on_strategy

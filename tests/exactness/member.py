@@ -40,6 +40,9 @@ class Quiet:
 
         return hear
 
+    def step_due(self) -> bool:
+        return True
+
     def should_stop(self) -> bool:
         return False
 

@@ -20,14 +20,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from core.vocabulary.progress import Expectation
+from core.vocabulary.progress import Expectation
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Checkpointing:
     """Checkpoints: where this member writes them, and the one that its training goes on from."""
 
     folder: Path
@@ -51,7 +50,7 @@ class Cluster:
     """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
     balance: bool = False
     """Shares follow the members' speeds; `shares` is where they begin."""
-    keeping: Keeping | None = None
+    checkpointing: Checkpointing | None = None
     """None: no checkpoints. Set on every member or on none."""
 
     def __post_init__(self) -> None:
@@ -67,31 +66,42 @@ class Cluster:
         return self.rank == 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """Where a training is after a step, and what the steps since the last report were like."""
+
+    step: int
+    """Steps done in this process, over all fits."""
+    epoch: int
+    batch: int
+    """Steps done in this epoch."""
+    steps_in_epoch: int | None
+    rows: int
+    """Of the newest global batch."""
+    logs: Mapping[str, float]
+    """The metrics over all members, equal on each of them."""
+    step_s: float
+    """Mean time of a step since the last report."""
+    wait_s: float | None = None
+    """Where measured, the part of it from when this member's gradients were there until all members' were."""
+    grad_norm: float | None = None
+    """The norm of a step's gradient not long ago, before clipping."""
+    wire_s: float | None = None
+    """The shortest `wait_s` of all members, which is what the exchange itself takes."""
+    wire_bytes: int | None = None
+    """The gradients that this member sends in a step, as they travel."""
+
+
 class Observer(Protocol):
     """Hears of the training. `logs` are the metrics over all members, equal on each of them."""
 
     def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None: ...
 
-    def on_step(
-        self,
-        step: int,
-        epoch: int,
-        batch: int,
-        steps_in_epoch: int | None,
-        rows: int,
-        logs: Mapping[str, float],
-        step_s: float,
-        wait_s: float | None,
-        grad_norm: float | None = None,
-        wire_s: float | None = None,
-        wire_bytes: int | None = None,
-    ) -> None:
-        """At most ten times a second. `step` counts the steps done in this process, over all fits; `batch`
-        those done in this epoch; `rows` is the newest global batch's size; `step_s` the mean time of a step
-        since the last call; `wait_s`, where measured, the part of it from when the own gradients were there
-        until all members' were; `grad_norm` the norm of a step's gradient not long ago, before clipping;
-        `wire_s` the shortest `wait_s` of all members, which is what the exchange itself takes;
-        `wire_bytes` the gradients that this member sends in a step, as they travel."""
+    def step_due(self) -> bool:
+        """Whether a step's report would be passed on now. Asked before metrics are read from the device,
+        which holds the training up; a report that comes anyway is good for counting."""
+
+    def on_step(self, report: StepReport) -> None: ...
 
     def on_measured(self, expectation: Expectation) -> None:
         """Before a model's first step in a fit of several members: what they measured. The same on each."""

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
 
+from core.trainer.exact.interface import StepReport
 from core.trainer.observer import ReportingObserver
 from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages, wire
 from core.vocabulary.progress import EpochEnd, Progress
+
+PIPE_LINE = (
+    b'{"type":"progressed","progress":{"at_s":1001.0,"fit":0,"epoch":1,"epochs":5,"step":3,"batc'
+    b'h":3,"steps_in_epoch":10,"logs":{"loss":0.5},"samples_s":3200.0,"steps_s":50.0,"step_s":0.'
+    b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196}}'
+)
 
 
 class Kept:
@@ -38,20 +48,34 @@ def observer(kept: Kept) -> ReportingObserver:
 
 
 def observing(kept: Kept, rank: int) -> ReportingObserver:
-    times = iter(range(1000, 10_000))
+    times, ticks = iter(range(1000, 10_000)), iter(range(10_000))
     return ReportingObserver(
         cast(Reporter, kept),
         shares=(3, 1),
         rank=rank,
         stop_asked=lambda: False,
         clock=lambda: float(next(times)),
+        monotonic=lambda: float(next(ticks)),  # Every step is due.
     )
 
 
 def step(
     observer: ReportingObserver, count: int, epoch: int, batch: int, steps: int | None = 10, rows: int = 64
 ) -> None:
-    observer.on_step(count, epoch, batch, steps, rows, {"loss": 0.5}, 0.02, None)
+    observer.on_step(report(count, epoch, batch, steps, rows))
+
+
+def report(
+    count: int,
+    epoch: int = 0,
+    batch: int = 1,
+    steps: int | None = 10,
+    rows: int = 64,
+    logs: Mapping[str, float] = MappingProxyType({"loss": 0.5}),
+) -> StepReport:
+    return StepReport(
+        step=count, epoch=epoch, batch=batch, steps_in_epoch=steps, rows=rows, logs=logs, step_s=0.02
+    )
 
 
 def test_a_laptop_with_several_trainers_tells_the_rows_of_all(kept: Kept) -> None:
@@ -97,6 +121,46 @@ def test_a_second_fit_counts_from_zero_again(observer: ReportingObserver, kept: 
     step(observer, 12, 0, 2)
     assert [(each.fit, each.step) for each in kept.of(Progress)] == [(0, 9), (1, 1)]
     assert observer.fitting and observer.began
+
+
+def test_of_many_steps_in_a_tenth_of_a_second_the_newest_goes(kept: Kept) -> None:
+    """The only throttle between Keras and a plot."""
+    now_s = 5.0
+    observer = ReportingObserver(
+        cast(Reporter, kept), shares=(1,), rank=0, stop_asked=lambda: False, monotonic=lambda: now_s
+    )
+    observer.on_fit_began(1, 10_000, 64)
+    assert observer.step_due()
+    step(observer, 1, 0, 1, steps=10_000)
+    for count in range(2, 501):
+        assert not observer.step_due()
+        step(observer, count, 0, count, steps=10_000)
+    assert [progress.step for progress in kept.of(Progress)] == [0]
+    observer.on_fit_ended()
+    assert [progress.step for progress in kept.of(Progress)] == [0, 499]
+    now_s += 0.1
+    assert observer.step_due()
+
+
+def test_epochs_that_are_shorter_than_the_throttle_tell_no_more_steps(kept: Kept) -> None:
+    observer = ReportingObserver(
+        cast(Reporter, kept), shares=(1,), rank=0, stop_asked=lambda: False, monotonic=lambda: 5.0
+    )
+    observer.on_fit_began(50, 10, 64)
+    step(observer, 1, 0, 1)
+    for epoch in range(50):
+        observer.on_epoch_ended(epoch, {"loss": 0.5})
+    observer.on_fit_ended()
+    assert [progress.step for progress in kept.of(Progress)] == [0, 499]
+    assert len(kept.of(EpochEnd)) == 50
+
+
+def test_a_steps_line_on_the_pipe_stays_as_it_was(kept: Kept, observer: ReportingObserver) -> None:
+    observer.on_fit_began(5, 10, 64)
+    full = replace(report(14, 1, 4), wait_s=0.005, grad_norm=1.25, wire_s=0.004, wire_bytes=196)
+    observer.on_step(full)
+    (progress,) = kept.of(Progress)
+    assert wire.to_json(trainer_messages.Progressed(progress=progress)) == PIPE_LINE
 
 
 def test_a_later_first_epoch_does_not_count_steps_never_made(observer: ReportingObserver, kept: Kept) -> None:
@@ -145,14 +209,14 @@ def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, lo
     for _ in range(2):
         observer.on_fit_began(2, 10, 64)
         for batch in range(1, 4):
-            observer.on_step(batch, 0, batch, 10, 64, {"loss": loss, "mae": 1.0}, 0.02, None)
+            observer.on_step(report(batch, batch=batch, logs={"loss": loss, "mae": 1.0}))
         observer.on_epoch_ended(0, {"loss": loss, "mae": 1.0})
         observer.on_evaluated({"loss": loss})
     said = [report.words for report in kept.of(trainer_messages.Said)]
     assert len(said) == 2
     assert f"has become {loss}" in said[0]
-    for report in kept.told:
-        message = trainer_messages.EpochEnded(epoch=report) if isinstance(report, EpochEnd) else report
+    for told in kept.told:
+        message = trainer_messages.EpochEnded(epoch=told) if isinstance(told, EpochEnd) else told
         message = trainer_messages.Progressed(progress=message) if isinstance(message, Progress) else message
         assert wire.from_json(wire.to_json(message), type(message)) == message
     assert kept.of(Progress)[0].logs == {"mae": 1.0}
@@ -160,7 +224,7 @@ def test_a_loss_that_is_no_number_is_said_once_a_fit_and_left_out(kept: Kept, lo
 
 def test_a_step_tells_the_wait_the_gradients_norm_and_bytes(observer: ReportingObserver, kept: Kept) -> None:
     observer.on_fit_began(1, 10, 64)
-    observer.on_step(1, 0, 1, 10, 64, {"loss": 0.5}, 0.02, 0.005, 1.25, wire_bytes=196)
+    observer.on_step(replace(report(1), wait_s=0.005, grad_norm=1.25, wire_bytes=196))
     told = kept.of(Progress)[0]
     assert (told.wait_s, told.grad_norm, told.wire_bytes) == (0.005, 1.25, 196)
 
@@ -169,6 +233,6 @@ def test_a_loss_that_all_members_share_is_said_by_the_chief_alone(
     observer: ReportingObserver, kept: Kept
 ) -> None:
     observer.on_fit_began(1, 10, 64)
-    observer.on_step(1, 0, 1, 10, 64, {"loss": math.nan}, 0.02, None)
+    observer.on_step(report(1, logs={"loss": math.nan}))
     assert kept.of(trainer_messages.Said) == []
     assert kept.of(Progress)[0].logs == {}

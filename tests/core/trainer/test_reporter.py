@@ -14,14 +14,6 @@ from core.vocabulary.progress import Progress
 DECODER: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
     read, write = os.pipe()
@@ -50,24 +42,8 @@ def test_reports_come_out_in_order(pipe: tuple[int, int]) -> None:
     assert read_all(pipe[0]) == [said(str(number)) for number in range(50)]
 
 
-def test_of_many_steps_in_a_tenth_of_a_second_the_newest_goes(pipe: tuple[int, int]) -> None:
-    clock = Clock()
-    reporter = Reporter(pipe[1], clock=clock)
-    reporter.progress(progress(0))
-    first = os.read(pipe[0], 65536)
-    for step in range(1, 500):
-        reporter.progress(progress(step))
-    assert reporter.flush(60)
-    steps = [
-        report.progress.step
-        for report in map(DECODER.decode, (first + os.read(pipe[0], 65536)).splitlines())
-        if isinstance(report, trainer_messages.Progressed)
-    ]
-    assert steps == [0, 499]
-
-
 def test_a_step_is_told_before_what_came_after_it(pipe: tuple[int, int]) -> None:
-    reporter = Reporter(pipe[1], clock=Clock())
+    reporter = Reporter(pipe[1])
     reporter.progress(progress(0))
     reporter.send(said("one"))
     reporter.progress(progress(1))

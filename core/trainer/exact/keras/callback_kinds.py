@@ -43,7 +43,7 @@ def _hears_batches(callback: Any) -> bool:
         case keras.callbacks.ProgbarLogger() | keras.callbacks.History():
             return False
         case keras.callbacks.TensorBoard():
-            return callback.update_freq != "epoch" or callback._should_trace or _own_hooks(callback)
+            return callback.update_freq != "epoch" or private.traces_batches(callback) or _own_hooks(callback)
         case keras.callbacks.ModelCheckpoint() | keras.callbacks.BackupAndRestore():
             return callback.save_freq != "epoch" or _own_hooks(callback)
     return any(_hooks(callback, _BATCH_HOOKS))

@@ -1,4 +1,4 @@
-"""The one place that touches Keras' private parts. Written for Keras 3.15; another release is refused.
+"""All that touches Keras' private parts. Written for Keras 3.15; another release is refused.
 
 What is replaced, and why (by `replace`, for the life of the process; all of it does as Keras does outside a
 shared step):
@@ -7,24 +7,23 @@ shared step):
   TensorFlowTrainer.make_train/test_function    the step takes the member's rows; members meet after it
   TensorFlowTrainer.fit, evaluate               shared callbacks, members start equal, agreed stop
   TensorFlowTrainer.predict                     own rows predicted, all rows returned, in order
-  TensorFlowTrainer._aggregate_additional_loss  per-row additional losses are sums over rows
-  Trainer._should_eval                          no validation after an agreed stop
+  ADDITIONAL_LOSS                               per-row additional losses are sums over rows
+  SHOULD_VALIDATE                               no validation after an agreed stop
+  EPOCH_LOGS                                    an epoch resumed at its very end has the logs of before
   Optimizer.apply (base and every override)     gradients of all members before clipping and accumulation
   losses.loss.reduce_values, apply_mask         divisors of all members
   metrics Mean.update_state, Sum.update_state   a scalar without weight is a mean over the own rows
-  backend nn._compute_moments_sync              unequal shares, in one all-reduce, right gradient
+  SYNCHRONISED_MOMENTS                          unequal shares, in one all-reduce, right gradient
   SeedGenerator.next                            different dropout masks on different members
   saving.load_model, Model.load_weights         files that only the chief wrote
-  Trainer._get_metrics_result_or_logs           an epoch gone on with at its very end has the logs of before
 
-Read but not replaced: Layer._non_trainable_variables, Layer._flatten_layers, Model._initial_epoch,
-Model._eval_epoch_iterator, CallbackList._async_*, ._history, ._progbar, EpochIterator's attributes,
-whether its data are arrays; of TensorFlow the generator of operations' seeds.
+What is read or called stands below, each under a public name. Nothing outside this module names a private
+attribute of Keras, and tests/core/trainer/exact/private_parts.py looks at each of those named here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -47,37 +46,145 @@ from tensorflow.python.eager import context
 
 from core.vocabulary.errors import TandemError
 
+ADDITIONAL_LOSS = (TensorFlowTrainer, "_aggregate_additional_loss")
+SHOULD_VALIDATE = (Trainer, "_should_eval")
+EPOCH_LOGS = (Trainer, "_get_metrics_result_or_logs")
+SYNCHRONISED_MOMENTS = (backend_nn, "_compute_moments_sync")
+"""Methods and functions to `replace`."""
+
 flatten = tree.flatten
 pack_sequence_as = tree.pack_sequence_as
 
 KNOWN_RELEASE = "3.15."
 
+OF_THE_FIT = {"params", "model", "_model"}
+"""What every callback holds for as long as a fit lasts."""
+OF_THE_PROCESS: dict[str, set[str]] = {
+    "TensorBoard": {"_should_trace", "_is_tracing", "_profiler_started", "_start_batch", "_stop_batch"},
+}
+"""What Keras' callbacks hold that belongs to this process, and means nothing in another."""
+
 __all__ = [
+    "ADDITIONAL_LOSS",
+    "EPOCH_LOGS",
     "KNOWN_RELEASE",
+    "OF_THE_FIT",
+    "OF_THE_PROCESS",
+    "SHOULD_VALIDATE",
+    "SYNCHRONISED_MOMENTS",
     "ArrayDataAdapter",
     "BaseOptimizer",
     "CallbackList",
+    "Callbacks",
     "EpochIterator",
+    "Epochs",
     "SeedGenerator",
     "TFEpochIterator",
     "TensorFlowTrainer",
     "Trainer",
-    "backend_nn",
+    "assert_compiled",
+    "build",
     "check_release",
     "flatten",
     "global_seed_generator",
+    "initial_epoch",
     "is_default",
     "loss_module",
     "made_global_seed_generator",
+    "metrics_in_order",
+    "not_trainable_variables",
     "pack_sequence_as",
     "potentially_ragged_concat",
     "pythonify_logs",
     "reduction_metrics",
     "replace",
     "replace_in_subclasses",
+    "set_initial_epoch",
     "tf_seeds",
     "tf_trainer",
+    "traces_batches",
+    "validation_iterator",
+    "variable_dtype",
 ]
+
+
+class Callbacks(CallbackList):
+    """Keras' list of callbacks, its parts under public names."""
+
+    @property
+    def history(self) -> Any:
+        return self._history
+
+    @property
+    def progress_bar(self) -> Any:
+        return self._progbar
+
+    def run_in_order(self) -> None:
+        """Every callback hears on this thread, before the next step."""
+        self._async_train = self._async_test = self._async_predict = False
+
+    def wait_heard(self) -> None:
+        """Until those that hear on a thread of their own have heard all so far."""
+        self._flush_futures()
+
+
+class Epochs(TFEpochIterator):
+    """Keras' iterator over the epochs of a fit's data, its parts under public names."""
+
+    def open_whole(self, prepared: Callable[[Any], Any], *args: Any, **kwargs: Any) -> None:
+        """In place of ``__init__``, whose strategy would distribute the data. `args`: what follows it."""
+        EpochIterator.__init__(self, *args, **kwargs)
+        self._distributed_dataset = prepared(self.data_adapter.get_tf_dataset())
+
+    @property
+    def dataset(self) -> Any:
+        return self._distributed_dataset
+
+    @property
+    def known_batches(self) -> int | None:
+        """How many the data has, as far as Keras knows; ``num_batches`` is ``steps_per_epoch`` first."""
+        return self._num_batches
+
+    @property
+    def reader(self) -> Any:
+        """The iterator over the data that the epoch under way reads."""
+        return self._current_iterator
+
+    @reader.setter
+    def reader(self, iterator: Any) -> None:
+        self._current_iterator = iterator
+
+    @property
+    def steps_seen(self) -> int:
+        """Steps that the reader has given."""
+        return self._steps_seen
+
+    @steps_seen.setter
+    def steps_seen(self, steps: int) -> None:
+        self._steps_seen = steps
+
+    @property
+    def under_way(self) -> Iterator[Any]:
+        """What is left of the epoch: (first step, last step, what they are read from)."""
+        return self._epoch_iterator
+
+    @under_way.setter
+    def under_way(self, epoch: Iterator[Any]) -> None:
+        self._epoch_iterator = epoch
+
+    def opened_anew(self) -> Any:
+        return iter(self._get_iterator())
+
+    def warn_of_interruption(self) -> None:
+        """The data ended before ``steps_per_epoch`` was reached."""
+        self._interrupted_warning()
+
+    def epoch(self) -> Iterator[Any]:
+        """A new epoch's items."""
+        return super()._enumerate_iterator()
+
+    def _enumerate_iterator(self) -> Iterator[Any]:
+        return self.epoch()
 
 
 def check_release(version: str = keras.__version__) -> None:
@@ -132,3 +239,51 @@ def global_seed_generator() -> Any:
 def made_global_seed_generator() -> Any:
     """The same, made now where it was not there yet; that takes a number from Python's generator."""
     return seed_generator.global_seed_generator()
+
+
+def assert_compiled(model: Any, call: str) -> None:
+    """Raises Keras' own error where `call` comes before ``compile``."""
+    model._assert_compile_called(call)
+
+
+def build(model: Any, data_spec: Any) -> None:
+    """Makes the variables of model, metrics and optimizer for batches like `data_spec`, without a step."""
+    model._symbolic_build(data_batch=data_spec)
+
+
+def metrics_in_order(model: Any, logs: Any) -> Any:
+    """Logs as a list in the order of ``metrics_names``, as evaluate returns them."""
+    return model._flatten_metrics_in_order(logs)
+
+
+def not_trainable_variables(model: Any) -> list[Any]:
+    """Those that layers made as not trainable. Seeds' states are not among them."""
+    return [variable for layer in model._flatten_layers() for variable in layer._non_trainable_variables]
+
+
+def initial_epoch(model: Any) -> int | None:
+    """The epoch that ``BackupAndRestore`` has a fit begin with; None where nothing was restored."""
+    epoch = model._initial_epoch
+    return None if epoch is None else int(epoch)
+
+
+def set_initial_epoch(model: Any, epoch: int | None) -> None:
+    model._initial_epoch = epoch
+
+
+def validation_iterator(model: Any) -> Any:
+    """Over the data of a fit's validations; None before the first of them."""
+    return getattr(model, "_eval_epoch_iterator", None)
+
+
+def traces_batches(tensorboard: Any) -> bool:
+    """Whether a TensorBoard callback profiles batches."""
+    return bool(tensorboard._should_trace)
+
+
+def variable_dtype(handle: Any) -> Any:
+    """Of the variable behind one of TensorFlow's resource handles. Raises ValueError where there is none."""
+    data = getattr(handle, "_handle_data", None)
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        raise ValueError(f"{handle} is no variable")
+    return data.shape_and_type[0].dtype

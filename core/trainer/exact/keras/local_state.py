@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import auto_control_deps_utils
 
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members.collectives import Collectives
 
 
@@ -22,8 +23,7 @@ def metric_variables(model: Any) -> list[Any]:
 
 def statistic_variables(model: Any) -> list[Any]:
     """Variables that layers made as not trainable. Seeds' states are not among them."""
-    layers = model._flatten_layers()
-    return _unique(variable for layer in layers for variable in layer._non_trainable_variables)
+    return _unique(private.not_trainable_variables(model))
 
 
 def written(graph: Any, variables: Sequence[Any]) -> list[Any]:

@@ -7,10 +7,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras.local_state import written_handles
 
 
-class Snapshot:
+class StateSnapshot:
     """Copies in this process's memory, not on a GPU. Taken by handles, whoever made the variables."""
 
     def __init__(self, graphs: Iterable[Any]) -> None:
@@ -25,8 +26,6 @@ class Snapshot:
 
 
 def _read(handle: Any) -> Any:
-    data = getattr(handle, "_handle_data", None)
-    if data is None or not data.is_set or len(data.shape_and_type) != 1:
-        raise ValueError(f"{handle} is no variable")
+    dtype = private.variable_dtype(handle)
     with tf.device(handle.device):
-        return tf.raw_ops.ReadVariableOp(resource=handle, dtype=data.shape_and_type[0].dtype).numpy()
+        return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype).numpy()

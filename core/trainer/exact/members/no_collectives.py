@@ -9,7 +9,7 @@ import tensorflow as tf
 from core.trainer.exact.members.collectives import Collectives
 
 
-class Alone(Collectives):
+class NoCollectives(Collectives):
     """Every sum and gather is what the member itself gave. For inside a step only."""
 
     def __init__(self, rank: int, members: int) -> None:

@@ -8,7 +8,7 @@ _LIMIT = 10_000
 _BRIEF = 3
 
 
-class Pace:
+class PortionPace:
     """Grows portions towards `target_s`. Every member must feed it the same numbers."""
 
     def __init__(self, target_s: float = 0.1) -> None:

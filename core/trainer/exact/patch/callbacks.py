@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.keras.callback_kinds import (
-    WRITERS,
-    each_batch,
-    listed,
-)
-
-if TYPE_CHECKING:
-    from core.trainer.exact.resume.fit_progress import KeptFit
-    from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.keras.callback_kinds import WRITERS, each_batch, listed
+from core.trainer.exact.resume.fit_progress import FitProgress
+from core.trainer.exact.steps.engine import Engine
 
 
 class OnChief(keras.callbacks.Callback):
@@ -38,7 +32,7 @@ class OnChief(keras.callbacks.Callback):
         return hooked
 
 
-class SharedCallbacks(private.CallbackList):
+class SharedCallbacks(private.Callbacks):
     """Keras' list of callbacks on one of several members. Runs them on the main thread."""
 
     def __init__(self, engine: Engine, callbacks: Any, model: Any, **options: Any) -> None:
@@ -51,13 +45,13 @@ class SharedCallbacks(private.CallbackList):
             own = [each for each in own if not isinstance(each, WRITERS)]
             options["add_progbar"] = False
         super().__init__(own, model=model, **options)
-        self._async_train = self._async_test = self._async_predict = False
+        self.run_in_order()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         self.set_params({**(self.params or {}), "steps": self._engine.fit.steps})
         super().on_train_begin(logs)
         self._engine.on_train_began(self.model)
-        self._kept.train_begun(self._history)
+        self._kept.train_begun(self.history)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._engine.on_epoch_began(epoch)
@@ -65,8 +59,8 @@ class SharedCallbacks(private.CallbackList):
             super().on_epoch_begin(epoch, logs)
             return
         self._engine.fit.batch = self._kept.batch
-        if self._progbar is not None:
-            self._progbar.on_epoch_begin(epoch, logs)
+        if self.progress_bar is not None:
+            self.progress_bar.on_epoch_begin(epoch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_train_batch_end(batch, logs)
@@ -87,7 +81,7 @@ class SharedCallbacks(private.CallbackList):
         self._engine.on_epoch_ended(epoch, logs)
 
     @property
-    def _kept(self) -> KeptFit:
+    def _kept(self) -> FitProgress:
         """These are the callbacks of a fit."""
         kept = self._engine.fit.kept
         assert kept is not None

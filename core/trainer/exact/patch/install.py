@@ -30,25 +30,13 @@ from core.trainer.exact.steps.loop import Loop
 class Installation:
     """The engine in this process."""
 
-    def __init__(self, cluster: Cluster, engine: Engine | None, alone: one_member.Solo | None) -> None:
+    def __init__(self, cluster: Cluster, host: Engine | one_member.OneMember) -> None:
         self._cluster = cluster
-        self._engine = engine
-        self._alone = alone
-
-    @classmethod
-    def install(cls, cluster: Cluster, observer: Observer) -> Installation:
-        private.check_release()
-        if cluster.seed is not None:
-            keras.utils.set_random_seed(cluster.seed)
-        if cluster.members == 1:
-            return cls(cluster, None, one_member.install(observer, cluster.keeping))
-        engine = Engine(cluster, observer)
-        _replace_all(engine)
-        return cls(cluster, engine, None)
+        self._host = host
 
     def scope(self) -> AbstractContextManager[Any]:
         """What the script is run in: the strategy's scope for one member, nothing for several."""
-        return self._cluster.strategy.scope() if self._engine is None else nullcontext()
+        return nullcontext() if isinstance(self._host, Engine) else self._cluster.strategy.scope()
 
     @property
     def trained(self) -> bool:
@@ -61,20 +49,29 @@ class Installation:
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
         """New shares from the next portion of steps on. Every member must call it between the same steps."""
-        if self._engine is not None:
-            self._engine.set_shares(shares)
+        if isinstance(self._host, Engine):
+            self._host.set_shares(shares)
 
-    def end_keeping(self) -> None:
+    def end_checkpointing(self) -> None:
         """No more checkpoints are written from here on, and none is under way."""
-        if (host := self._engine or self._alone) is not None:
-            host.keeper.end()
+        self._host.keeper.end()
 
     @property
     def models(self) -> list[Any]:
         """What the script trained through fit or train_on_batch, in order."""
-        if self._engine is not None:
-            return self._engine.trained
-        return self._alone.trained if self._alone is not None else []
+        return self._host.trained
+
+
+def install(cluster: Cluster, observer: Observer) -> Installation:
+    """Makes Keras in this process train across the cluster. Once per process; imports TensorFlow."""
+    private.check_release()
+    if cluster.seed is not None:
+        keras.utils.set_random_seed(cluster.seed)
+    if cluster.members == 1:
+        return Installation(cluster, one_member.install(observer, cluster.checkpointing))
+    engine = Engine(cluster, observer)
+    _replace_all(engine)
+    return Installation(cluster, engine)
 
 
 def _replace_all(engine: Engine) -> None:
@@ -98,15 +95,13 @@ def _replace_all(engine: Engine) -> None:
     private.replace(trainer, "fit", _fit(engine))
     private.replace(trainer, "evaluate", _evaluate(engine))
     private.replace(trainer, "predict", _predict(engine))
-    private.replace(trainer, "_aggregate_additional_loss", losses.add_loss)
+    private.replace(*private.ADDITIONAL_LOSS, losses.add_loss)
     private.replace(
-        private.Trainer,
-        "_should_eval",
+        *private.SHOULD_VALIDATE,
         lambda original, model, *args: not engine.stopping and original(model, *args),
     )
     private.replace(
-        private.Trainer,
-        "_get_metrics_result_or_logs",
+        *private.EPOCH_LOGS,
         lambda original, model, logs: original(model, logs or engine.keeper.logs_before(model)),
     )
     private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
@@ -114,7 +109,7 @@ def _replace_all(engine: Engine) -> None:
     private.replace(private.loss_module, "apply_mask", losses.apply_mask)
     private.replace(private.reduction_metrics.Mean, "update_state", metrics.update_state)
     private.replace(private.reduction_metrics.Sum, "update_state", metrics.update_state)
-    private.replace(private.backend_nn, "_compute_moments_sync", batch_norm.synchronised)
+    private.replace(*private.SYNCHRONISED_MOMENTS, batch_norm.synchronised)
     private.replace(private.SeedGenerator, "next", seeds.next_seed)
     _replace_loading(engine)
 
@@ -145,7 +140,7 @@ def _bound(original: Any, model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
 
 def _fit(engine: Engine) -> Any:
     def fit(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        model._assert_compile_called("fit")
+        private.assert_compiled(model, "fit")
         private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
         call = _bound(original, model, args, kwargs)
         heard = callback_kinds.each_batch(call["callbacks"])
@@ -176,7 +171,7 @@ def _evaluate(engine: Engine) -> Any:
     def evaluate(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(kwargs.get("callbacks"), callbacks.SharedCallbacks):
             return original(model, *args, **kwargs)  # the validation inside a fit
-        model._assert_compile_called("evaluate")
+        private.assert_compiled(model, "evaluate")
         call = _bound(original, model, args, kwargs)
         heard = callback_kinds.each_batch(call["callbacks"])
         call["callbacks"] = callbacks.SharedCallbacks(
@@ -193,7 +188,7 @@ def _evaluate(engine: Engine) -> Any:
         with engine.inside(model, "evaluate", heard):
             logs = original(model, **call)
         engine.on_evaluated(logs)
-        return logs if as_dict else model._flatten_metrics_in_order(logs)
+        return logs if as_dict else private.metrics_in_order(model, logs)
 
     return evaluate
 
@@ -222,9 +217,3 @@ def _predict(engine: Engine) -> Any:
             return predict.predict(engine, model, iterator, listed)
 
     return shared
-
-
-def install(cluster: Cluster, observer: Observer) -> Installation:
-    """Makes Keras in this process train across the cluster. Once per process; imports TensorFlow."""
-
-    return Installation.install(cluster, observer)

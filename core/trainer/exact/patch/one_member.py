@@ -9,29 +9,27 @@ from typing import Any
 
 import keras
 
-from core.trainer.exact.interface import Keeping, Observer, StopRequested
+from core.trainer.exact.interface import Checkpointing, Observer, StepReport, StopRequested
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras.logs import numbers
-from core.trainer.exact.resume.fit_progress import KeptFit
+from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
 
-REPORT_EVERY_S = 0.1
 
-
-class Solo:
+class OneMember:
     """What one member alone has trained, and how it is kept."""
 
-    def __init__(self, observer: Observer, keeping: Keeping | None) -> None:
+    def __init__(self, observer: Observer, checkpointing: Checkpointing | None) -> None:
         self.observer = observer
         self.trained: list[Any] = []
         self.step = 0
         self.stopping = False
         self.share_numbers = (1,)
-        self.opened: KeptFit | None = None
+        self.opened: FitProgress | None = None
         """The fit that is told of the data that Keras opens."""
         self._said: set[str] = set()
-        self.keeper = Keeper(keeping, self)
+        self.keeper = Keeper(checkpointing, self)
 
     def begin_after(self, step: int) -> None:
         self.step = step
@@ -40,7 +38,7 @@ class Solo:
         return data
 
     def prepare(self, model: Any, iterator: Any) -> None:
-        model._symbolic_build(data_batch=iterator._distributed_dataset.element_spec)
+        private.build(model, iterator.dataset.element_spec)
 
     def say_once(self, words: str) -> None:
         if words not in self._said:
@@ -57,9 +55,9 @@ class Report(keras.callbacks.Callback):
 
     async_safe = True
 
-    def __init__(self, alone: Solo, kept: KeptFit, global_batch: int | None) -> None:
+    def __init__(self, host: OneMember, kept: FitProgress, global_batch: int | None) -> None:
         super().__init__()
-        self._alone = alone
+        self._host = host
         self._kept = kept
         self._global_batch = global_batch
         self._epoch = 0
@@ -68,17 +66,16 @@ class Report(keras.callbacks.Callback):
         self._told_s = time.perf_counter()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        self._alone.observer.on_fit_began(self.params["epochs"], self.params["steps"], self._global_batch)
+        self._host.observer.on_fit_began(self.params["epochs"], self.params["steps"], self._global_batch)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._epoch, self._last, self._batches_told = epoch, None, 0
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        now = time.perf_counter()
-        if self._last is not None and now - self._told_s >= REPORT_EVERY_S:
-            self._tell(now)
-        if self._alone.observer.should_stop():
-            self._alone.stopping = True
+        if self._last is not None and self._host.observer.step_due():
+            self._tell()
+        if self._host.observer.should_stop():
+            self._host.stopping = True
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
@@ -86,8 +83,8 @@ class Report(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._last[0] > self._batches_told:
-            self._tell(time.perf_counter())
-        self._alone.observer.on_epoch_ended(epoch, numbers(logs))
+            self._tell()
+        self._host.observer.on_epoch_ended(epoch, numbers(logs))
 
     def go_on_after(self, batch: int) -> None:
         """The steps of this epoch until there were told in the run before."""
@@ -95,28 +92,36 @@ class Report(keras.callbacks.Callback):
 
     def catch_up(self) -> None:
         """Tells every step that is done."""
-        self._tell(time.perf_counter())
+        self._tell()
 
-    def _tell(self, now: float) -> None:
+    def _tell(self) -> None:
         if self._last is None:
             return
         batch, logs = self._last
         done = batch - self._batches_told
         if done <= 0:
             return
-        self._alone.step += done
+        self._host.step += done
+        now = time.perf_counter()
         step_s = (now - self._told_s) / done
         self._batches_told, self._told_s = batch, now
-        steps, rows = self.params.get("steps"), self._global_batch or 0
-        self._alone.observer.on_step(
-            self._alone.step, self._epoch, batch, steps, rows, numbers(logs), step_s, None
+        self._host.observer.on_step(
+            StepReport(
+                step=self._host.step,
+                epoch=self._epoch,
+                batch=batch,
+                steps_in_epoch=self.params.get("steps"),
+                rows=self._global_batch or 0,
+                logs=numbers(logs),
+                step_s=step_s,
+            )
         )
 
 
-class SoloCallbacks(private.CallbackList):
+class OneMemberCallbacks(private.Callbacks):
     """Keras' list of callbacks, which tells a fit's checkpoints where it is. They run as in Keras."""
 
-    def __init__(self, kept: KeptFit, report: Report, callbacks: list[Any], **options: Any) -> None:
+    def __init__(self, kept: FitProgress, report: Report, callbacks: list[Any], **options: Any) -> None:
         super().__init__([*callbacks, report], **options)
         self._kept = kept
         self._report = report
@@ -125,14 +130,14 @@ class SoloCallbacks(private.CallbackList):
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         self.set_params({**(self.params or {}), "steps": self._kept.batches_in_epoch})
         super().on_train_begin(logs)
-        self._kept.train_begun(self._history)
+        self._kept.train_begun(self.history)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._batch_s = time.perf_counter()
         if not self._kept.epoch_begins(epoch):
             super().on_epoch_begin(epoch, logs)
             return
-        for callback in (self._progbar, self._report):
+        for callback in (self.progress_bar, self._report):
             if callback is not None:
                 callback.on_epoch_begin(epoch, logs)
         self._report.go_on_after(self._kept.batch)
@@ -143,7 +148,7 @@ class SoloCallbacks(private.CallbackList):
         keeper.passed(now - self._batch_s)
         self._batch_s = now
         if keeper.due or keeper.host.stopping:
-            self._flush_futures()
+            self.wait_heard()
             self._report.catch_up()
         self._kept.batch_ended(self._kept.done_with(batch), logs)
 
@@ -158,15 +163,15 @@ class SoloCallbacks(private.CallbackList):
         self._kept.epoch_ended(epoch, last=last, due=self._kept.keeper.due_at_epochs_end)
 
 
-def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
+def install(observer: Observer, checkpointing: Checkpointing | None = None) -> OneMember:
     """Has Keras' fit and evaluate report to the observer, and keep checkpoints; nothing else changes."""
-    alone = Solo(observer, keeping)
+    host = OneMember(observer, checkpointing)
 
     class OpenedIterator(Positioned):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            if alone.opened is not None:
-                alone.opened.opened(self)
+            if host.opened is not None:
+                host.opened.opened(self)
 
     def fit(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(original).bind(model, *args, **kwargs)
@@ -176,11 +181,11 @@ def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
         users = list(
             given.callbacks if isinstance(given, private.CallbackList) else private.flatten(given or ())
         )
-        outer, alone.opened = alone.opened, alone.keeper.begin(model, users)
-        kept = alone.opened
-        call["callbacks"] = SoloCallbacks(
+        outer, host.opened = host.opened, host.keeper.begin(model, users)
+        kept = host.opened
+        call["callbacks"] = OneMemberCallbacks(
             kept,
-            Report(alone, kept, _batch_size(call)),
+            Report(host, kept, _batch_size(call)),
             users if kept.left is None else [],
             model=model,
             add_history=True,
@@ -189,7 +194,7 @@ def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
             epochs=call["epochs"],
             steps=None,
         )
-        alone.began(model)
+        host.began(model)
         try:
             kept.began()
             kept.change(call)
@@ -197,9 +202,9 @@ def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
             kept.ended(history)
         finally:
             kept.over()
-            alone.opened = outer
+            host.opened = outer
         observer.on_fit_ended()
-        if alone.stopping:
+        if host.stopping:
             raise StopRequested
         return history
 
@@ -211,24 +216,23 @@ def install(observer: Observer, keeping: Keeping | None = None) -> Solo:
         as_dict, bound.arguments["return_dict"] = bound.arguments["return_dict"], True
         logs = original(*bound.args, **bound.kwargs)
         observer.on_evaluated(numbers(logs))
-        return logs if as_dict else model._flatten_metrics_in_order(logs)
+        return logs if as_dict else private.metrics_in_order(model, logs)
 
     def train_on_batch(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        alone.began(model)
+        host.began(model)
         if observer.should_stop():
             raise StopRequested
         return original(model, *args, **kwargs)
 
     private.tf_trainer.TFEpochIterator = OpenedIterator
     private.replace(
-        private.Trainer,
-        "_get_metrics_result_or_logs",
-        lambda original, model, logs: original(model, logs or alone.keeper.logs_before(model)),
+        *private.EPOCH_LOGS,
+        lambda original, model, logs: original(model, logs or host.keeper.logs_before(model)),
     )
     private.replace(private.TensorFlowTrainer, "fit", fit)
     private.replace(private.TensorFlowTrainer, "evaluate", evaluate)
     private.replace(private.TensorFlowTrainer, "train_on_batch", train_on_batch)
-    return alone
+    return host
 
 
 def _batch_size(arguments: Mapping[str, Any]) -> int | None:

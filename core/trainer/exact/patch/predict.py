@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,13 +11,11 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.patch.callbacks import SharedCallbacks
+from core.trainer.exact.steps.data import SharedEpochIterator
+from core.trainer.exact.steps.engine import Engine
 from core.vocabulary import shares as cluster_shares
 from core.vocabulary.errors import TandemError
-
-if TYPE_CHECKING:
-    from core.trainer.exact.patch.callbacks import SharedCallbacks
-    from core.trainer.exact.steps.data import SharedEpochIterator
-    from core.trainer.exact.steps.engine import Engine
 
 
 def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks: SharedCallbacks) -> Any:

@@ -17,14 +17,14 @@ from typing import Any
 
 import keras
 
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume import plain
 
-_NEVER = {"params", "model", "_model"}
 _OF_THIS_PROCESS: dict[str, set[str]] = {
     "CSVLogger": {"append", "append_header"},  # its file has been opened anew, to go on at its end
     "EarlyStopping": {"min_delta"},  # Keras gives it its sign when it first compares
     "ReduceLROnPlateau": {"min_delta"},
-    "TensorBoard": {"_should_trace", "_is_tracing", "_profiler_started", "_start_batch", "_stop_batch"},
+    **private.OF_THE_PROCESS,
 }
 _METRICS_NAMES: dict[str, set[str]] = {"CSVLogger": {"keys"}, "History": {"history"}}
 """Where the texts of Keras' own callbacks are names of metrics."""
@@ -36,7 +36,7 @@ _ABSENT = object()
 def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
     """[class name, {attribute: value}]; a copy. `say` hears what of a user's own callback is left out."""
     held: dict[str, Any] = {}
-    never = _NEVER | _of(callback, _OF_THIS_PROCESS)
+    never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
     for name, value in vars(callback).items():
         if name in never:
             continue
@@ -55,7 +55,7 @@ def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> N
     name, held = kept
     if type(callback).__name__ != name:
         return
-    never = _NEVER | _of(callback, _OF_THIS_PROCESS)
+    never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
     for attribute, value in held.items():
         if attribute in never:
             continue

@@ -2,23 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.resume import callback_state, randomness, writer
 from core.trainer.exact.resume.position import Positioned
 from core.vocabulary.plan import Moment
 
-if TYPE_CHECKING:
-    from core.trainer.exact.resume.keeper import Keeper
+
+class Host(Protocol):
+    """What trains: the engine, or Keras alone."""
+
+    step: int
+    """Steps done in this training."""
+
+    @property
+    def share_numbers(self) -> tuple[int, ...]: ...
+
+    @property
+    def stopping(self) -> bool: ...
+
+    def begin_after(self, step: int) -> None:
+        """So many steps were done in the run that is resumed."""
+
+    def chiefs(self, data: bytes) -> bytes:
+        """The chief's bytes, on every member."""
+
+    def prepare(self, model: Any, iterator: Any) -> None:
+        """Have every variable of a fit made."""
+
+    def say_once(self, words: str) -> None: ...
+
+
+class Checkpoints(Protocol):
+    """What a fit needs of the keeper of this process' checkpoints."""
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def due(self) -> bool:
+        """Every member sees it at the same portion."""
+
+    @property
+    def worth_remembering(self) -> bool:
+        """Every member sees it at the same portion."""
+
+    @property
+    def due_at_epochs_end(self) -> bool:
+        """By this member's clock: where there are several, the chief's counts."""
+
+    def passed(self, seconds: float) -> None:
+        """Training went on for as long; the same number on every member."""
+
+    def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None: ...
+
+    def ended(self, fit: FitProgress, history: Any) -> None:
+        """A fit came to its end: later checkpoints hold what it left."""
+
+    def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
+        """Their plain values, the chief's of those that only the chief runs."""
 
 
 @dataclass(eq=False)
-class KeptFit:
+class FitProgress:
     """Where a fit is, and how it goes on. `number` -1: it is not kept, and every call here does nothing."""
 
-    keeper: Keeper
+    keeper: Checkpoints
     model: Any
     callbacks: tuple[Any, ...]
     """The user's own, in their order."""
@@ -101,7 +154,8 @@ class KeptFit:
         """After the callbacks' on_train_begin."""
         self._history = history
         if self.goes_on is not None:
-            self.model._initial_epoch = None  # What a callback of Keras restored counts for nothing now.
+            # What a callback of Keras restored counts for nothing now.
+            private.set_initial_epoch(self.model, None)
             if not self.goes_on["batch"]:
                 self._go_on()
 
@@ -126,7 +180,7 @@ class KeptFit:
 
     def validation_begins(self) -> None:
         """Before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end."""
-        iterator = getattr(self.model, "_eval_epoch_iterator", None)
+        iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:
             before = randomness.capture()
             iterator.read_again(self._validations_unread)

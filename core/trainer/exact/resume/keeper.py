@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint
-from core.trainer.exact.interface import Keeping
+from core.trainer.exact.interface import Checkpointing
 from core.trainer.exact.resume import callback_state, plain, randomness, writer
-from core.trainer.exact.resume.fit_progress import KeptFit
+from core.trainer.exact.resume.fit_progress import FitProgress, Host
 from core.trainer.exact.resume.writer import NOW, Writer
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Moment
@@ -25,52 +25,28 @@ _EPOCH_END_S = 10.0
 """At an epoch's end only a checkpoint older than this, or than half the usual time, is renewed."""
 
 
-class Host(Protocol):
-    """What trains: the engine, or Keras alone."""
-
-    step: int
-    """Steps done in this training."""
-
-    @property
-    def share_numbers(self) -> tuple[int, ...]: ...
-
-    @property
-    def stopping(self) -> bool: ...
-
-    def begin_after(self, step: int) -> None:
-        """So many steps were done in the run that is resumed."""
-
-    def chiefs(self, data: bytes) -> bytes:
-        """The chief's bytes, on every member."""
-
-    def prepare(self, model: Any, iterator: Any) -> None:
-        """Have every variable of a fit made."""
-
-    def say_once(self, words: str) -> None: ...
-
-
 class Keeper:
-    """The checkpoints of this process. With `keeping` None it keeps nothing and costs nothing."""
+    """The checkpoints of this process. With `order` None it keeps nothing and costs nothing."""
 
-    def __init__(self, keeping: Keeping | None, host: Host, writers: tuple[type, ...] = ()) -> None:
+    def __init__(self, order: Checkpointing | None, host: Host, writers: tuple[type, ...] = ()) -> None:
         self.host = host
         self.writers = writers
         """Callbacks that the chief alone runs: their values are the chief's."""
-        self.enabled = keeping is not None
-        self.every_s = keeping.every_s if keeping is not None else 0.0
-        self._resumed = _opened(keeping.resume) if keeping is not None and keeping.resume else None
-        self._writer = Writer(keeping.folder, host.say_once, self._resumed) if keeping is not None else None
+        self.enabled = order is not None
+        self.every_s = order.every_s if order is not None else 0.0
+        self._resumed = _opened(order.resume) if order is not None and order.resume else None
+        self._writer = Writer(order.folder, host.say_once, self._resumed) if order is not None else None
         self._under_way = writer.read(self._resumed, NOW) if self._resumed is not None else None
         self._fits = 0
-        self._fit: KeptFit | None = None
+        self._fit: FitProgress | None = None
         self._passed_s = 0.0
         self._kept_s = time.monotonic()
 
-    def begin(self, model: Any, callbacks: Sequence[Any]) -> KeptFit:
+    def begin(self, model: Any, callbacks: Sequence[Any]) -> FitProgress:
         """A call of fit. One inside another, from a callback say, is not kept."""
         if not self.enabled or (self._fit is not None and self._fit.under_way):
-            return KeptFit(self, model, (), -1)
-        kept = self._fit = KeptFit(self, model, tuple(callbacks), self._fits)
+            return FitProgress(self, model, (), -1)
+        kept = self._fit = FitProgress(self, model, tuple(callbacks), self._fits)
         self._fits += 1
         if self._resumed is not None:
             last = self._resumed.head.moment.fit
@@ -119,7 +95,7 @@ class Keeper:
         self._passed_s, self._kept_s = 0.0, time.monotonic()
         self._writer.write(moment, self.host.share_numbers, now, wait=wait)
 
-    def ended(self, kept: KeptFit, history: Any) -> None:
+    def ended(self, kept: FitProgress, history: Any) -> None:
         """A fit came to its end: later checkpoints hold what it left."""
         if self._writer is None or not kept.kept or self.host.stopping:
             return

@@ -13,7 +13,7 @@ from core.trainer.exact.resume import randomness
 from core.vocabulary.errors import TandemError
 
 
-class Positioned(private.TFEpochIterator):
+class Positioned(private.Epochs):
     """Keras' iterator over epochs, which counts them and can begin in the middle of one.
 
     Reading again, and not jumping, is what brings shuffle buffers, generators and random maps to the same
@@ -32,7 +32,7 @@ class Positioned(private.TFEpochIterator):
 
     def __iter__(self) -> Any:
         if self._suspended is not None:
-            self._epoch_iterator, self._suspended = self._suspended, None
+            self.under_way, self._suspended = self._suspended, None
             return self
         self.passes += 1
         self.pass_random = randomness.capture()
@@ -60,11 +60,11 @@ class Positioned(private.TFEpochIterator):
         done = 0
         try:
             while done < batches:
-                done += self.read(next(self._epoch_iterator))
+                done += self.read(next(self.under_way))
         except (StopIteration, tf.errors.OutOfRangeError):
             if batches - done >= self.steps_per_execution:  # Keras counts a last call's steps as whole.
                 raise _shorter(batches) from None
-        self._suspended = self._epoch_iterator
+        self._suspended = self.under_way
 
     def read(self, item: Any) -> int:
         """Reads what one item of the iterator stands for; returns how many batches that were."""

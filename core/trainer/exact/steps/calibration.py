@@ -13,24 +13,22 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import tensorflow as tf
 
 from core.cluster.balance import Balancer
 from core.cluster.costs import Cost, line
-from core.trainer.exact.keras.snapshot import Snapshot
+from core.trainer.exact.keras.snapshot import StateSnapshot
 from core.trainer.exact.members import memory, several
 from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
-from core.trainer.exact.members.no_collectives import Alone
+from core.trainer.exact.members.no_collectives import NoCollectives
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.result import PortionResult, Traced
 from core.vocabulary.progress import Expectation
 from core.vocabulary.shares import split
-
-if TYPE_CHECKING:
-    from core.trainer.exact.steps.engine import Engine
-    from core.trainer.exact.steps.loop import Loop
-    from core.trainer.exact.steps.result import Met, Traced
 
 _log = logging.getLogger(__name__)
 
@@ -53,10 +51,29 @@ _TOO_LONG_S = 2.0
 """A step that would take as long is not tried: its time is taken for proportional to its rows."""
 
 
-def wanted(loop: Loop, traced: Traced) -> bool:
+class Rehearsal(Protocol):
+    """What can be tried before it is trained: the steps of one model."""
+
+    @property
+    def model(self) -> Any: ...
+
+    @property
+    def is_training(self) -> bool: ...
+
+    @property
+    def engine(self) -> Engine: ...
+
+    def step(self, data_spec: Any, collectives: Collectives, gauge: Gauge) -> Any:
+        """One step, traced for batches like `data_spec` with any number of rows."""
+
+    def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
+        """So many steps in one call into TensorFlow, after which the members meet."""
+
+
+def wanted(rehearsal: Rehearsal, traced: Traced) -> bool:
     """Whether the next portion is to be preceded by a calibration. The same on every member."""
-    engine = loop.engine
-    if not engine.fitting or not loop.is_training or loop.model.run_eagerly or traced.calibrated:
+    engine = rehearsal.engine
+    if not engine.fitting or not rehearsal.is_training or rehearsal.model.run_eagerly or traced.calibrated:
         return False
     fit = engine.fit
     if fit.steps is not None and (fit.epochs - fit.epoch) * fit.steps < LEAST_STEPS:
@@ -92,22 +109,23 @@ def uncalibrated(rows: int, shares: tuple[int, ...]) -> Balancer:
     return Balancer(rows, [Cost(0.0, 1.0)] * len(shares), _rows(rows, shares))
 
 
-def calibrate(loop: Loop, traced: Traced, batches: Any) -> None:
+def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     """Measures steps on `batches`, one batch again and again, and tells the observer what to expect.
 
     With balancing on, gives `traced` its balancer and the engine its first shares.
     """
-    engine = loop.engine
+    engine = rehearsal.engine
     rows = _rows_of(next(batches))
-    alone, gauge = Alone(engine.rank, engine.members), Gauge()  # a traced step does not keep the gauge alive
+    alone = NoCollectives(engine.rank, engine.members)
+    gauge = Gauge()  # a traced step does not keep it alive
     snapshot = None
     numbers = [0.0] * _TOLD
     try:
-        step = loop.step(batches.element_spec, alone, gauge)
-        snapshot = Snapshot([traced.step.graph, step.graph])
+        step = rehearsal.step(batches.element_spec, alone, gauge)
+        snapshot = StateSnapshot([traced.step.graph, step.graph])
         numbers = [1.0, *_alone(step, batches, rows, alone, snapshot)]
     except Exception:  # A step may do what cannot be tried; it is trained all the same.
-        _log.info("%s is not calibrated", loop.model.name, exc_info=True)
+        _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
         told = engine.collectives.gather_numbers(numbers)
         if snapshot is not None and all(number[0] for number in told):
@@ -115,7 +133,7 @@ def calibrate(loop: Loop, traced: Traced, batches: Any) -> None:
             if engine.balance:
                 traced.balancer = Balancer(rows, costs, _rows(rows, engine.share_numbers))
                 engine.set_shares(traced.balancer.shares)
-            step_s, wire_s, wire_bytes = _together(loop, traced, batches, snapshot)
+            step_s, wire_s, wire_bytes = _together(rehearsal, traced, batches, snapshot)
             expectation = Expectation(
                 alone_s=tuple(cost.of(rows) for cost in costs),
                 step_s=step_s,
@@ -132,7 +150,9 @@ def calibrate(loop: Loop, traced: Traced, batches: Any) -> None:
 # --- alone
 
 
-def _alone(step: Any, batches: Any, rows: int, alone: Alone, snapshot: Snapshot) -> tuple[float, ...]:
+def _alone(
+    step: Any, batches: Any, rows: int, alone: NoCollectives, snapshot: StateSnapshot
+) -> tuple[float, ...]:
     """Seconds of a step without the others, with a quarter of the rows and with all that fit in memory.
 
     As (few rows, their seconds, many rows, their seconds, the rows that fit).
@@ -167,7 +187,7 @@ def _alone(step: Any, batches: Any, rows: int, alone: Alone, snapshot: Snapshot)
     return few, few_s, few, few_s, most
 
 
-def _typical(took: Callable[[int], float], snapshot: Snapshot) -> float:
+def _typical(took: Callable[[int], float], snapshot: StateSnapshot) -> float:
     """Seconds of a step: a middle one of a few loops that take ``ALONE_S`` in all, after a first one."""
     first_s = took(1)
     if first_s >= _LONG_S:
@@ -200,16 +220,18 @@ def _costs(told: Sequence[Sequence[float]], rows: int, engine: Engine) -> list[C
 # --- together
 
 
-def _together(loop: Loop, traced: Traced, batches: Any, snapshot: Snapshot) -> tuple[float, float, int]:
+def _together(
+    rehearsal: Rehearsal, traced: Traced, batches: Any, snapshot: StateSnapshot
+) -> tuple[float, float, int]:
     """Of a step in portions as the training's own will be: seconds, those of its exchange, bytes sent.
 
     With balancing on, the first one says what the wire takes, and so what other shares would win.
     """
-    engine = loop.engine
+    engine = rehearsal.engine
 
-    def rehearse(count: int) -> Met:
+    def rehearse(count: int) -> PortionResult:
         snapshot.restore()
-        return loop.call(traced, "sure", batches, count)
+        return rehearsal.call(traced, "sure", batches, count)
 
     snapshot.restore()
     before_bytes = engine.gauge.sent_bytes()
@@ -222,12 +244,12 @@ def _together(loop: Loop, traced: Traced, batches: Any, snapshot: Snapshot) -> t
     count = 1
     if engine.fit.iterator is not None and not engine.fit.iterator.pace.each_batch:
         count = max(1, min(int(PORTION_S / first_s), _MOST_STEPS))
-    portions = min(LOOPS, int(TOGETHER_S / (first_s * count)))
-    mets = [rehearse(count) for _ in range(portions)] or [first]
-    sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / mets[-1].done
-    numbers = [median(met.step_s for met in mets), sent_bytes]
+    most = min(LOOPS, int(TOGETHER_S / (first_s * count)))
+    portions = [rehearse(count) for _ in range(most)] or [first]
+    sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / portions[-1].done
+    numbers = [median(each.step_s for each in portions), sent_bytes]
     told = engine.collectives.gather_numbers(numbers + [0.0] * (_TOLD - len(numbers)))
-    wire_s = median(min(met.wait_s) for met in mets)
+    wire_s = median(min(each.wait_s) for each in portions)
     return max(number[0] for number in told), wire_s, round(max(number[1] for number in told))
 
 

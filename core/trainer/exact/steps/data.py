@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.members.pace import Pace
+from core.trainer.exact.members.pace import PortionPace
 from core.trainer.exact.resume.position import Positioned
 
 
@@ -38,7 +38,7 @@ class Portion:
     iterator: Any
     steps: int
     sure: bool
-    pace: Pace
+    pace: PortionPace
     done: int = 0
 
 
@@ -48,15 +48,11 @@ class SharedEpochIterator(Positioned):
     opened: Callable[[SharedEpochIterator], None] | None = None
     """Told of every iterator that Keras opens."""
 
-    _current_iterator: Any
-
     def __init__(self, distribute_strategy: Any = None, *args: Any, **kwargs: Any) -> None:
-        private.EpochIterator.__init__(self, *args, **kwargs)
-        self._distribute_strategy = distribute_strategy
-        self._distributed_dataset = untuned(self.data_adapter.get_tf_dataset())
+        self.open_whole(untuned, *args, **kwargs)
         self._of_arrays = isinstance(self.data_adapter, private.ArrayDataAdapter)
-        self._endless = int(self._distributed_dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
-        self.pace = Pace()
+        self._endless = int(self.dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
+        self.pace = PortionPace()
         if SharedEpochIterator.opened is not None:
             SharedEpochIterator.opened(self)
 
@@ -71,46 +67,46 @@ class SharedEpochIterator(Positioned):
                 raise StopIteration from None
         return portion.done
 
-    def _enumerate_iterator(self) -> Iterator[tuple[int, int, Portion]]:
+    def epoch(self) -> Iterator[tuple[int, int, Portion]]:
         """As Keras', but for the portions' sizes and that only steps really done count as seen."""
         self.data_adapter.on_epoch_begin()
         once = self.steps_per_execution
-        known = self.steps_per_epoch or self._num_batches
+        known = self.steps_per_epoch or self.known_batches
         if not known:
-            yield from self._until_the_end(iter(self._get_iterator()), once)
+            yield from self._until_the_end(self.opened_anew(), once)
         else:
-            if self._current_iterator is None or self.steps_per_epoch is None:
-                self._current_iterator = iter(self._get_iterator())
-                self._steps_seen = 0
+            if self.reader is None or self.steps_per_epoch is None:
+                self.reader = self.opened_anew()
+                self.steps_seen = 0
             step, end = 0, -(-known // once) * once
             while step < end:
-                if self._num_batches and self._steps_seen >= self._num_batches:
+                if self.known_batches and self.steps_seen >= self.known_batches:
                     if self.steps_per_epoch:
-                        self._interrupted_warning()
+                        self.warn_of_interruption()
                     break
-                portion = self._portion(self._current_iterator, end - step)
+                portion = self._portion(self.reader, end - step)
                 planned = -(-portion.steps // once) * once  # what callbacks hear, as in Keras
                 yield step, step + planned - 1, portion
                 step += planned
-                self._steps_seen += portion.done
-            if self._num_batches and self._steps_seen >= self._num_batches:
+                self.steps_seen += portion.done
+            if self.known_batches and self.steps_seen >= self.known_batches:
                 # Keras opens the data anew here, and once more as the next epoch begins. A tf.data.Dataset
                 # may draw seeds each time, so it is done; of arrays nothing is drawn, and it takes 15 ms.
                 if self.steps_per_epoch or not self._of_arrays:
-                    self._current_iterator = iter(self._get_iterator())
-                self._steps_seen = 0
+                    self.reader = self.opened_anew()
+                self.steps_seen = 0
         self.data_adapter.on_epoch_end()
 
     def _until_the_end(self, iterator: Any, once: int) -> Iterator[tuple[int, int, Portion]]:
-        self._steps_seen = 0
+        self.steps_seen = 0
         while True:
             portion = Portion(iterator, self.pace.steps(once), sure=False, pace=self.pace)
-            yield self._steps_seen, self._steps_seen + portion.steps - 1, portion
-            self._steps_seen += portion.done
+            yield self.steps_seen, self.steps_seen + portion.steps - 1, portion
+            self.steps_seen += portion.done
 
     def _portion(self, iterator: Any, left: int) -> Portion:
-        if self._num_batches:
+        if self.known_batches:
             # Steps beyond the data, which a steps_per_execution may ask for, are left out as in Keras.
-            left = min(left, self._num_batches - self._steps_seen)
-        sure = bool(self._num_batches) or self._endless
+            left = min(left, self.known_batches - self.steps_seen)
+        sure = bool(self.known_batches) or self._endless
         return Portion(iterator, self.pace.steps(self.steps_per_execution, left), sure=sure, pace=self.pace)

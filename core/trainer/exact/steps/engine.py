@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-from core.trainer.exact.interface import Cluster, Observer, StopRequested
+from core.trainer.exact.interface import Cluster, Observer, StepReport, StopRequested
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
 from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.members import strategy
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
-from core.trainer.exact.resume.fit_progress import KeptFit
+from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
+from core.trainer.exact.steps.data import SharedEpochIterator
+from core.trainer.exact.steps.result import PortionResult
 from core.vocabulary import shares as cluster_shares
-
-if TYPE_CHECKING:
-    from core.trainer.exact.steps.data import SharedEpochIterator
-    from core.trainer.exact.steps.loop import Loop
-    from core.trainer.exact.steps.result import Met
-    from core.vocabulary.progress import Expectation
-
-REPORT_EVERY_S = 0.1
+from core.vocabulary.progress import Expectation
 
 
 @dataclass(slots=True)
@@ -44,7 +39,7 @@ class Fit:
     batch: int = 0
     iterator: SharedEpochIterator | None = None
     equal: set[int] = field(default_factory=set)
-    kept: KeptFit | None = None
+    kept: FitProgress | None = None
     """Of a fit: what checkpoints know of it."""
 
     @property
@@ -81,13 +76,12 @@ class Engine:
         """Members compute on the same kind of device, and so round alike. None: not asked yet."""
         self.step = 0
         """Steps done in this training; those before it was resumed count."""
-        self._reported_s = 0.0
         self._timed_steps = 0
         self._waited_s = [0.0] * cluster.members
         """By rank, in the timed steps since the last report."""
         self.share_numbers: tuple[int, ...] = ()
         self.set_shares(cluster.shares)
-        self.keeper = Keeper(cluster.keeping, self, WRITERS)
+        self.keeper = Keeper(cluster.checkpointing, self, WRITERS)
 
     def set_shares(self, shares: tuple[int, ...]) -> None:
         """From the next call into TensorFlow on. Every member must call it between the same steps."""
@@ -120,7 +114,7 @@ class Engine:
         kind: str,
         each_batch: tuple[bool, bool],
         epochs: int = 1,
-        kept: KeptFit | None = None,
+        kept: FitProgress | None = None,
     ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
         fit = Fit(model, kind, each_batch, epochs, kept=kept)
@@ -170,9 +164,9 @@ class Engine:
 
     def on_train_began(self, model: Any) -> None:
         """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
-        epoch = model._initial_epoch
-        chief = self.collectives.gather_words([-1 if epoch is None else int(epoch)])[0][0]
-        model._initial_epoch = None if chief < 0 else chief
+        epoch = private.initial_epoch(model)
+        chief = self.collectives.gather_words([-1 if epoch is None else epoch])[0][0]
+        private.set_initial_epoch(model, None if chief < 0 else chief)
         fit = self.fit
         self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
 
@@ -189,39 +183,39 @@ class Engine:
     def on_measured(self, expectation: Expectation) -> None:
         self._observer.on_measured(expectation)
 
-    def on_portion(self, loop: Loop, met: Met) -> None:
-        """Members met after `met.done` steps."""
-        if met.stop:
+    def on_portion(self, model: Any, result: PortionResult, is_training: bool) -> None:
+        """Members met after `result.done` steps of `model`."""
+        if result.stop:
             self.stopping = True
-            loop.model.stop_training = loop.model.stop_evaluating = True
-        if not loop.is_training:
+            model.stop_training = model.stop_evaluating = True
+        if not is_training:
             return
-        self.on_trained(loop.model)
-        self.step += met.done
-        if met.timed:
-            self._timed_steps += met.done
-            for rank, wait_s in enumerate(met.wait_s):
-                self._waited_s[rank] += wait_s * met.done
+        self.on_trained(model)
+        self.step += result.done
+        if result.timed:
+            self._timed_steps += result.done
+            for rank, wait_s in enumerate(result.wait_s):
+                self._waited_s[rank] += wait_s * result.done
         if self._fits:
-            self.fit.batch += met.done
-        now = time.perf_counter()
-        if self.step == met.done or now - self._reported_s >= REPORT_EVERY_S:
-            self._reported_s = now
-            fit = self._fits[-1] if self._fits else Fit(loop.model, "batch")
+            self.fit.batch += result.done
+        if self._observer.step_due():
+            fit = self._fits[-1] if self._fits else Fit(model, "batch")
             waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
             self._timed_steps, self._waited_s = 0, [0.0] * self.members
             self._observer.on_step(
-                self.step,
-                fit.epoch,
-                fit.batch,
-                fit.steps,
-                met.rows,
-                numbers(met.logs),
-                met.step_s,
-                min(waits_s[self.rank], met.step_s) if waits_s else None,
-                self.gauge.norm(),
-                min(*waits_s, met.step_s) if waits_s else None,
-                self.gauge.wire_bytes(self.step),
+                StepReport(
+                    step=self.step,
+                    epoch=fit.epoch,
+                    batch=fit.batch,
+                    steps_in_epoch=fit.steps,
+                    rows=result.rows,
+                    logs=numbers(result.logs),
+                    step_s=result.step_s,
+                    wait_s=min(waits_s[self.rank], result.step_s) if waits_s else None,
+                    grad_norm=self.gauge.norm(),
+                    wire_s=min(*waits_s, result.step_s) if waits_s else None,
+                    wire_bytes=self.gauge.wire_bytes(self.step),
+                )
             )
 
     def on_trained(self, model: Any) -> None:
@@ -239,7 +233,7 @@ class Engine:
 
     def prepare(self, model: Any, iterator: Any) -> None:
         model.make_train_function()
-        model.train_function.prepare(iterator._distributed_dataset.element_spec)
+        model.train_function.prepare(iterator.dataset.element_spec)
 
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -21,10 +21,8 @@ from core.trainer.exact.members.gauge import Gauge, arrived
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.steps import calibration
 from core.trainer.exact.steps.data import Portion
-from core.trainer.exact.steps.result import Met, Traced
-
-if TYPE_CHECKING:
-    from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.result import PortionResult, Traced
 
 _log = logging.getLogger(__name__)
 _TRACES = 4
@@ -75,32 +73,32 @@ class Loop:
             calibration.calibrate(self, traced, repeated)
             first = self.call(traced, "sure", repeated, 1)
         self._share(traced)
-        met = self._meet_after(traced, portion, portion.steps - (first is not None)) or first
-        if met is None:
+        result = self._meet_after(traced, portion, portion.steps - (first is not None)) or first
+        if result is None:
             raise StopIteration
-        if first is not None and met is not first:
-            met = replace(met, done=met.done + 1, stop=met.stop or first.stop)
-        portion.done = met.done
-        if met.timed:
-            step_s = sum(met.own_s + met.wait_s) / engine.members
+        if first is not None and result is not first:
+            result = replace(result, done=result.done + 1, stop=result.stop or first.stop)
+        portion.done = result.done
+        if result.timed:
+            step_s = sum(result.own_s + result.wait_s) / engine.members
             portion.pace.measured(step_s)
-            engine.keeper.passed(step_s * met.done)
-        engine.on_portion(self, met)
-        self._balance(traced, met)
+            engine.keeper.passed(step_s * result.done)
+        engine.on_portion(self.model, result, self.is_training)
+        self._balance(traced, result)
         portion.pace.brief = traced.balancer is not None and traced.balancer.unsure
-        return met.logs
+        return result.logs
 
     def _run_batch(self, data: Any) -> dict[str, Any]:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
         traced = self._for(tf.nest.map_structure(several.spec_of, data))
         self.engine.equalise(self.model)
         self._share(traced)
-        met = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
-        self.engine.on_portion(self, met)
-        self._balance(traced, met)
-        return met.logs
+        result = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
+        self.engine.on_portion(self.model, result, self.is_training)
+        self._balance(traced, result)
+        return result.logs
 
-    def _meet_after(self, traced: Traced, portion: Portion, steps: int) -> Met | None:
+    def _meet_after(self, traced: Traced, portion: Portion, steps: int) -> PortionResult | None:
         """The next steps of a portion; None where there are none, or no data for the first of them."""
         if steps == 0:
             return None
@@ -108,17 +106,19 @@ class Loop:
             return self._met(
                 traced, "eagerly", functools.partial(self._eagerly, traced), portion.iterator, steps
             )
-        met = self.call(traced, "sure" if portion.sure else "unsure", portion.iterator, steps)
-        return met if met.done else None
+        result = self.call(traced, "sure" if portion.sure else "unsure", portion.iterator, steps)
+        return result if result.done else None
 
-    def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> Met:
+    def call(self, traced: Traced, name: str, iterator: Any, steps: int) -> PortionResult:
         """So many steps in one call into TensorFlow. Raises StopIteration where `iterator` has too few."""
         try:
             return self._met(traced, name, None, iterator, tf.constant(steps))
         except tf.errors.OutOfRangeError:
             raise StopIteration from None
 
-    def _met(self, traced: Traced, name: str, untraced: Callable[..., Any] | None, *source: Any) -> Met:
+    def _met(
+        self, traced: Traced, name: str, untraced: Callable[..., Any] | None, *source: Any
+    ) -> PortionResult:
         """Runs a call on `source`, or what it is made of where it is not traced."""
         call = traced.calls.get(name, untraced)
         assert call is not None
@@ -131,7 +131,7 @@ class Loop:
         count = int(done)
         step_s = (time.perf_counter() - began) / count if timed and count else 0.0
         own_s, wait_s = (tuple(row) for row in times.numpy().tolist())
-        return Met(logs, int(rows), count, bool(stops > 0), step_s, own_s, wait_s)
+        return PortionResult(logs, int(rows), count, bool(stops > 0), step_s, own_s, wait_s)
 
     # --- shares
 
@@ -140,14 +140,14 @@ class Loop:
         if traced.balancer is not None:
             self.engine.set_shares(traced.balancer.shares)
 
-    def _balance(self, traced: Traced, met: Met) -> None:
+    def _balance(self, traced: Traced, result: PortionResult) -> None:
         """Shares follow the members' speeds. All members come to the same, from the same numbers."""
         engine = self.engine
-        if not (engine.balance and self.is_training and met.timed):
+        if not (engine.balance and self.is_training and result.timed):
             return
         if traced.balancer is None:
-            traced.balancer = calibration.uncalibrated(met.rows, engine.share_numbers)
-        if met.rows == traced.balancer.rows and traced.balancer.measured(met.own_s, min(met.wait_s)):
+            traced.balancer = calibration.uncalibrated(result.rows, engine.share_numbers)
+        if result.rows == traced.balancer.rows and traced.balancer.measured(result.own_s, min(result.wait_s)):
             engine.set_shares(traced.balancer.shares)
 
     # --- tracing
@@ -198,7 +198,7 @@ class Loop:
         if not self.is_training and optimizer is not None and not optimizer.built:
             return
         try:
-            self.model._symbolic_build(data_batch=data_spec)
+            private.build(self.model, data_spec)
         except Exception:
             _log.debug("%s is built by its first step", self.model.name, exc_info=True)
 

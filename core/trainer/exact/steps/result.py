@@ -25,7 +25,7 @@ class Traced:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class PortionResult:
     """What came of one call into TensorFlow, after which the members met."""
 
     logs: Any

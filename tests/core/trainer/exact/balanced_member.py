@@ -25,7 +25,7 @@ def make_up(row_s: Any) -> None:
     """
     import tensorflow as tf
 
-    from core.trainer.exact.steps import calibration, engine
+    from core.trainer.exact.steps import calibration
     from core.trainer.exact.steps.loop import Loop
 
     alone, meet = calibration._alone, Loop._meet
@@ -46,7 +46,6 @@ def make_up(row_s: Any) -> None:
         own_s = tf.cast(rows_now[0], tf.float64) * row_s
         return tuple(tf.where(words[1] > 0, time, 0.0) for time in (own_s, tf.cast(WAIT_S, tf.float64)))
 
-    engine.REPORT_EVERY_S = 0.0  # at which step shares change is told by the newest step heard of
     mock.patch.object(calibration, "_alone", made_up_alone).start()
     mock.patch.object(Loop, "_meet", remembering).start()
     mock.patch.object(Loop, "_times", made_up_times).start()

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from core.trainer.exact.interface import Cluster, Keeping, StopRequested
+from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.patch.install import install
 from tests.exactness import member
 
@@ -110,13 +110,12 @@ def main() -> None:
     asked = Asked()
     if len(shares) > 1:
         installation = member.join(order, asked)
-        host = installation._engine
+        host = installation._host
     else:
         import tensorflow as tf
 
         installation = install(Cluster(tf.distribute.get_strategy(), 0, (1,), SEED), asked)
-        host = installation._alone
-    assert host is not None
+        host = installation._host
     import numpy as np
 
     from core.trainer.exact.keras.callback_kinds import WRITERS
@@ -133,7 +132,7 @@ def main() -> None:
             (work / "log.csv").write_text(log.read_text() if log.exists() else "")
         os.chdir(work)
         host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
-        keeping = Keeping(
+        keeping = Checkpointing(
             work / "kept",
             # With 0 every batch is due and every validation worth remembering, however fast the machine is.
             every_s=0.0 if kind in ("crowded", "validating") else 1e6,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from core.trainer.exact.interface import StopRequested
+from core.trainer.exact.interface import StepReport, StopRequested
 from tests.exactness import member
 
 
@@ -27,9 +27,13 @@ class Recorder:
     def on_fit_began(self, *args: Any) -> None:
         self.heard.append(["fit", *args])
 
-    def on_step(self, step: int, epoch: int, batch: int, steps: Any, rows: int, logs: Any, *_: Any) -> None:
-        self.step = step
-        self.heard.append(["step", step, epoch, batch, steps, rows, logs["loss"]])
+    def step_due(self) -> bool:
+        return True
+
+    def on_step(self, report: StepReport) -> None:
+        self.step = report.step
+        place = [report.step, report.epoch, report.batch, report.steps_in_epoch]
+        self.heard.append(["step", *place, report.rows, report.logs["loss"]])
 
     def on_epoch_ended(self, epoch: int, logs: Any) -> None:
         self.heard.append(["epoch", epoch, logs["loss"]])

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
+import pkgutil
+from types import FunctionType
 
 import keras
+import tensorflow as tf
 from keras.src.callbacks.callback import Callback
+from keras.src.layers.layer import Layer
 
+import core.trainer
 from core.trainer.exact.keras import keras_private as private
 from core.vocabulary.errors import TandemError
 
 SIGNATURES = {
     (private.TensorFlowTrainer, "make_train_function"): "(self, force=False)",
     (private.TensorFlowTrainer, "make_test_function"): "(self, force=False)",
-    (private.TensorFlowTrainer, "_aggregate_additional_loss"): "(self, loss)",
-    (private.Trainer, "_should_eval"): "(self, epoch, validation_freq)",
-    (private.Trainer, "_get_metrics_result_or_logs"): "(self, logs)",
+    private.ADDITIONAL_LOSS: "(self, loss)",
+    private.SHOULD_VALIDATE: "(self, epoch, validation_freq)",
+    private.EPOCH_LOGS: "(self, logs)",
+    private.SYNCHRONISED_MOMENTS: "(x, axes, keepdims)",
     (private.Trainer, "_symbolic_build"): "(self, iterator=None, data_batch=None)",
+    (private.Trainer, "_assert_compile_called"): "(self, method_name=None)",
+    (private.Trainer, "_flatten_metrics_in_order"): "(self, logs)",
+    (Layer, "_flatten_layers"): "(self, include_self=True, recursive=True)",
+    (private.CallbackList, "_flush_futures"): "(self)",
+    (private.EpochIterator, "_enumerate_iterator"): "(self)",
+    (private.EpochIterator, "_interrupted_warning"): "(self)",
+    (private.TFEpochIterator, "_get_iterator"): "(self)",
     (private.BaseOptimizer, "apply"): "(self, grads, trainable_variables=None)",
     (private.loss_module, "reduce_values"): "(values, sample_weight=None, reduction='sum_over_batch_size')",
     (private.loss_module, "apply_mask"): "(sample_weight, mask, dtype, reduction)",
     (private.reduction_metrics.Mean, "update_state"): "(self, values, sample_weight=None)",
     (private.reduction_metrics.Sum, "update_state"): "(self, values, sample_weight=None)",
-    (private.backend_nn, "_compute_moments_sync"): "(x, axes, keepdims)",
     (private.SeedGenerator, "next"): "(self, ordered=True)",
 }
 SOURCES = {
@@ -49,8 +62,50 @@ SOURCES = {
         "self._current_iterator",
         "self.data_adapter.on_epoch_begin()",
     ],
+    (private.EpochIterator, "__init__"): ["self._num_batches", "self._epoch_iterator"],
+    (private.TFEpochIterator, "__init__"): ["self._distributed_dataset = dataset"],
+    (private.TFEpochIterator, "_get_iterator"): ["return self._distributed_dataset"],
+    (private.TFEpochIterator, "__next__"): ["return next(self._epoch_iterator)"],
     (private.CallbackList, "__init__"): ["self._async_train", "self._configure_async_dispatch"],
+    (private.CallbackList, "_configure_async_dispatch"): ["self._async_test", "self._async_predict"],
+    (private.CallbackList, "_add_default_callbacks"): ["self._progbar = None", "self._history = None"],
+    (keras.callbacks.TensorBoard, "__init__"): ["_init_profile_batch"],
+    (keras.callbacks.TensorBoard, "_init_profile_batch"): [
+        "self._should_trace",
+        "self._is_tracing",
+        "self._profiler_started",
+        "self._start_batch",
+        "self._stop_batch",
+    ],
+    (keras.callbacks.BackupAndRestore, "_load_model"): ["self.model._initial_epoch = epoch"],
+    (Callback, "set_model"): ["self._model = model"],
 }
+
+
+def ours() -> list[type]:
+    """Our classes that stand on Keras' own, outside the module that may touch their private parts."""
+    for module in pkgutil.walk_packages(core.trainer.__path__, "core.trainer."):
+        if not module.name.endswith(("__main__", "probe")):
+            importlib.import_module(module.name)
+    found, left = [], [Callback, private.CallbackList, private.EpochIterator]
+    while left:
+        cls = left.pop()
+        left += cls.__subclasses__()
+        if cls.__module__.startswith("core.") and cls.__module__ != private.__name__:
+            found.append(cls)
+    return found
+
+
+def keras_names(cls: type) -> set[str]:
+    """Private names that the class touches and Keras' classes below it touch, too."""
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("keras.")]
+    return touched(cls) & set().union(*(touched(base) | set(vars(base)) for base in bases))
+
+
+def touched(cls: type) -> set[str]:
+    methods = [each for each in vars(cls).values() if isinstance(each, FunctionType)]
+    names = {name for method in methods for name in method.__code__.co_names}
+    return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
 def main() -> None:
@@ -70,11 +125,15 @@ def main() -> None:
     layer.build((None, 2))
     if len(layer._non_trainable_variables) != 2:
         wrong.append("a layer's statistics are not in _non_trainable_variables")
+    variable = tf.Variable(1.0)
+    if private.variable_dtype(variable.handle) != variable.dtype:
+        wrong.append("a variable's type is not in its handle's _handle_data")
+    wrong += [f"{cls.__name__} touches {name}" for cls in ours() for name in keras_names(cls)]
     if private.tf_seeds() is not None:
         wrong.append("TensorFlow draws operations' seeds before a seed was set")
     keras.utils.set_random_seed(1)
     if not hasattr(private.tf_seeds(), "setstate"):
-        wrong.append("TensorFlow's seeds of operations do not come from a random.Random")
+        wrong.append("TensorFlow's seeds of operations do not come from a random.Random in _rng")
     if private.global_seed_generator() is not None:
         wrong.append("Keras has a seed generator that nothing asked for")
     keras.random.uniform(())

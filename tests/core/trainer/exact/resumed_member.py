@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.project import checkpoint_store
-from core.trainer.exact.interface import Cluster, Keeping, StopRequested
+from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.patch.install import install
 from core.trainer.exact.resume import callback_state, randomness
@@ -154,7 +154,7 @@ def scene(folder: Path, asked: Asked, place: tuple[int, int], together: int = 1)
         host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
         host._said.clear()
         resume = None if found is None else Path(found.folder)
-        host.keeper = Keeper(Keeping(folder / kind, 1e6, resume if kind == "resumed" else None), host)
+        host.keeper = Keeper(Checkpointing(folder / kind, 1e6, resume if kind == "resumed" else None), host)
         told[kind] = train(asked, where, together)
         told[kind]["said"] = asked.said
         found = checkpoint_store.newest(folder / kind)
@@ -167,8 +167,7 @@ if __name__ == "__main__":
     out, told = Path(sys.argv[1]), {"hostile": hostile(), "generator": generator()}
     observer = Asked()
     installation = install(Cluster(tf.distribute.get_strategy(), 0, (1,), SEED), observer)
-    assert installation._alone is not None
-    host = installation._alone
+    host = installation._host
     with installation.scope():
         told["several"] = several_numbers()
         told["validated"] = scene(out / "validated", observer, (3, 4))

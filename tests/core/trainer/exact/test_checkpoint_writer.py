@@ -90,7 +90,7 @@ from core.vocabulary.plan import Moment
 from core.project import checkpoint_store as checkpoints
 from core.trainer.exact.resume import callback_state, writer as checkpoint
 from core.trainer.exact.resume.keeper import Keeper
-from core.trainer.exact.interface import Keeping
+from core.trainer.exact.interface import Checkpointing
 
 class Host:
     step, stopping, share_numbers = 5, False, (1, 1)
@@ -114,12 +114,12 @@ def newest(folder):
     found = checkpoints.newest(folder)
     return None if found is None else found.head.moment.fit
 
-never = Keeper(Keeping(base / "never", every_s=1e9), host)
+never = Keeper(Checkpointing(base / "never", every_s=1e9), host)
 never._kept_s = -1e9
 host.chief = b""
 fit(never)
 told["own clock"], told["not the chief's"] = host.own.decode(), newest(base / "never")
-always = Keeper(Keeping(base / "always", every_s=1e9), host)
+always = Keeper(Checkpointing(base / "always", every_s=1e9), host)
 host.chief = b"due"
 fit(always)
 told["not the own clock"], told["the chief's"] = host.own.decode(), newest(base / "always")
@@ -128,7 +128,7 @@ writer = checkpoint.Writer(base / "failed", said.append, None)
 writer.add_finished(1, {"model": [np.arange(3.0)]})
 writer.write(Moment(step=9, fit=2), (1,), None, wait=True)
 failed = pathlib.Path(checkpoints.newest(base / "failed").folder)
-resumed = Keeper(Keeping(base / "failed", resume=failed), host)
+resumed = Keeper(Checkpointing(base / "failed", resume=failed), host)
 told["left"] = []
 for number in range(3):
     kept = resumed.begin(model, [])
@@ -137,7 +137,7 @@ for number in range(3):
         resumed.write(Moment(step=step), {"epoch": 1}, wait=True)
 told["gone"] = not failed.exists()
 again = pathlib.Path(checkpoints.newest(base / "failed").folder)
-anew = Keeper(Keeping(base / "failed", resume=again), host)
+anew = Keeper(Checkpointing(base / "failed", resume=again), host)
 host.step, told["anew"] = 77, []
 for number in range(2):
     fit(anew)

@@ -1,8 +1,8 @@
-from core.trainer.exact.members.pace import Pace
+from core.trainer.exact.members.pace import PortionPace
 
 
 def test_portions_grow_to_the_reporting_interval_and_no_further() -> None:
-    pace = Pace(target_s=0.1)
+    pace = PortionPace(target_s=0.1)
     sizes = []
     for _ in range(6):
         sizes.append(pace.steps(1))
@@ -11,27 +11,27 @@ def test_portions_grow_to_the_reporting_interval_and_no_further() -> None:
 
 
 def test_portions_are_whole_executions() -> None:
-    pace = Pace(target_s=0.1)
+    pace = PortionPace(target_s=0.1)
     pace.measured(0.001)
     assert pace.steps(3) == 6
 
 
 def test_a_slow_step_goes_alone() -> None:
-    pace = Pace(target_s=0.1)
+    pace = PortionPace(target_s=0.1)
     pace.measured(0.001)
     pace.measured(0.4)
     assert pace.steps(1) == 1
 
 
 def test_a_callback_of_every_batch_keeps_keras_own_portions() -> None:
-    pace = Pace()
+    pace = PortionPace()
     pace.measured(0.0001)
     pace.each_batch = True
     assert pace.steps(2) == 2
 
 
 def test_a_brief_portion_is_of_a_few_steps_and_does_not_slow_the_others() -> None:
-    pace = Pace(target_s=0.1)
+    pace = PortionPace(target_s=0.1)
     for _ in range(6):
         pace.measured(0.001)
     pace.brief = True
@@ -42,13 +42,13 @@ def test_a_brief_portion_is_of_a_few_steps_and_does_not_slow_the_others() -> Non
 
 
 def test_a_step_that_was_not_measured_changes_nothing() -> None:
-    pace = Pace()
+    pace = PortionPace()
     pace.measured(0.0)
     assert pace.steps(1) == 1
 
 
 def test_a_small_rest_joins_the_last_portion() -> None:
-    pace = Pace(target_s=0.1)
+    pace = PortionPace(target_s=0.1)
     for _ in range(6):
         pace.measured(0.001)
     assert [pace.steps(1, left) for left in (300, 150, 149, 100, 7)] == [100, 100, 149, 100, 7]
