@@ -13,7 +13,7 @@ FLOORS = [
     {"core.vocabulary", "core.runtime"},
     {"core.cluster", "core.speed", "core.telemetry", "core.home"},
     {"core.project", "core.net"},
-    {"core.supervisor", "core.history", "core.link", "core.pairing", "core.discovery"},
+    {"core.supervisor", "core.history", "core.link", "core.pairing", "core.discovery", "core.exchange"},
     {"core.report", "core.trainer", "core.doctor"},
     {"core.run"},
     {"core.node"},

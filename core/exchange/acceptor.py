@@ -1,0 +1,95 @@
+"""Who knocks at a member's port. One thread listens; a few more let callers prove who they are."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+from core.exchange import greeting
+from core.exchange.frames import Hello
+from core.exchange.greeting import Met, Sockets
+from core.exchange.keys import Keyring
+from core.net.host import host_of
+
+AT_ONCE = 16
+"""Callers who have not proved yet that they are members: whoever comes beyond is closed unheard."""
+AT_ONCE_FROM_ONE = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Acceptor:
+    """``hello``: what is answered; ``on_met`` gets each member's connection, in a thread of its own.
+
+    ``listener`` is a bound socket that listens; it is closed at the end.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        keyring: Keyring,
+        hello: Hello,
+        sockets: Sockets,
+        on_met: Callable[[Met], None],
+    ) -> None:
+        self._listener, self._keyring, self._hello = listener, keyring, hello
+        self._sockets, self._on_met = sockets, on_met
+        self._lock = threading.Lock()
+        self._callers: Counter[str] = Counter()
+        self._threads: set[threading.Thread] = set()
+        self._thread = threading.Thread(target=self._listen, name="exchange-accept", daemon=True)
+
+    def start(self) -> None:
+        # Closing a socket does not wake who waits on it everywhere: look now and then.
+        self._listener.settimeout(0.5)
+        self._sockets.add(self._listener)
+        self._thread.start()
+
+    def join(self) -> None:
+        """After the sockets were closed."""
+        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+
+    def _listen(self) -> None:
+        try:
+            while not self._sockets.is_closed:
+                try:
+                    sock, address = self._listener.accept()
+                except TimeoutError:
+                    continue
+                except OSError as error:
+                    if self._sockets.wait_closed(0):
+                        return
+                    # Too many open files, a caller that went away: neither ends the listening.
+                    _log.warning("nobody could be let in: %s", error)
+                    self._sockets.wait_closed(0.2)
+                    continue
+                self._let_in(sock, host_of(address))
+        finally:
+            self._sockets.end(self._listener)
+
+    def _let_in(self, sock: socket.socket, host: str) -> None:
+        with self._lock:
+            if self._callers.total() >= AT_ONCE or self._callers[host] >= AT_ONCE_FROM_ONE:
+                sock.close()
+                return
+            self._callers[host] += 1
+        thread = threading.Thread(target=self._meet, args=(sock, host), name="exchange-greeting", daemon=True)
+        thread.start()
+        self._threads = {each for each in self._threads if each.is_alive()} | {thread}
+
+    def _meet(self, sock: socket.socket, host: str) -> None:
+        try:
+            try:
+                self._sockets.add(sock)
+                met = greeting.accept(sock, self._keyring, self._hello, self._sockets)
+            finally:
+                with self._lock:
+                    self._callers -= Counter([host])
+            self._on_met(met)
+        except OSError as error:
+            _log.debug("a caller from %s was refused: %s", host, error)

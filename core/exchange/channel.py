@@ -1,0 +1,357 @@
+"""All that goes to and comes from one peer, over as many connections as it takes.
+
+A *session* is a pair of connections, one per direction (an SSL object is not for two threads), with a thread
+each. When either breaks, the session is over and both sides dial anew; what a peer has not confirmed is sent
+again from where it stopped. Which of several sessions counts, the lower rank decides alone and numbers it;
+the other follows the highest number. So crossing calls and half-dead connections end in one and the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+
+import msgspec
+
+from core.exchange import frames, greeting, problems
+from core.exchange.duplex import Session, write, write_piece
+from core.exchange.frames import Ack, Alive, BadFrame, Begin, Goodbye, Hello
+from core.exchange.greeting import Met, Sockets
+from core.exchange.inbox import Inbox, Owner
+from core.exchange.keys import Keyring
+from core.exchange.send_window import Message, NotSent, SendWindow
+from core.exchange.state import Connection, Key
+from core.vocabulary.errors import Problem
+
+ALIVE_S = 1.0
+SILENT_S = 5.0
+"""After so long without a sign another session is dialled beside the present one, which goes on till then."""
+BEGIN_S = 10.0
+IDLE_S = 0.25
+"""A confirmation waits at most so long for something that it can travel with."""
+REDIAL_S = (0.05, 5.0)
+"""Between attempts: the first pause, which doubles until the last."""
+FOLLOWER_S = 0.3
+"""The higher rank leaves the lower one the first call."""
+_HALVES = 4
+
+_log = logging.getLogger(__name__)
+
+
+class Channel:
+    def __init__(
+        self,
+        own_rank: int,
+        rank: int,
+        address: tuple[str, int] | None,
+        run: str,
+        keyring: Keyring,
+        sockets: Sockets,
+        owner: Owner,
+    ) -> None:
+        """``address`` None: it can't be called, it calls."""
+        self.rank = rank
+        self._own_rank, self._address, self._run = own_rank, address, run
+        self._keyring, self._sockets, self._owner = keyring, sockets, owner
+        self._leads = own_rank < rank
+        self._changed = threading.Condition()
+        self._session: Session | None = None
+        self._last: Session | None = None
+        self._number = 0
+        self._halves: dict[bytes, Met] = {}
+        self._is_over = False
+        self._goodbye: Goodbye | None = None
+        self._linger_until_s = 0.0
+        self._window = SendWindow()
+        self._inbox = Inbox(own_rank, rank, keyring.members, owner)
+        self._confirmed = 0
+        """The peer was told that all messages before this one came."""
+        self._dialler = threading.Thread(target=self._dial, name=f"exchange-dial-{rank}", daemon=True)
+
+    # What the owner does with it
+
+    def start(self) -> None:
+        self._dialler.start()
+
+    def put(self, message: Message) -> None:
+        with self._changed:
+            if not self._is_over:
+                self._window.put(message)
+                self._changed.notify_all()
+
+    def drop(self, floor: tuple[int, int]) -> None:
+        """Do not begin to send what is of an earlier (generation, attempt)."""
+
+        def is_old(key: Key) -> bool:
+            return key[:2] < floor
+
+        with self._changed:
+            self._window.drop(is_old)
+
+    @property
+    def connection(self) -> Connection:
+        if self._is_over:
+            return "closed"
+        return "connected" if self._session is not None else "dialling"
+
+    @property
+    def heard_s(self) -> float:
+        """Seconds since anything came."""
+        return self._inbox.silent_s
+
+    def is_live(self, session: Session) -> bool:
+        return self._session is session and not self._is_over
+
+    def say_goodbye(self, problem: Problem, linger_s: float) -> None:
+        """Send what was not confirmed yet, for at most ``linger_s``, then the goodbye. Returns at once."""
+        with self._changed:
+            if self._goodbye is None:
+                self._goodbye = frames.goodbye(problem)
+                self._linger_until_s = time.monotonic() + linger_s
+            self._changed.notify_all()
+
+    def wait_over(self, limit_s: float) -> None:
+        """Until the goodbye is said, or can't be."""
+        until_s = time.monotonic() + limit_s
+        with self._changed:
+            while not self._is_over:
+                now_s = time.monotonic()
+                lingers = now_s < self._linger_until_s and not self._window.is_empty
+                if now_s >= until_s or (self._session is None and not lingers):
+                    return
+                self._changed.wait(min(0.1, until_s - now_s))
+
+    def end(self) -> None:
+        """Nothing goes and nothing comes any more."""
+        with self._changed:
+            self._is_over = True
+            halves, self._halves = self._halves, {}
+            session, self._session = self._session, None
+            self._window = SendWindow()
+            self._changed.notify_all()
+        for half in halves.values():
+            self._sockets.end(half.tls)
+        if session:
+            session.wake()
+
+    def join(self) -> None:
+        """After ``end`` and when all sockets were closed."""
+        if self._dialler.ident is not None:
+            self._dialler.join()
+        # The sender waits for what was before it, and adds its receiver.
+        at = 0
+        while self._last and at < len(self._last.threads):
+            self._last.threads[at].join()
+            at += 1
+
+    # Calls
+
+    def met(self, met: Met) -> None:
+        """The peer called; its second connection makes a session. May wait, at most ``BEGIN_S``."""
+        stale = None
+        with self._changed:
+            other = self._halves.pop(met.hello.nonce, None)
+            if self._is_over:
+                stale = met
+            elif other is None:
+                if len(self._halves) >= _HALVES:
+                    stale = self._halves.pop(next(iter(self._halves)))
+                self._halves[met.hello.nonce] = met
+        if stale:
+            self._sockets.end(stale.tls)
+        if other is None or stale:
+            return
+        if {other.hello.carries, met.hello.carries} != {"from-caller", "to-caller"}:
+            self._sockets.end(other.tls)
+            self._sockets.end(met.tls)
+            return
+        sending, receiving = (met, other) if met.hello.carries == "to-caller" else (other, met)
+        self._offer(Session(sending.tls, receiving.tls, seen=met.hello.seen))
+
+    def _dial(self) -> None:
+        pause_s = REDIAL_S[0]
+        if not self._leads:
+            self._sockets.wait_closed(FOLLOWER_S)
+        while True:
+            with self._changed:
+                while not self._is_over and self._session is not None and not self._is_silent():
+                    pause_s = REDIAL_S[0]
+                    self._changed.wait(SILENT_S / 5)
+                if self._is_over or self._address is None:
+                    return
+            try:
+                self._offer(self._call(self._address))
+            except OSError as error:
+                _log.debug("member %d can't be reached: %s", self.rank, error)
+            with self._changed:
+                if self._session is None or self._is_silent():
+                    self._changed.wait_for(lambda: self._is_over, pause_s)
+            pause_s = min(2 * pause_s, REDIAL_S[1])
+
+    def _call(self, address: tuple[str, int]) -> Session:
+        hello = Hello(
+            version=frames.VERSION,
+            run=self._run,
+            rank=self._own_rank,
+            nonce=os.urandom(8),
+            carries="from-caller",
+            seen=self._number,
+        )
+        sending = greeting.dial(address, self.rank, self._keyring, hello, self._sockets)
+        try:
+            back = msgspec.structs.replace(hello, carries="to-caller")
+            receiving = greeting.dial(address, self.rank, self._keyring, back, self._sockets)
+        except BaseException:
+            self._sockets.end(sending.tls)
+            raise
+        return Session(sending.tls, receiving.tls)
+
+    def _is_silent(self) -> bool:
+        return self.heard_s > SILENT_S
+
+    def _offer(self, session: Session) -> None:
+        """A session that could be: taken or closed."""
+        try:
+            if not self._leads:
+                session.receiving.settimeout(BEGIN_S)
+                word = greeting.read_word(session.receiving)
+                session.receiving.settimeout(None)
+                if not isinstance(word, Begin):
+                    raise BadFrame("no beginning")
+                session.begin = word
+        except (OSError, BadFrame) as error:
+            _log.debug("a session with member %d did not begin: %s", self.rank, error)
+            self._sockets.end(session.sending)
+            self._sockets.end(session.receiving)
+            return
+        with self._changed:
+            before = self._session
+            is_taken = not self._is_over and self._is_wanted(session, before)
+            if is_taken:
+                self._number = session.number = session.begin.session if session.begin else self._number + 1
+                self._session, previous, self._last = session, self._last, session
+                self._inbox.hear()
+                sender = threading.Thread(
+                    target=self._run_session,
+                    args=(session, previous),
+                    name=f"exchange-send-{self.rank}",
+                    daemon=True,
+                )
+                session.threads.append(sender)
+                sender.start()
+            self._changed.notify_all()
+        if not is_taken:
+            self._sockets.end(session.sending)
+            self._sockets.end(session.receiving)
+        elif before:
+            before.wake()
+
+    def _is_wanted(self, session: Session, live: Session | None) -> bool:
+        if session.begin:
+            return session.begin.session > self._number
+        if live is None or self._is_silent():
+            return True
+        # A peer that calls although it knew of the present session has lost it. Else the calls crossed.
+        return session.seen is not None and session.seen >= live.number
+
+    # A session
+
+    def _run_session(self, session: Session, previous: Session | None) -> None:
+        try:
+            # What has come is known only when nobody writes to it any more.
+            for thread in previous.threads if previous else []:
+                thread.join()
+            receiver = threading.Thread(
+                target=self._run_receiver,
+                args=(session,),
+                name=f"exchange-receive-{self.rank}",
+                daemon=True,
+            )
+            inbox = self._inbox
+            begin = Begin(session=session.number, message=inbox.expected, bytes=inbox.received)
+            with self._changed:
+                session.threads.append(receiver)
+                self._confirmed = inbox.expected
+                receiver.start()
+            write(session.sending, frames.encode(begin))
+            self._send(session)
+        except OSError as error:
+            self._lost(session, error)
+        except Exception as error:
+            self._lost(session, error)
+            self._owner.broke(error)
+        finally:
+            self._sockets.end(session.sending)
+
+    def _send(self, session: Session) -> None:
+        said_s = time.monotonic()
+        while True:
+            words, is_last = b"", False
+            with self._changed:
+                if not self.is_live(session):
+                    return
+                now_s = time.monotonic()
+                is_cut = self._goodbye is not None and now_s >= self._linger_until_s
+                piece = self._window.next() if session.is_resumed and not is_cut else None
+                if piece is None and self._goodbye and (is_cut or self._window.is_empty):
+                    words, is_last = frames.encode(self._goodbye), True
+                elif self._confirmed != self._inbox.expected and session.is_resumed:
+                    words = frames.encode(Ack(message=self._inbox.expected))
+                    self._confirmed = self._inbox.expected
+                elif piece is None and now_s - said_s >= ALIVE_S:
+                    words = frames.encode(Alive())
+                elif piece is None:
+                    self._changed.wait(IDLE_S)
+                    continue
+            write_piece(session.sending, words, piece)
+            said_s = now_s
+            if is_last:
+                self.end()
+                return
+
+    def _run_receiver(self, session: Session) -> None:
+        try:
+            begin = session.begin or greeting.read_word(session.receiving)
+            if not isinstance(begin, Begin) or begin.session != session.number:
+                raise BadFrame("no answer to the beginning")
+            with self._changed:
+                if self.is_live(session):
+                    self._window.resume(begin.message, begin.bytes)
+                    session.is_resumed = True
+                self._changed.notify_all()
+            goodbye = self._inbox.read(session.receiving, lambda: self.is_live(session), self._on_ack)
+            self._owner.left(self.rank, goodbye.problem)
+            self.end()
+        except NotSent as error:
+            _log.warning("member %d: %s", self.rank, error)
+            self._leave(problems.restarted(self.rank))
+        except BadFrame as error:
+            self._leave(problems.incomprehensible(self.rank, str(error)))
+        except OSError as error:
+            self._lost(session, error)
+        except Exception as error:
+            self._lost(session, error)
+            self._owner.broke(error)
+        finally:
+            self._sockets.end(session.receiving)
+
+    def _on_ack(self, message: int) -> None:
+        with self._changed:
+            self._window.confirm(message)
+            if self._window.is_empty:
+                self._changed.notify_all()
+
+    def _lost(self, session: Session, error: Exception) -> None:
+        with self._changed:
+            if self._session is session:
+                self._session = None
+                _log.info("the connection to member %d is lost: %s", self.rank, error)
+            self._changed.notify_all()
+        session.wake()
+
+    def _leave(self, problem: Problem) -> None:
+        """This peer can't be listened to any more: tell it so, and the owner."""
+        self._owner.left(self.rank, problem)
+        self.say_goodbye(problem, 0.0)

@@ -1,0 +1,330 @@
+"""A member's end of the exchange: what the trainer calls, joined with the machine and the channels.
+
+Everything here may be called from any thread. One lock guards the state; numbers are sent, received and added
+in the channels' threads, outside of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from core.exchange import frames, machine, problems
+from core.exchange.acceptor import Acceptor
+from core.exchange.channel import Channel
+from core.exchange.frames import Head, Hello
+from core.exchange.greeting import Met, Sockets
+from core.exchange.keys import Keyring
+from core.exchange.pack import Landing, Pack, call_for
+from core.exchange.problems import ExchangeFailed
+from core.exchange.send_window import Message
+from core.exchange.state import (
+    Add,
+    Added,
+    Announced,
+    Arrived,
+    Closed,
+    Complete,
+    Effect,
+    Event,
+    Fail,
+    Forget,
+    HandedOver,
+    Key,
+    Kind,
+    Left,
+    Regrouped,
+    Send,
+    State,
+    Take,
+    Taken,
+    Waiting,
+    Wire,
+)
+from core.vocabulary.errors import Problem
+
+Array = npt.NDArray[Any]
+
+EARLY_BYTES = 256 * 2**20
+"""A peer may be ahead: so much of what this member has not come to yet is kept; more waits on the way."""
+INLINE_BYTES = 2**20
+"""Handing over returns at once: what takes longer to add is left to another thread."""
+GOODBYE_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """``address``: host and port; None where it can't be called and calls itself."""
+
+    rank: int
+    address: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Outgoing:
+    rank: int
+    message: Message
+
+
+class Exchange:
+    """Meets the other members of one run. ``run`` names it; ``listener`` is a listening socket, or None for a
+    member that only calls. Close it, or its threads stay."""
+
+    def __init__(
+        self,
+        rank: int,
+        peers: Sequence[Peer],
+        keyring: Keyring,
+        run: str,
+        listener: socket.socket | None,
+        *,
+        generation: int = 0,
+        early_bytes: int = EARLY_BYTES,
+    ) -> None:
+        members = len(peers) + 1
+        self.rank, self.members = rank, members
+        if {rank, *(peer.rank for peer in peers)} != set(range(members)) or keyring.members != members:
+            raise problems.bad_pins("the members' ranks do not fit together")
+        self._changed = threading.Condition()
+        self._state = State(rank=rank, members=members, floor=(generation, 0))
+        self._packs: dict[Key, Pack] = {}
+        self._over: dict[Key, Problem | None] = {}
+        """Complete, or failed."""
+        self._waits: dict[int, tuple[Sequence[Key], float]] = {}
+        self._early_bytes = early_bytes
+        self._sockets = Sockets()
+        self._adding = ThreadPoolExecutor(1, thread_name_prefix="exchange-add")
+        self._channels = {
+            peer.rank: Channel(rank, peer.rank, peer.address, run, keyring, self._sockets, self)
+            for peer in peers
+        }
+        self._acceptor: Acceptor | None = None
+        if listener is not None:
+            hello = Hello(version=frames.VERSION, run=run, rank=rank, nonce=bytes(8), carries="from-caller")
+            self._acceptor = Acceptor(listener, keyring, hello, self._sockets, self._on_met)
+
+    def start(self) -> None:
+        """Begin to meet the others. Returns at once; what is handed over waits for them."""
+        if self._acceptor:
+            self._acceptor.start()
+        for channel in self._channels.values():
+            channel.start()
+
+    # What the trainer does
+
+    def hand_over(
+        self, key: Key, array: Array, *, kind: Kind = "sum", wire: Wire = "f32", word: str = ""
+    ) -> None:
+        """Bring this member's numbers to a meeting. Returns at once; ``array`` must not change any more.
+
+        Raises ``TandemError`` for what does not travel. What else goes wrong, ``wait`` raises.
+        """
+        call = call_for(kind, array, wire, word)
+        with self._changed:
+            state, effects = machine.step(self._state, HandedOver(key, call))
+            pack = self._packs.get(key)
+            if key in state.meetings:
+                pack = self._packs.setdefault(key, Pack(self.rank, self.members))
+                pack.bring(array, call)
+            later = self._take_on(state, effects)
+        if pack and pack.early_bytes() > INLINE_BYTES:
+            self._do([effect for effect in later if not isinstance(effect, Add)])
+            self._adding.submit(self._do, [effect for effect in later if isinstance(effect, Add)])
+        else:
+            self._do(later)
+
+    def wait(self, keys: Sequence[Key]) -> list[Any]:
+        """The results in the order of ``keys``: an array for a sum, a list of arrays by rank for a gather;
+        all are read-only. Waits as long as it takes. Raises ``ExchangeFailed``."""
+        with self._changed:
+            number = id(wait := (keys, time.monotonic()))
+            self._waits[number] = wait
+            try:
+                while not self._all_over(keys):
+                    self._changed.wait()
+            finally:
+                del self._waits[number]
+            packs = [self._packs[key] for key in keys]
+            for key in keys:
+                self._take_on(*machine.step(self._state, Taken(key)))
+        return [pack.result() for pack in packs]
+
+    def gather(self, key: Key, array: Array, *, word: str = "") -> list[Array]:
+        """Everybody's arrays, by rank; their first dimensions may differ. Raises ``ExchangeFailed``."""
+        self.hand_over(key, array, kind="gather", word=word)
+        arrays: list[Array] = self.wait([key])[0]
+        return arrays
+
+    def regroup(self, generation: int, attempt: int) -> None:
+        """Give up what was not met in earlier generations and attempts: who waits for it is told so."""
+        self._on(Regrouped(generation, attempt))
+        for channel in self._channels.values():
+            channel.drop((generation, attempt))
+
+    def waiting(self) -> list[Waiting]:
+        """Of whom something is still needed by those who wait now; by rank. Quick, and for any thread."""
+        with self._changed:
+            state, waits, packs = self._state, list(self._waits.values()), dict(self._packs)
+        now_s = time.monotonic()
+        since_s = dict.fromkeys(self._channels, now_s)
+        needs: set[int] = set()
+        for keys, began_s in waits:
+            for rank in {rank for key in keys for rank, _ in machine.missing(state, key)}:
+                needs.add(rank)
+                since_s[rank] = min(since_s[rank], began_s)
+        wanted = {key for keys, _ in waits for key in keys if key in packs}
+        found = []
+        for rank in sorted(needs):
+            progress = [packs[key].progress(rank) for key in wanted]
+            channel = self._channels[rank]
+            found.append(
+                Waiting(
+                    rank=rank,
+                    since_s=now_s - since_s[rank],
+                    bytes_come=sum(come for come, _ in progress),
+                    bytes_total=sum(total for _, total in progress),
+                    connection=channel.connection,
+                    heard_s=channel.heard_s,
+                )
+            )
+        return found
+
+    def close(self, reason: Problem, linger_s: float = 0.0) -> None:
+        """End every wait at once, tell the others why, and end all threads.
+
+        ``linger_s``: at most so long the others still get what they have not confirmed.
+        """
+        self._on(Closed(reason))
+        for channel in self._channels.values():
+            channel.say_goodbye(reason, linger_s)
+        until_s = time.monotonic() + linger_s + GOODBYE_S
+        for channel in self._channels.values():
+            channel.wait_over(max(0.0, until_s - time.monotonic()))
+        for channel in self._channels.values():
+            channel.end()
+        self._sockets.close()
+        if self._acceptor:
+            self._acceptor.join()
+        for channel in self._channels.values():
+            channel.join()
+        self._adding.shutdown(wait=True, cancel_futures=True)
+        with self._changed:
+            self._packs.clear()
+
+    # What the channels' threads do
+
+    def announced(self, rank: int, head: Head, is_live: Callable[[], bool]) -> Landing | None:
+        event = Announced(rank, head.key, head.phase, head.call)
+        size = head.call.elements * head.call.wire_dtype.itemsize
+        with self._changed:
+            while True:
+                state, effects = machine.step(self._state, event)
+                takes = any(isinstance(effect, Take) for effect in effects)
+                if not takes or self._has_room(state, rank, head.key, size):
+                    break
+                self._changed.wait(0.25)
+                if not is_live():
+                    raise ConnectionError("the session ended meanwhile")
+            if takes:
+                pack = self._packs.setdefault(head.key, Pack(self.rank, self.members))
+            later = self._take_on(state, effects)
+        self._do(later)
+        return pack.land(rank, head.phase, head.call) if takes else None
+
+    def came(self, rank: int, head: Head) -> None:
+        with self._changed:
+            pack = self._packs.get(head.key)
+        if pack:
+            pack.take(rank, head.phase)
+
+    def arrived(self, rank: int, head: Head) -> None:
+        self._on(Arrived(rank, head.key, head.phase))
+
+    def left(self, rank: int, problem: Problem) -> None:
+        _log.info("member %d has left: %s", rank, problem.what)
+        self._on(Left(rank, problem))
+
+    def broke(self, error: Exception) -> None:
+        _log.error("the exchange broke", exc_info=error)
+        self._on(Closed(problems.broken(error)))
+
+    def _on_met(self, met: Met) -> None:
+        self._channels[met.rank].met(met)
+
+    # State and effects
+
+    def _on(self, event: Event) -> None:
+        with self._changed:
+            later = self._take_on(*machine.step(self._state, event))
+        self._do(later)
+
+    def _take_on(self, state: State, effects: Sequence[Effect]) -> list[_Outgoing | Add]:
+        """With the lock. What is left to do without it."""
+        self._state = state
+        later: list[_Outgoing | Add] = []
+        for effect in effects:
+            match effect:
+                case Send(rank, key, phase):
+                    # With the lock: what completes a meeting may also be what lets its arrays go.
+                    call = state.meetings[key].call
+                    assert call is not None
+                    payload = self._packs[key].payload(rank, phase)
+                    later.append(_Outgoing(rank, Message(key, phase, call, payload)))
+                case Complete(key):
+                    self._over[key] = None
+                case Fail(key, problem):
+                    self._over[key] = problem
+                case Forget(key):
+                    self._packs.pop(key, None)
+                    self._over.pop(key, None)
+                case Add():
+                    later.append(effect)
+                case Take():
+                    pass
+        self._changed.notify_all()
+        return later
+
+    def _do(self, effects: Sequence[_Outgoing | Add]) -> None:
+        for effect in effects:
+            match effect:
+                case _Outgoing(rank, message):
+                    self._channels[rank].put(message)
+                case Add(key):
+                    with self._changed:
+                        pack = self._packs.get(key)
+                    if pack:
+                        pack.advance()
+                        self._on(Added(key))
+
+    def _all_over(self, keys: Sequence[Key]) -> bool:
+        """Raises ``ExchangeFailed`` for the first that failed, ``KeyError`` for one that nobody brought."""
+        for key in keys:
+            if problem := self._over.get(key):
+                raise ExchangeFailed(problem)
+            if key[:2] < self._state.floor:
+                raise ExchangeFailed(problems.old(key, self._state.floor))
+            meeting = self._state.meetings.get(key)
+            if meeting is None or meeting.call is None:
+                raise KeyError(f"{key} was not handed over")
+        return all(key in self._over for key in keys)
+
+    def _has_room(self, state: State, rank: int, key: Key, size: int) -> bool:
+        meeting = state.meetings[key]
+        if meeting.call is not None:
+            return True
+        kept = sum(
+            pack.progress(rank)[1]
+            for other, pack in self._packs.items()
+            if (known := state.meetings.get(other)) and known.call is None
+        )
+        return kept + size <= self._early_bytes

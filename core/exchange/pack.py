@@ -1,0 +1,256 @@
+"""The arrays of one meeting on one member: where others' numbers land, and how they are added. Any thread.
+
+Every member ends with the same bits: whoever adds an element adds all members' numbers in rank order, in
+float32 where they travel narrower, its own narrowed like the others'; and it keeps of a total that travels
+narrowed what the others get of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from core.exchange.problems import unsendable
+from core.exchange.state import (
+    DTYPE_NAMES,
+    MAX_DIMENSIONS,
+    MAX_PACK_BYTES,
+    MAX_WORD,
+    Call,
+    DTypeName,
+    Kind,
+    Phase,
+    Wire,
+    message_bytes,
+    share,
+    travelling,
+)
+
+Array = npt.NDArray[Any]
+
+CHUNK = 64 * 1024
+"""Elements added at a time: what is added should still be in the processor's cache when it is written."""
+_FP16_EDGE = float(np.finfo(np.float16).max)
+
+
+def narrowed(numbers: Array, wire: Wire) -> Array:
+    """float32 as it travels, rounded to nearest even. Infinities and NaN pass; float16 has an edge."""
+    if wire == "fp16":
+        held = np.clip(numbers, -_FP16_EDGE, _FP16_EDGE)
+        np.copyto(held, numbers, where=np.isinf(numbers))
+        return held.astype(np.float16)
+    bits = numbers.view(np.uint32)
+    rounded = bits >> 16
+    rounded &= 1
+    rounded += 0x7FFF
+    rounded += bits
+    rounded >>= 16
+    short = rounded.astype(np.uint16)
+    is_nan = np.isnan(numbers)
+    if is_nan.any():
+        # Rounding may carry a NaN over into infinity or zero: keep its top bits, and one of its own set.
+        short[is_nan] = (bits[is_nan] >> 16).astype(np.uint16) | 0x40
+    return short
+
+
+def widened(numbers: Array, wire: Wire) -> Array:
+    """What travelled, as float32 again."""
+    if wire == "fp16":
+        return numbers.astype(np.float32)
+    bits = numbers.astype(np.uint32)
+    bits <<= 16
+    return bits.view(np.float32)
+
+
+def call_for(kind: Kind, array: Array, wire: Wire = "f32", word: str = "") -> Call:
+    """Raises ``TandemError`` for what does not travel."""
+    name = array.dtype.name
+    if name not in DTYPE_NAMES or not array.dtype.isnative:
+        raise unsendable(f"numbers of type {array.dtype}")
+    if kind == "gather" and array.ndim == 0:
+        raise unsendable("a single number can't be gathered along its first dimension")
+    if array.ndim > MAX_DIMENSIONS:
+        raise unsendable(f"{array.ndim} dimensions, where {MAX_DIMENSIONS} may be")
+    if array.nbytes > MAX_PACK_BYTES:
+        raise unsendable(f"{array.nbytes} bytes in one array, where {MAX_PACK_BYTES} may be")
+    if len(word) > MAX_WORD:
+        raise unsendable(f"a word of {len(word)} characters, where {MAX_WORD} may be")
+    return Call(kind=kind, dtype=cast(DTypeName, name), shape=array.shape, wire=wire, word=word)
+
+
+@dataclass(slots=True)
+class Landing:
+    """Where one message's bytes go. ``received``: so many bytes are there, in whole pieces."""
+
+    data: npt.NDArray[np.uint8]
+    received: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A message's bytes, made piece by piece when they are sent; again if they are sent again."""
+
+    size: int
+    piece: Callable[[int, int], Array]
+
+
+class Pack:
+    def __init__(self, rank: int, members: int) -> None:
+        self._rank, self._members = rank, members
+        self._lock = threading.Lock()
+        self._own: Array | None = None
+        self._call: Call | None = None
+        self._landings: dict[tuple[int, Phase], tuple[Landing, Call]] = {}
+        self._total: Array | None = None
+        """Flat, of all elements."""
+        self._total_on_wire: Array | None = None
+        """This member's share of it, narrowed, where that has to be sent."""
+        self._added = 0
+
+    def bring(self, array: Array, call: Call) -> None:
+        """This member's own numbers, which must not change until everybody has them."""
+        with self._lock:
+            self._own, self._call = np.ascontiguousarray(array).reshape(-1), call
+            if call.kind == "gather" or self._members == 1:
+                return
+            if self._members > 2 or call.is_narrowed:
+                self._total = np.empty(call.elements, call.dtype)
+            if self._members > 2 and call.is_narrowed:
+                self._total_on_wire = np.empty(_length(self._share), call.wire_dtype)
+
+    def land(self, rank: int, phase: Phase, call: Call) -> Landing:
+        """Where a message goes that was announced with ``call``."""
+        size = message_bytes(call, phase, rank, self._rank, self._members)
+        with self._lock:
+            if phase == "total" and self._total is not None and not call.is_narrowed:
+                part = travelling(call, phase, rank, self._rank, self._members)
+                landing = Landing(self._total[part].view(np.uint8))
+            else:
+                landing = Landing(np.empty(size, np.uint8))
+            self._landings[rank, phase] = landing, call
+        return landing
+
+    def take(self, rank: int, phase: Phase) -> None:
+        """More, or all, of a message is there: add what can be added."""
+        if phase == "part":
+            self.advance()
+            return
+        with self._lock:
+            landing, call = self._landings[rank, phase]
+            if call.is_narrowed and self._total is not None and landing.received == landing.data.size:
+                part = travelling(call, phase, rank, self._rank, self._members)
+                self._total[part] = widened(landing.data.view(call.wire_dtype), call.wire)
+
+    def early_bytes(self) -> int:
+        """Bytes that came before this member's own."""
+        with self._lock:
+            return sum(landing.received for landing, _ in self._landings.values())
+
+    def advance(self) -> None:
+        """Add as far as everybody's numbers are there."""
+        with self._lock:
+            call = self._call
+            if call is None or call.kind == "gather" or self._members == 1:
+                return
+            parts = [self._landings.get((rank, "part")) for rank in self._others]
+            item = call.wire_dtype.itemsize
+            ready = min(each[0].received // item if each else 0 for each in parts)
+            if ready and self._total is None:
+                # Of two: the other's numbers become the sum where they lie.
+                self._total = self._landing(self._others[0]).view(call.dtype)
+            with np.errstate(all="ignore"):
+                for begin in range(self._added, ready, CHUNK):
+                    self._add(call, begin, min(begin + CHUNK, ready))
+            self._added = max(self._added, ready)
+
+    def payload(self, receiver: int, phase: Phase) -> Payload:
+        """What this member sends to another."""
+        assert self._call is not None and self._own is not None
+        call, wire = self._call, self._call.wire
+        part = travelling(call, phase, self._rank, receiver, self._members)
+        numbers = self._own[part]
+        if phase == "total":
+            assert self._total is not None
+            numbers = self._total[part] if self._total_on_wire is None else self._total_on_wire
+        size = message_bytes(call, phase, self._rank, receiver, self._members)
+        if phase == "part" and call.is_narrowed:
+            item = call.wire_dtype.itemsize
+            return Payload(size, lambda b, e: narrowed(numbers[b // item : e // item], wire).view(np.uint8))
+        flat = numbers.view(np.uint8)
+        return Payload(size, lambda begin, end: flat[begin:end])
+
+    def result(self) -> Array | list[Array]:
+        """The sum, or everybody's arrays in rank order; read-only: parts may have to be sent again."""
+        assert self._call is not None and self._own is not None
+        if self._call.kind == "sum":
+            if self._members == 1:
+                return _read_only(self._own.reshape(self._call.shape))
+            total = np.empty(0, self._call.dtype) if self._total is None else self._total
+            return _read_only(total.reshape(self._call.shape))
+        arrays = []
+        for rank in range(self._members):
+            if rank == self._rank:
+                arrays.append(_read_only(self._own.reshape(self._call.shape)))
+            else:
+                landing, call = self._landings[rank, "part"]
+                arrays.append(_read_only(landing.data.view(call.dtype).reshape(call.shape)))
+        return arrays
+
+    def progress(self, rank: int) -> tuple[int, int]:
+        """Bytes that came from a member, and that will have come as far as is known."""
+        with self._lock:
+            come = total = 0
+            phases: tuple[Phase, ...] = ("part", "total")
+            for phase in phases:
+                if found := self._landings.get((rank, phase)):
+                    come += found[0].received
+                    total += found[0].data.size
+                elif (call := self._call) and call.kind == "sum" and (phase == "part" or self._members > 2):
+                    total += message_bytes(call, phase, rank, self._rank, self._members)
+            return come, total
+
+    @property
+    def _others(self) -> list[int]:
+        return [rank for rank in range(self._members) if rank != self._rank]
+
+    @property
+    def _share(self) -> slice:
+        assert self._call is not None
+        return share(self._call.elements, self._members, self._rank)
+
+    def _landing(self, rank: int) -> npt.NDArray[np.uint8]:
+        return self._landings[rank, "part"][0].data
+
+    def _add(self, call: Call, begin: int, end: int) -> None:
+        assert self._own is not None and self._total is not None
+        target = self._total[self._share][begin:end]
+
+        def term(rank: int) -> Array:
+            assert self._own is not None
+            if rank == self._rank:
+                own: Array = self._own[self._share][begin:end]
+                return widened(narrowed(own, call.wire), call.wire) if call.is_narrowed else own
+            theirs = self._landing(rank).view(call.wire_dtype)[begin:end]
+            return widened(theirs, call.wire) if call.is_narrowed else theirs
+
+        np.add(term(0), term(1), out=target)
+        for rank in range(2, self._members):
+            np.add(target, term(rank), out=target)
+        if self._total_on_wire is not None:
+            self._total_on_wire[begin:end] = narrowed(target, call.wire)
+            target[:] = widened(self._total_on_wire[begin:end], call.wire)
+
+
+def _length(part: slice) -> int:
+    return int(part.stop - part.start)
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

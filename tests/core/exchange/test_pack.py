@@ -1,0 +1,76 @@
+"""Packs: how numbers are narrowed, and what does not travel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.exchange.pack import Pack, call_for, narrowed, widened
+from core.exchange.state import Wire
+from core.vocabulary.errors import TandemError
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=50))
+def test_bfloat16_is_rounded_as_other_libraries_do(bits: list[int]) -> None:
+    numbers = np.array(bits, np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        expected = numbers.astype(ml_dtypes.bfloat16)
+    ours = widened(narrowed(numbers, "bf16"), "bf16")
+    is_nan = np.isnan(numbers)
+    assert np.isnan(ours[is_nan]).all()
+    assert ours[~is_nan].tobytes() == expected[~is_nan].astype(np.float32).tobytes()
+
+
+def test_float16_holds_what_is_beyond_its_range_at_its_edge() -> None:
+    numbers = np.array([1e6, -1e6, np.inf, -np.inf, np.nan, 0.1], np.float32)
+    ours = widened(narrowed(numbers, "fp16"), "fp16")
+    assert ours.tolist()[:4] == [65504.0, -65504.0, np.inf, -np.inf]
+    assert np.isnan(ours[4])
+    assert ours[5] == np.float32(np.float16(0.1))
+
+
+@pytest.mark.parametrize("wire", ["f32", "bf16", "fp16"])
+def test_one_member_alone_keeps_its_numbers(wire: Wire) -> None:
+    own = np.array([[0.1, 0.2]], np.float32)
+    pack = Pack(0, 1)
+    pack.bring(own, call_for("sum", own, wire))
+    pack.advance()
+    total = pack.result()
+    assert isinstance(total, np.ndarray)
+    assert total.tolist() == own.tolist()
+    assert not total.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(["a"]),
+        np.array([None]),
+        np.zeros(2, ">f4"),
+        np.zeros(2, ml_dtypes.bfloat16),
+        np.zeros(2, [("a", "i4")]),
+        np.zeros((1,) * 17),
+    ],
+    ids=["text", "objects", "big-endian", "bfloat16", "records", "17 dimensions"],
+)
+def test_what_does_not_travel_is_refused_with_its_mend(array: npt.NDArray[Any]) -> None:
+    with pytest.raises(TandemError) as failure:
+        call_for("sum", array)
+    assert failure.value.code == "exchange-unsendable"
+    assert failure.value.fix
+
+
+def test_a_single_number_is_not_gathered() -> None:
+    with pytest.raises(TandemError):
+        call_for("gather", np.array(1.0))
+
+
+def test_a_long_word_is_refused() -> None:
+    with pytest.raises(TandemError):
+        call_for("sum", np.zeros(1), word="x" * 201)

@@ -1,0 +1,301 @@
+"""Who is no member gets nothing: wrong keys, other runs, old TLS, plain bytes, and very many of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from core.exchange import frames, greeting, keys
+from core.exchange.driver import Exchange, Peer
+from core.exchange.frames import Begin, Hello, Word
+from core.exchange.greeting import Refused, Sockets
+from core.exchange.keys import Keyring
+from core.exchange.problems import ExchangeFailed
+from core.exchange.state import Key
+from core.home.identity import Identity
+from core.net import tls
+from tests.core.exchange.members import DONE, address, identities, keyring, listener, numbers
+
+pytestmark = pytest.mark.real
+
+HELLO = Hello(version=frames.VERSION, run="run", rank=1, nonce=b"12345678", carries="from-caller")
+JUNK = int(os.environ.get("TANDEM_JUNK_CONNECTIONS", "300"))
+"""So many in the test; a longer search sets the variable, to 5,000, say."""
+
+
+@contextmanager
+def member(folder: Path) -> Iterator[tuple[Exchange, tuple[str, int], list[Identity]]]:
+    """Rank 0 of two, its address, and the keys of both. Rank 1 is whoever has its key."""
+    of = identities(folder, 2)
+    sock = listener()
+    at = address(sock)
+    exchange = Exchange(0, [Peer(1, None)], keyring(of, 0), "run", sock)
+    exchange.start()
+    try:
+        yield exchange, at, of
+    finally:
+        exchange.close(DONE)
+
+
+def refused(at: tuple[str, int], ring: Keyring, hello: Hello = HELLO) -> str:
+    """Why the caller was not let in."""
+    with pytest.raises(OSError) as failure:
+        greeting.dial(at, 0, ring, hello, Sockets())
+    return str(failure.value)
+
+
+def test_the_right_key_is_let_in(tmp_path: Path) -> None:
+    with member(tmp_path) as (_, at, of):
+        met = greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets())
+        assert met.hello.rank == 0
+        assert met.tls.version() == "TLSv1.3"
+        met.tls.close()
+
+
+def test_a_wrong_key_gets_nothing(tmp_path: Path) -> None:
+    with member(tmp_path) as (exchange, at, of):
+        stranger = keys.make(tmp_path / "stranger")
+        refused(at, Keyring(stranger, {0: of[0].cert_der}))
+        assert exchange._channels[1].connection == "dialling"
+
+
+def test_a_key_of_another_run_gets_nothing_and_gives_nothing(tmp_path: Path) -> None:
+    with member(tmp_path / "one") as (_, at, _of), member(tmp_path / "other") as (_, _, others):
+        assert "certificate verify failed" in refused(at, keyring(others, 1))
+
+
+def test_a_member_of_the_same_keys_but_another_run_or_version_is_refused(tmp_path: Path) -> None:
+    with member(tmp_path) as (_, at, of):
+        for changed in ({"run": "another"}, {"version": 99}):
+            refused(at, keyring(of, 1), msgspec.structs.replace(HELLO, **changed))
+
+
+def test_nobody_is_the_rank_that_it_says_but_that_of_its_key(tmp_path: Path) -> None:
+    of = identities(tmp_path, 3)
+    sock = listener()
+    exchange = Exchange(0, [Peer(1, None), Peer(2, None)], keyring(of, 0), "run", sock)
+    exchange.start()
+    try:
+        refused(address(sock), keyring(of, 1), msgspec.structs.replace(HELLO, rank=2))
+    finally:
+        exchange.close(DONE)
+
+
+def test_a_caller_does_not_speak_to_another_key_than_the_one_it_knows(tmp_path: Path) -> None:
+    with member(tmp_path / "false") as (_, at, _):
+        of = identities(tmp_path / "true", 2)
+        assert "certificate verify failed" in refused(at, keyring(of, 1))
+
+
+def test_old_tls_gets_nothing(tmp_path: Path) -> None:
+    with member(tmp_path) as (_, at, of):
+        context = tls.client_context(of[1], of[0].cert_der)
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with socket.create_connection(at) as sock, pytest.raises(ssl.SSLError):
+            context.wrap_socket(sock)
+
+
+def test_no_certificate_gets_nothing(tmp_path: Path) -> None:
+    with member(tmp_path) as (_, at, _):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with socket.create_connection(at) as sock, context.wrap_socket(sock) as connection:
+            connection.settimeout(10.0)
+            with pytest.raises(OSError):
+                connection.send(frames.encode(HELLO))
+                if not connection.recv(1):
+                    raise ConnectionError("closed")
+
+
+def test_plain_bytes_get_nothing(tmp_path: Path) -> None:
+    with member(tmp_path) as (_, at, _), socket.create_connection(at) as sock:
+        sock.settimeout(10.0)
+        sock.sendall(frames.encode(HELLO))
+        answer = b""
+        try:
+            while data := sock.recv(4096):
+                answer += data
+        except ConnectionError:
+            pass
+        assert len(answer) < 64, "at most an alert of TLS"
+
+
+def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(greeting, "HANDSHAKE_S", 0.3)
+    with member(tmp_path) as (_, at, _), socket.create_connection(at) as sock:
+        sock.settimeout(10.0)
+        began_s = time.monotonic()
+        try:
+            assert sock.recv(100) == b""
+        except ConnectionError:
+            pass
+        assert 0.2 < time.monotonic() - began_s < 5.0
+
+
+def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(greeting, "HANDSHAKE_S", 2.0)
+    with member(tmp_path) as (_, at, of):
+        silent = [socket.create_connection(at) for _ in range(40)]
+        time.sleep(0.5)
+        hearing = [each for each in threading.enumerate() if each.name == "exchange-greeting"]
+        assert 1 <= len(hearing) <= 8
+        deadline_s = time.monotonic() + 20.0
+        while True:
+            try:
+                greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets()).tls.close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline_s
+                time.sleep(0.1)
+        for sock in silent:
+            sock.close()
+
+
+def session(at: tuple[str, int], of: list[Identity]) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
+    """As rank 1 would: sending and receiving connection."""
+    nonce = os.urandom(8)
+    hellos = [
+        msgspec.structs.replace(HELLO, nonce=nonce, carries=carries)
+        for carries in ("from-caller", "to-caller")
+    ]
+    sending, receiving = (greeting.dial(at, 0, keyring(of, 1), hello, Sockets()).tls for hello in hellos)
+    return sending, receiving
+
+
+def say(at: tuple[str, int], of: list[Identity], data: Callable[[Begin], bytes]) -> None:
+    """Begin a session as a member would, then send what none would."""
+    sending, receiving = session(at, of)
+    with closing(sending), closing(receiving):
+        begin = greeting.read_word(receiving)
+        assert isinstance(begin, Begin)
+        try:
+            sending.write(frames.encode(Begin(session=begin.session, message=0, bytes=0)) + data(begin))
+            receiving.settimeout(10.0)
+            while receiving.read(4096):
+                pass
+        except OSError:
+            pass
+
+
+def frame(word: Word) -> bytes:
+    return frames.encode(word)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x07\x00\x00\x00\x01x",
+        struct.pack(">BI", 2, 2**32 - 1),
+        frames.piece_header(4) + b"abcd",
+        frame(HELLO),
+        frame(frames.Ack(message=5)),
+        frame(Begin(session=1, message=0, bytes=0)),
+    ],
+    ids=["kind", "length", "a piece of nothing", "hello again", "confirms the unsent", "begins again"],
+)
+def test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends(tmp_path: Path, data: bytes) -> None:
+    with member(tmp_path) as (exchange, at, of):
+        caller = threading.Thread(target=say, args=(at, of, lambda _: data))
+        caller.start()
+        exchange.hand_over(Key(0, 0, 0, 0), numbers(0, 10))
+        with pytest.raises(ExchangeFailed) as failure:
+            exchange.wait([Key(0, 0, 0, 0)])
+        assert "Member 1" in failure.value.what
+        caller.join()
+
+
+def test_a_member_that_was_started_anew_is_found(tmp_path: Path) -> None:
+    with member(tmp_path) as (exchange, at, of):
+        first = Exchange(1, [Peer(0, at)], keyring(of, 1), "run", None)
+        first.start()
+        for each in (exchange, first):
+            each.hand_over(Key(0, 0, 0, 0), numbers(each.rank, 10))
+        first.wait([Key(0, 0, 0, 0)])
+        exchange.wait([Key(0, 0, 0, 0)])
+        # Killed: no goodbye, and nothing remembered.
+        first._channels[0]._goodbye = None
+        session = first._channels[0]._session
+        assert session
+        deadline_s = time.monotonic() + 10
+        while not exchange._channels[1]._window.is_empty:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        first._channels[0].end()
+        second = Exchange(1, [Peer(0, at)], keyring(of, 1), "run", None)
+        second.start()
+        exchange.hand_over(Key(0, 0, 1, 0), numbers(0, 10))
+        with pytest.raises(ExchangeFailed) as failure:
+            exchange.wait([Key(0, 0, 1, 0)])
+        assert "started anew" in failure.value.what
+        first.close(DONE)
+        second.close(DONE)
+
+
+def test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory(tmp_path: Path) -> None:
+    source = random.Random(3)
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+    process = psutil.Process()
+    with member(tmp_path) as (exchange, at, of):
+        stranger = Keyring(keys.make(tmp_path / "stranger"), {0: of[0].cert_der})
+
+        def junk(number: int) -> None:
+            if number % 10 == 0:
+                try:
+                    greeting.dial(at, 0, stranger, HELLO, Sockets())
+                except OSError:
+                    return
+                raise Refused("a stranger was let in")
+            with socket.create_connection(at, timeout=10.0) as sock:
+                try:
+                    sock.sendall((hello if number % 2 else b"") + source.randbytes(source.randint(0, 2000)))
+                    if number % 3 == 0:
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    elif number % 3 == 1:
+                        sock.shutdown(socket.SHUT_WR)
+                        while sock.recv(4096):
+                            pass
+                except OSError:
+                    pass
+
+        def settled() -> tuple[int, int]:
+            deadline_s = time.monotonic() + 20
+            # The one that is left is the listener.
+            while len(exchange._sockets._open) > 1 or any(
+                thread.name == "exchange-greeting" for thread in threading.enumerate()
+            ):
+                assert time.monotonic() < deadline_s
+                time.sleep(0.05)
+            gc.collect()
+            return process.num_fds(), process.memory_info().rss
+
+        for number in range(100):
+            junk(number)
+        before = settled()
+        for number in range(JUNK):
+            junk(number)
+        after = settled()
+        assert after[0] <= before[0] + 2
+        assert after[1] - before[1] < 10 * 2**20
+
+        # And a member still comes in.
+        other = Exchange(1, [Peer(0, at)], keyring(of, 1), "run", None)
+        other.start()
+        for each in (exchange, other):
+            each.hand_over(Key(0, 0, 0, 0), numbers(each.rank, 10))
+        assert other.wait([Key(0, 0, 0, 0)])[0].tobytes() == exchange.wait([Key(0, 0, 0, 0)])[0].tobytes()
+        other.close(DONE)
