@@ -18,6 +18,7 @@ from core.home.opened_home import OpenedHome
 from core.home.trust import TrustedPeer, TrustStore
 from core.home.trust_file import TrustKeeper
 from core.link.hub import Links
+from core.link.problems import renamed
 from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
 from core.net.tls import Streams
@@ -66,6 +67,8 @@ class Neighbours:
         self.trust = TrustKeeper(opened.home.folder, opened.trust, self._on_trust)
         self._presence: Presence | None = None
         self._busy: dict[DeviceId, bool] = {}
+        self._name_said: dict[DeviceId, str] = {}
+        """What this laptop was called in the hello of each link."""
         strangers = Strangers()
         self.listener = Listener(
             identity,
@@ -135,6 +138,19 @@ class Neighbours:
                 wanted=after.interfaces if before.interfaces != after.interfaces else None,
                 discovery=after.discovery if before.discovery != after.discovery else None,
             )
+        self.introduce()
+
+    def introduce(self) -> None:
+        """Tell linked devices this laptop's name where it has a new one.
+
+        What discovery says renames no paired device: it takes a hello, and that a new link. A run would end
+        with the old one, so it waits until neither of the two has a run.
+        """
+        mine = self._hello()
+        for device in self.links.linked:
+            before = self._name_said.get(device, mine.name)
+            if before != mine.name and not mine.busy and not self._busy.get(device):
+                self.links.renew(device, renamed(before, mine.name))
 
     def meet_paired(self) -> None:
         """Say who is paired, and begin to call them."""
@@ -263,6 +279,7 @@ class Neighbours:
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
+        self._name_said[device] = self._hello().name
         name = self._name_for(device, hello.name)
         self._emit(
             ev.LinkUp(
@@ -303,6 +320,7 @@ class Neighbours:
         if self._busy.get(device) != message.busy:
             self._busy[device] = message.busy
             self._emit(ev.BusyChanged(device=device, busy=message.busy))
+            self.introduce()
 
 
 def _hosts(settings: Settings) -> Sequence[str]:
