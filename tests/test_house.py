@@ -71,7 +71,7 @@ KNOWN_REACHES = {
 TASK_MAKERS = {
     "core/link/dial.py",
     "core/link/driver.py",
-    "core/node/jsonl.py",
+    "core/node/conversation.py",
     "core/node/node.py",
     "core/run/resume/driver.py",
     "core/run/resume/fetch.py",

@@ -16,7 +16,7 @@ from app.cli.parsing import add_subcommand, home_of
 from app.cli.pipes import Stdin, Stdout
 from app.cli.screen import Screen
 from app.connection import Connection, start
-from core.node.jsonl import Conversation
+from core.node.conversation import Conversation
 from core.vocabulary.errors import TandemError
 
 MORE = """\

@@ -16,7 +16,7 @@ from core.discovery.record import Announcement
 from core.home import trust
 from core.home.opened_home import OpenedHome
 from core.home.trust import TrustedPeer, TrustStore
-from core.home.trust_file import TrustKeeper
+from core.home.trust_file import SavedTrust
 from core.link.hub import Links
 from core.link.problems import renamed
 from core.net import address
@@ -64,7 +64,7 @@ class Neighbours:
         self._settings = opened.settings
         identity = opened.identity
         self._identity = identity
-        self.trust = TrustKeeper(opened.home.folder, opened.trust, self._on_trust)
+        self.trust = SavedTrust(opened.home.folder, opened.trust, self._on_trust)
         self._presence: Presence | None = None
         self._busy: dict[DeviceId, bool] = {}
         self._name_said: dict[DeviceId, str] = {}
@@ -252,11 +252,11 @@ class Neighbours:
 
     def _on_pairing(self, event: pairing_state.Event) -> None:
         if isinstance(event, pairing_state.Paired):
-            self._background.start("keeping a pairing", self._keep(event))
-        elif (shown := told(event)) is not None:
+            self._background.start("saving a pairing", self._save_pin(event))
+        elif (shown := node_event(event)) is not None:
             self._emit(shown)
 
-    async def _keep(self, paired: pairing_state.Paired) -> None:
+    async def _save_pin(self, paired: pairing_state.Paired) -> None:
         peer = TrustedPeer(
             cert_der=paired.cert,
             name_at_pairing=paired.name,
@@ -292,7 +292,7 @@ class Neighbours:
                 problem=difference(self._hello().versions, hello.versions, name),
             )
         )
-        self._background.start("keeping an address", self._remember(device, where))
+        self._background.start("saving an address", self._remember(device, where))
 
     def _name_for(self, device: DeviceId, said: str) -> str:
         """What a device calls itself now; not where that is another one's name: questions show names."""
@@ -305,7 +305,7 @@ class Neighbours:
         try:
             await self.trust.change(lambda store: trust.add_hint(store, device, where))
         except TandemError as error:
-            _log.info("the address of %s is not kept: %s", short(device), error.what)
+            _log.info("the address of %s is not saved: %s", short(device), error.what)
 
     def _on_down(self, device: DeviceId, problem: Problem) -> None:
         self._emit(ev.LinkDown(device=device, problem=problem))
@@ -329,7 +329,7 @@ def _hosts(settings: Settings) -> Sequence[str]:
     return LOOPBACK if only_loopback else EVERYWHERE
 
 
-def told(event: pairing_state.Event) -> ev.Event | None:
+def node_event(event: pairing_state.Event) -> ev.Event | None:
     """What people see of a pairing; None for ``Paired``: that is told once the pin is stored."""
     match event:
         case pairing_state.Began(incoming, name, address, device):
