@@ -152,7 +152,7 @@ class Node:
 
     def _begin_stop(self) -> asyncio.Task[None]:
         if self._stopping is None:
-            # Not among the tasks of the node's own background: it ends those.
+            # Not one of the node's background tasks: it ends those.
             self._stopping = asyncio.create_task(self._stop(), name="node-stop")
         return self._stopping
 
