@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -23,6 +24,55 @@ FLOORS = [
 """The lowest first. A room may import rooms on lower floors alone: not those beside it, not those above."""
 EXACT_FLOORS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"patch"}]
 """Within ``core.trainer.exact``, the lowest first, by the same rule."""
+FOUR_FILES = {"state", "machine", "driver", "problems"}
+"""A protocol's files have the same names in each folder, and so may what is in them."""
+KNOWN_DOUBLES = {"BadFrame", "Head", "Hello", "Met", "Piece", "Refused"}
+"""Names of classes of core that mean two things. This list may only get shorter."""
+NOUNS = {"ending", "pairing", "planning", "smoothing", "training"}
+"""Words of the field that end as participles do."""
+KNOWN_PARTICIPLES = {"core.exchange.greeting"}
+"""Modules that still have a participle for a name. This list may only get shorter."""
+SHORT = 50
+MOST_SHORT = 55
+"""How many modules have fewer lines than ``SHORT``. This number may only get smaller, down to 30."""
+MEDIAN_LINES = range(100, 161)
+NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+KERAS_PRIVATE = "core/trainer/exact/keras/keras_private.py"
+"""The one module whose purpose is to reach into another's privates."""
+OPEN_PRIVATES = {"_MEIPASS", "_exit"}
+"""Names that begin with ``_`` though their documentation tells everybody to use them."""
+KNOWN_REACHES = {"core/supervisor/process.py": 15}
+"""How often a module uses what another class keeps to itself. These numbers may only get smaller."""
+TASK_MAKERS = {
+    "core/link/dial.py",
+    "core/link/driver.py",
+    "core/node/conversation.py",
+    "core/node/node.py",
+    "core/run/resume/driver.py",
+    "core/run/resume/fetch.py",
+    "core/runtime/background.py",
+}
+"""Allowed: what ends in the function that began it, and a node's own end. This list may only get shorter."""
+KNOWN_PATCHED = {
+    "tests/app/cli/test_pairing.py": 1,
+    "tests/app/cli/test_spec.py": 1,
+    "tests/app/demo/test_agent.py": 1,
+    "tests/app/test_bridge.py": 2,
+    "tests/app/test_collector.py": 1,
+    "tests/app/test_conductor.py": 1,
+    "tests/app/test_main_module.py": 1,
+    "tests/app/test_single_instance.py": 1,
+    "tests/bench/test_main.py": 3,
+    "tests/core/exchange/test_exchange.py": 3,
+    "tests/core/exchange/test_strangers.py": 2,
+    "tests/core/run/resume/test_driver.py": 3,
+    "tests/core/run/test_outputs.py": 1,
+    "tests/core/run/test_runs.py": 1,
+    "tests/core/test_two_nodes_run.py": 1,
+    "tests/core/trainer/test_tpu.py": 1,
+    "tests/exactness/test_plain_results.py": 1,
+}
+"""How often a test patches a constant of a module. These numbers may only get smaller."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers", "misc", "common"}
 SOURCES = sorted([*ROOT.glob("app/**/*.py"), *ROOT.glob("core/**/*.py")])
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
@@ -211,6 +261,116 @@ def test_a_module_is_short_and_says_what_it_answers_for(path: Path) -> None:
 def test_a_name_says_something(path: Path) -> None:
     words = {*path.relative_to(ROOT).with_suffix("").parts, *path.stem.split("_")}
     assert not words & VAGUE
+
+
+def test_no_class_of_core_has_the_name_of_another() -> None:
+    places: dict[str, set[str]] = {}
+    for path in SOURCES:
+        if path.is_relative_to(ROOT / "core") and path.stem not in FOUR_FILES:
+            for node in parsed(path).body:
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, set()).add(dotted(path))
+    assert {name for name, modules in places.items() if len(modules) > 1} == KNOWN_DOUBLES
+
+
+def test_a_module_is_named_by_a_noun() -> None:
+    participles = {
+        dotted(path)
+        for path in SOURCES
+        if (last := path.stem.split("_")[-1]).endswith(("ing", "ed")) and last not in NOUNS
+    }
+    assert participles == KNOWN_PARTICIPLES
+
+
+def test_modules_are_few_and_full() -> None:
+    lengths = [
+        len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES if path.stem != "__init__"
+    ]
+    assert len([lines for lines in lengths if lines < SHORT]) <= MOST_SHORT
+    assert round(median(lengths)) in MEDIAN_LINES
+
+
+def reaches(tree: ast.Module) -> list[str]:
+    """Each use of a private name of something else than the object, the class or the module itself.
+
+    A comparison (``__eq__``) and a class method may look into other objects of their class.
+    """
+    modules = set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules |= {alias.asname or alias.name.split(".")[0] for alias in names}
+            case ast.ImportFrom(module=str(module), names=names):
+                full = {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
+                modules |= {alias for alias, other in full.items() if other in MODULES}
+    found: list[str] = []
+
+    def visit(node: ast.AST, own: frozenset[str]) -> None:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                is_class_method = "classmethod" in map(ast.unparse, node.decorator_list)
+                if is_class_method or (re.fullmatch(r"__\w+__", node.name) and node.name != "__init__"):
+                    names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+                    own |= names | {argument.arg for argument in node.args.args}
+            case ast.Attribute(value=value, attr=attr) if re.match(r"_(?!_)", attr):
+                is_super = isinstance(value, ast.Call) and ast.unparse(value.func) == "super"
+                is_own = is_super or (isinstance(value, ast.Name) and value.id in own | modules)
+                if not is_own and attr not in NAMED_TUPLE | OPEN_PRIVATES:
+                    found.append(ast.unparse(node))
+        for child in ast.iter_child_nodes(node):
+            visit(child, own)
+
+    visit(tree, frozenset({"self", "cls"}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("class A:\n    def f(self, other):\n        other._x()", ["other._x"]),
+        ("class A:\n    def __init__(self, owner):\n        self._x = owner._x", ["owner._x"]),
+        ("class A:\n    def f(self):\n        return self._owner._x", ["self._owner._x"]),
+        ("class A:\n    def __eq__(self, other):\n        return self._x == other._x", []),
+        ("class A:\n    @classmethod\n    def make(cls):\n        made = cls()\n        made._x = 1", []),
+        ("class A:\n    def f(self):\n        return super()._x + cls._x", []),
+        ("import os\nos._exit(1)\npoint._replace(x=1)\nthing.__dict__", []),
+    ],
+)
+def test_a_reach_into_somebodys_privates_is_found(code: str, expected: list[str]) -> None:
+    assert reaches(ast.parse(code)) == expected
+
+
+def test_nobody_is_in_anothers_privates() -> None:
+    found = {
+        name(path): len(uses)
+        for path in SOURCES
+        if (uses := reaches(parsed(path))) and name(path) != KERAS_PRIVATE
+    }
+    assert found == KNOWN_REACHES
+
+
+def test_tasks_have_an_owner() -> None:
+    makers = {
+        name(path)
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "core")
+        and re.search(r"\b(?:create_task|ensure_future)\(", path.read_text(encoding="utf-8"))
+    }
+    assert makers <= TASK_MAKERS
+
+
+def test_no_test_patches_a_constant() -> None:
+    """A limit is handed in: a patched one holds only where the code happens to read it at that moment."""
+    patched: dict[str, int] = {}
+    for path in TESTS:
+        for node in ast.walk(parsed(path)):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="setattr"), args=[*_, ast.Constant(value=str(target)), _]
+                ):
+                    if re.fullmatch(r"_?[A-Z][A-Z0-9_]+", target.rpartition(".")[2]):
+                        patched[name(path)] = patched.get(name(path), 0) + 1
+    assert patched == KNOWN_PATCHED
 
 
 @pytest.mark.parametrize("path", TESTS, ids=name)

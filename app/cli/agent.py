@@ -17,7 +17,7 @@ from app.cli.prompts import Asker
 from app.cli.screen import Screen
 from app.connection import Connection, start
 from app.follower import Follower
-from core.node.jsonl import Conversation
+from core.node.conversation import Conversation
 from core.vocabulary.errors import TandemError
 
 MORE = """\

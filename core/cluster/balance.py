@@ -18,7 +18,7 @@ SETTLED = 5
 """So many measurements of every member, before shares change by what is not a jump."""
 ODD = 1.4
 JUMP = 3
-"""So many measurements in a row, by this factor away from what was usual, are a new speed and no accident."""
+"""This many measurements in a row that differ by this factor from the usual mean a new speed, not chance."""
 
 
 class Balancer:

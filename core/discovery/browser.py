@@ -27,7 +27,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 
 MOST_RECORDS = 256
-"""Of others in the network: a flood of made-up ones does not grow memory."""
+"""Of other nodes: a flood of made-up ones must not fill the memory."""
 
 RESOLVE_MS = 3000
 REGISTER_S = 20.0
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class BrowserOwner(Protocol):
-    """Who is told; on the core loop, and must not block."""
+    """Who is told: on the core loop, so it must not block."""
 
     def on_found(self, device: DeviceId, name: str, addresses: tuple[str, ...]) -> None: ...
 

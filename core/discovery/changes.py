@@ -1,6 +1,6 @@
-"""Tells when this laptop's interfaces or addresses change. On the core loop.
+"""Reports when this laptop's interfaces or addresses change. On the core loop.
 
-On Linux the kernel tells (rtnetlink(7)), and nothing is polled. Elsewhere there is a slow look every 10 s.
+On Linux the kernel says so (rtnetlink(7)), and nothing is polled. Elsewhere a slow look is taken every 10 s.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 from core.runtime.timers import Clock, Timers
 
 SETTLE_S = 0.3
-"""Joining a network is a burst of changes: they are told together."""
+"""Joining a network causes a burst of changes: they are reported together."""
 
 LOOK_EVERY_S = 10.0
 _Timer = Literal["settle", "look"]

@@ -65,7 +65,7 @@ class Presence:
 
     @property
     def follows_changes(self) -> bool:
-        """Changes of the network are told by the system; otherwise they are looked for every 10 s."""
+        """The system reports changes of the network; otherwise this looks for them every 10 s."""
         return self._changes.followed
 
     async def start(self) -> None:
@@ -73,7 +73,7 @@ class Presence:
         await self.look_again()
 
     async def look_again(self) -> None:
-        """See which networks there are now, and follow."""
+        """See which networks there are now, and use those."""
         async with self._lock:
             before, self._chosen = self._chosen, nets.chosen(self._look(), self._wanted)
             if self._started and self._addresses_of(before) != self.addresses:

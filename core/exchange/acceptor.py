@@ -12,7 +12,7 @@ from core.exchange import greeting
 from core.exchange.frames import Hello
 from core.exchange.greeting import Met, Sockets
 from core.exchange.keys import Keyring
-from core.net.host import host_of
+from core.net.address import host_of
 
 AT_ONCE = 16
 """Callers who have not proved yet that they are members: whoever comes beyond is closed unheard."""

@@ -80,7 +80,7 @@ class History:
             self.problem = _unusable(error, self._folder)
 
     def put(self, entry: RunEntry) -> None:
-        """Keep the newest of a run. Raises ``OSError`` where the disk refuses."""
+        """Record the newest of a run. Raises ``OSError`` where the disk refuses."""
         self._our_own.add(entry.run)
         self._owed[entry.run] = entry
         try:
@@ -246,7 +246,7 @@ def _incomplete(unread: list[str], folder: Path) -> Problem:
     return Problem(
         code="history-incomplete",
         what=f"{runs} {SUMMARY} is damaged, and the list lacks {'it' if len(unread) == 1 else 'them'}.",
-        fix=f"Whatever else was kept is still there: {places}{' …' if len(unread) > MOST_NAMED else ''}.",
+        fix=f"Whatever else was recorded is still there: {places}{' …' if len(unread) > MOST_NAMED else ''}.",
     )
 
 

@@ -30,7 +30,7 @@ from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUM
 
 
 class RunRecord:
-    """What this node keeps of one run. ``on_trouble`` is called once, on the writer's thread."""
+    """What this node records of one run. ``on_trouble`` is called once, on the writer's thread."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class RunRecord:
         self._told = False
 
     def add(self, event: RunEvent) -> None:
-        """Keep what an event says."""
+        """Record what an event says."""
         match event:
             case ev.RunPlanned(plan=plan):
                 self._try(lambda: self._plan(plan))
@@ -143,7 +143,7 @@ class RunRecord:
             self.trouble(f"{shown(str(self.folder))} cannot be written ({error.strerror or error}).")
 
     def trouble(self, words: str) -> None:
-        """Something of the run could not be kept. Said once a run."""
+        """Part of the run could not be recorded. Reported once a run."""
         if not self._told:
             self._told = True
             self._on_trouble(unwritten(self.entry.run, words))
@@ -153,5 +153,5 @@ def unwritten(run: RunId, words: str) -> Problem:
     return Problem(
         code="record-unwritten",
         what=f"The history of the run {run} has gaps: {words}",
-        fix="The training goes on. Free some space or make the folder writable: what comes then is kept.",
+        fix="The training goes on. Free some space or make the folder writable: what comes then is recorded.",
     )

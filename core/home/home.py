@@ -81,7 +81,7 @@ def prepare(home: Home) -> None:
             # Closing a folder such as ~ or /tmp to everybody else would break what lives there.
             raise TandemError(
                 code="home-not-empty",
-                what=f"{folder} holds other things and is no home of Tandem.",
+                what=f"{folder} contains other files and is not a Tandem home.",
                 fix="Name an empty or a new folder with --home DIR.",
             )
         if os.name == "posix" and stat.S_IMODE(folder.stat().st_mode) != 0o700:

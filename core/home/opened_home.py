@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenedHome:
-    """``notices``: what was wrong and could be gone around; the person has to know."""
+    """``notices``: what was wrong but did not prevent the start; the person has to know."""
 
     home: Home
     lock: HomeLock

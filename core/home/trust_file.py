@@ -1,4 +1,4 @@
-"""The trust store on disk, ``trust.json``, and while a node runs. Blocks, but for ``TrustKeeper``.
+"""The trust store on disk, ``trust.json``, and while a node runs. Blocks, but for ``SavedTrust``.
 
 Security invariant: a file that is not wholly right trusts nobody. It is kept aside, and the person is told.
 """
@@ -163,7 +163,7 @@ def _set_aside(path: Path, code: str, why: str, detail: str) -> Problem:
     )
 
 
-class TrustKeeper:
+class SavedTrust:
     """The store while a node runs: changed in memory at once, on disk in order. On the core loop.
 
     ``on_change(before, after)`` comes before the disk: a forgotten device is out at once.

@@ -143,6 +143,12 @@ class Links:
         if peer is not None and peer.link is not None:
             peer.link.leave(problem)
 
+    def renew(self, device: DeviceId, problem: Problem) -> None:
+        """End the link and call at once: a hello is said only once, and what it says has changed."""
+        self.drop(device, problem)
+        if peer := self._peers.get(device):
+            peer.try_now()
+
     async def close(self, problem: Problem) -> None:
         """Say goodbye on every link and stop calling. Takes a few seconds at most."""
         peers, self._peers = self._peers, {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.vocabulary.errors import Problem
 
-_TRIES = "Tandem goes on trying."
+_TRIES = "Tandem keeps trying."
 
 
 def silent(name: str, limit_s: float) -> Problem:
@@ -46,7 +46,7 @@ def out_of_turn(name: str, message: str) -> Problem:
 def slow(name: str, waiting_bytes: int) -> Problem:
     return Problem(
         code="link-slow",
-        what=f"{name} does not take what is sent to it: {waiting_bytes >> 20} MiB wait.",
+        what=f"{name} does not keep up with what is sent to it: {waiting_bytes >> 20} MiB are waiting.",
         fix=f"Check the network between the two laptops. {_TRIES}",
     )
 
@@ -54,7 +54,7 @@ def slow(name: str, waiting_bytes: int) -> Problem:
 def stalled(name: str, limit_s: float) -> Problem:
     return Problem(
         code="link-stalled",
-        what=f"{name} took nothing of what is sent to it for {limit_s:.0f} s.",
+        what=f"{name} has accepted none of what is sent to it for {limit_s:.0f} s.",
         fix=f"Check the network between the two laptops, and that {name} is not overloaded. {_TRIES}",
     )
 
@@ -78,6 +78,14 @@ def bad_hello(name: str) -> Problem:
         code="link-bad-hello",
         what=f"The hello of {name} can't be understood.",
         fix="Install the same version of Tandem on both laptops.",
+    )
+
+
+def renamed(before: str, name: str) -> Problem:
+    return Problem(
+        code="renamed",
+        what=f"{before} is called {name} now.",
+        fix="Nothing: the two laptops are connected again in a moment.",
     )
 
 

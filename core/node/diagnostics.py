@@ -63,7 +63,7 @@ def save(path: Path, home: Home, state: State, findings: Sequence[Finding]) -> P
     elif path.exists() and not zipfile.is_zipfile(path):
         raise TandemError(
             code="file-exists",
-            what=f"{path} is there and is no zip: it stays as it is.",
+            what=f"{path} exists and is not a zip, so it was left alone.",
             fix="Choose another name for the diagnostics.",
         )
     try:

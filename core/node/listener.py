@@ -18,9 +18,8 @@ from core.link.frames import BadFrame, decode, read_body
 from core.net import tls
 from core.net.address import plain_host
 from core.net.port import EVERYWHERE, open_port
-from core.pairing.throttle import Guest, Strangers
+from core.pairing.throttle import Guest, Refusals, Strangers
 from core.runtime.background import Background
-from core.runtime.refusals import Refusals
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.peer_messages import Hello

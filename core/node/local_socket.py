@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 
 from core.home import socket_path
 from core.home.home import Home
-from core.node.jsonl import Conversation
+from core.node.conversation import Conversation
 from core.runtime.background import Background
 from core.vocabulary.errors import TandemError
 from core.vocabulary.node import NodeFace

@@ -16,8 +16,9 @@ from core.discovery.record import Announcement
 from core.home import trust
 from core.home.opened_home import OpenedHome
 from core.home.trust import TrustedPeer, TrustStore
-from core.home.trust_file import TrustKeeper
+from core.home.trust_file import SavedTrust
 from core.link.hub import Links
+from core.link.problems import renamed
 from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
 from core.net.tls import Streams
@@ -63,9 +64,11 @@ class Neighbours:
         self._settings = opened.settings
         identity = opened.identity
         self._identity = identity
-        self.trust = TrustKeeper(opened.home.folder, opened.trust, self._on_trust)
+        self.trust = SavedTrust(opened.home.folder, opened.trust, self._on_trust)
         self._presence: Presence | None = None
         self._busy: dict[DeviceId, bool] = {}
+        self._name_said: dict[DeviceId, str] = {}
+        """What this laptop was called in the hello of each link."""
         strangers = Strangers()
         self.listener = Listener(
             identity,
@@ -135,6 +138,19 @@ class Neighbours:
                 wanted=after.interfaces if before.interfaces != after.interfaces else None,
                 discovery=after.discovery if before.discovery != after.discovery else None,
             )
+        self.introduce()
+
+    def introduce(self) -> None:
+        """Tell linked devices this laptop's name where it has a new one.
+
+        What discovery says renames no paired device: it takes a hello, and that a new link. A run would end
+        with the old one, so it waits until neither of the two has a run.
+        """
+        mine = self._hello()
+        for device in self.links.linked:
+            before = self._name_said.get(device, mine.name)
+            if before != mine.name and not mine.busy and not self._busy.get(device):
+                self.links.renew(device, renamed(before, mine.name))
 
     def meet_paired(self) -> None:
         """Say who is paired, and begin to call them."""
@@ -236,11 +252,11 @@ class Neighbours:
 
     def _on_pairing(self, event: pairing_state.Event) -> None:
         if isinstance(event, pairing_state.Paired):
-            self._background.start("keeping a pairing", self._keep(event))
-        elif (shown := told(event)) is not None:
+            self._background.start("saving a pairing", self._save_pin(event))
+        elif (shown := node_event(event)) is not None:
             self._emit(shown)
 
-    async def _keep(self, paired: pairing_state.Paired) -> None:
+    async def _save_pin(self, paired: pairing_state.Paired) -> None:
         peer = TrustedPeer(
             cert_der=paired.cert,
             name_at_pairing=paired.name,
@@ -263,6 +279,7 @@ class Neighbours:
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
+        self._name_said[device] = self._hello().name
         name = self._name_for(device, hello.name)
         self._emit(
             ev.LinkUp(
@@ -275,7 +292,7 @@ class Neighbours:
                 problem=difference(self._hello().versions, hello.versions, name),
             )
         )
-        self._background.start("keeping an address", self._remember(device, where))
+        self._background.start("saving an address", self._remember(device, where))
 
     def _name_for(self, device: DeviceId, said: str) -> str:
         """What a device calls itself now; not where that is another one's name: questions show names."""
@@ -288,7 +305,7 @@ class Neighbours:
         try:
             await self.trust.change(lambda store: trust.add_hint(store, device, where))
         except TandemError as error:
-            _log.info("the address of %s is not kept: %s", short(device), error.what)
+            _log.info("the address of %s is not saved: %s", short(device), error.what)
 
     def _on_down(self, device: DeviceId, problem: Problem) -> None:
         self._emit(ev.LinkDown(device=device, problem=problem))
@@ -303,6 +320,7 @@ class Neighbours:
         if self._busy.get(device) != message.busy:
             self._busy[device] = message.busy
             self._emit(ev.BusyChanged(device=device, busy=message.busy))
+            self.introduce()
 
 
 def _hosts(settings: Settings) -> Sequence[str]:
@@ -311,7 +329,7 @@ def _hosts(settings: Settings) -> Sequence[str]:
     return LOOPBACK if only_loopback else EVERYWHERE
 
 
-def told(event: pairing_state.Event) -> ev.Event | None:
+def node_event(event: pairing_state.Event) -> ev.Event | None:
     """What people see of a pairing; None for ``Paired``: that is told once the pin is stored."""
     match event:
         case pairing_state.Began(incoming, name, address, device):

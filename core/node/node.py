@@ -84,7 +84,7 @@ class Node:
             links=self._neighbours.links,
             trust=self._neighbours.trust,
             emit=self._emit,
-            on_busy=lambda busy: self._neighbours.links.send_all(BusyTold(busy=busy)),
+            on_busy=self._on_busy,
             make_trainer=make_trainer,
         )
         self._socket = LocalSocket(opened.home, self)
@@ -152,7 +152,7 @@ class Node:
 
     def _begin_stop(self) -> asyncio.Task[None]:
         if self._stopping is None:
-            # Not among the tasks of the node's own background: it ends those.
+            # Not one of the node's background tasks: it ends those.
             self._stopping = asyncio.create_task(self._stop(), name="node-stop")
         return self._stopping
 
@@ -295,6 +295,10 @@ class Node:
     def _on_reading(self, reading: Reading) -> None:
         self._emit(ev.TelemetryReported(device=self._opened.identity.device_id, reading=reading))
         self._neighbours.links.send_all(TelemetrySent(reading=reading, busy=self._runs.busy))
+
+    def _on_busy(self, busy: bool) -> None:
+        self._neighbours.links.send_all(BusyTold(busy=busy))
+        self._neighbours.introduce()
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
         self._runs.on_message(device, message)

@@ -55,9 +55,8 @@ from core.pairing.state import (
     Tell,
     TimePassed,
 )
-from core.pairing.throttle import Guest, Strangers
+from core.pairing.throttle import Guest, Refusals, Strangers
 from core.runtime.background import Background
-from core.runtime.refusals import Refusals
 from core.runtime.timers import Clock, Timers
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId

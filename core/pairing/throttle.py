@@ -2,7 +2,7 @@
 
 At most 16 such connections are open in all, 4 from one address; the listener admits each connection that it
 accepts, and lets it leave once it is known or gone. After three failures in a row comes a pause of 60 s,
-doubled each time up to an hour. Pure.
+doubled each time up to an hour. Whoever is closed unserved is counted, and the log is told seldom. Pure.
 """
 
 from __future__ import annotations
@@ -79,3 +79,31 @@ class Pause:
             return counted
         length_s = min(FIRST_S * 2.0**counted.pauses, LONGEST_S)
         return replace(counted, failures=0, pauses=min(counted.pauses + 1, 16), until_s=now_s + length_s)
+
+
+TELL_EVERY_S = 10.0
+
+
+class Refusals:
+    """Connections that were closed unserved, by reason.
+
+    ``now_s``: a monotonic clock. ``tell`` gets a line for the log.
+    """
+
+    def __init__(self, now_s: Callable[[], float], tell: Callable[[str], None]) -> None:
+        self._now_s = now_s
+        self._tell = tell
+        self._told_s: float | None = None
+        self.by_reason: Counter[str] = Counter()
+
+    @property
+    def total(self) -> int:
+        return self.by_reason.total()
+
+    def add(self, host: str, why: str) -> None:
+        self.by_reason[why] += 1
+        now_s = self._now_s()
+        # Anybody on the network can cause refusals: they must not fill the log.
+        if self._told_s is None or now_s - self._told_s >= TELL_EVERY_S:
+            self._told_s = now_s
+            self._tell(f"refused a connection from {host}: {why} ({self.total} refused so far)")

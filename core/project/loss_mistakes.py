@@ -6,9 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from core.project.findings import Mistake
 from core.project.strategies import last_part
-from core.project.syntax import Source, called
+from core.project.syntax import Mistake, Source, called
 
 _SCALED_BY = re.compile(
     r"compute_average_loss|scale_loss_for_distribution|all_reduce|skip_gradients_aggreg\w*"

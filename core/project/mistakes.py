@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from core.project.findings import Mistake, Usage
 from core.project.loss_mistakes import loss_mistakes
 from core.project.strategies import ACROSS_MACHINES, STRATEGIES, last_part
-from core.project.syntax import Source, called
+from core.project.syntax import Mistake, Source, Usage, called
 from core.project.tf_config_mistakes import tf_config_mistakes
 
 

@@ -10,11 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from core.project.findings import Mistake, Usage
 from core.project.imports import Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
 from core.project.strategies import STRATEGIES, find_strategies, last_part
-from core.project.syntax import Source, called
+from core.project.syntax import Mistake, Source, Usage, called
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.paths import shown
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from core.project.findings import Usage
-from core.project.syntax import Source
+from core.project.syntax import Source, Usage
 
 ACROSS_MACHINES = frozenset(["MultiWorkerMirroredStrategy", "ParameterServerStrategy"])
 STRATEGIES = ACROSS_MACHINES | {

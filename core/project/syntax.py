@@ -1,4 +1,4 @@
-"""Questions to a syntax tree: what a name stands for, what was assigned to it, what encloses a line. Pure."""
+"""Questions to a syntax tree, and the form of what is found: uses and mistakes with their lines. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,40 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
+import msgspec
+
 from core.project.imports import Module
+from core.vocabulary.errors import Problem
+from core.vocabulary.paths import shown
 
 _STEPS = 8
 """How far a name is followed through assignments."""
 _VALUES = 16
 """How many assignments to one name are looked at."""
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in the source that decides how it trains: ``what`` it is, and where."""
+
+    path: str
+    line: int
+    what: str
+
+
+class Mistake(msgspec.Struct, frozen=True, kw_only=True):
+    """``line`` 0: the whole file."""
+
+    code: str
+    path: str
+    line: int
+    what: str
+    fix: str
+
+    @property
+    def problem(self) -> Problem:
+        """The same for a screen, with its place in front."""
+        where = f"{shown(self.path)}, line {self.line}: " if self.line else ""
+        return Problem(code=self.code, what=where + self.what, fix=self.fix)
 
 
 class Source:

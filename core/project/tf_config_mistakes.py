@@ -6,8 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from core.project.findings import Mistake
-from core.project.syntax import Source
+from core.project.syntax import Mistake, Source
 from core.vocabulary.paths import shown
 
 _ADDRESS = re.compile(r"localhost|127\.0\.0\.1|(\d{1,3}(\.\d{1,3}){3}|[A-Za-z][\w.-]*):\d{2,5}\b")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from core.home.trust import approve, may_run, set_policy
-from core.home.trust_file import TrustKeeper
+from core.home.trust_file import SavedTrust
 from core.project.checkpoint_store import check_listing
 from core.run import planning, problems
 from core.run.context import RunContext
@@ -28,7 +28,7 @@ RUNS_REMEMBERED = 10_000
 class Admission:
     """One for a node's life."""
 
-    def __init__(self, context: RunContext, trust: TrustKeeper) -> None:
+    def __init__(self, context: RunContext, trust: SavedTrust) -> None:
         self._context = context
         self._trust = trust
         self._used_ids = UsedRunIds()

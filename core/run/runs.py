@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from core.home.home import Home
-from core.home.trust_file import TrustKeeper
+from core.home.trust_file import SavedTrust
 from core.project.store import ProjectStore
 from core.run import planning, problems
 from core.run.admission import Admission
@@ -59,7 +59,7 @@ class NodeRuns:
         *,
         state: Callable[[], State],
         links: RunLinks,
-        trust: TrustKeeper,
+        trust: SavedTrust,
         emit: Callable[[Event], None],
         on_busy: Callable[[bool], None] = lambda busy: None,
         clock: Clock | None = None,

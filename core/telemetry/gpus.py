@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from core.telemetry import sysfs
 from core.telemetry.nvidia import Nvidia
-from core.telemetry.source import GpuSource
 from core.telemetry.sysfs import Amd, Intel
 from core.vocabulary.readings import GpuReading
+
+
+class GpuSource(Protocol):
+    """The GPUs of one maker."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def read(self) -> tuple[GpuReading, ...]:
+        """One reading for each name. Never raises: what is not to be had is None, with the reason."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Gpus:

@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from core.telemetry.source import joined
 from core.vocabulary.readings import GpuReading
+from core.vocabulary.text import joined
 
 
 class Nvidia:

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.telemetry.source import joined
 from core.vocabulary.readings import GpuReading
+from core.vocabulary.text import joined
 
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 _PCI_NAMES = (Path("/usr/share/misc/pci.ids"), Path("/usr/share/hwdata/pci.ids"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 MAX_NAME = 64
 
@@ -61,3 +62,8 @@ def _is_space(sign: str) -> bool:
 
 def _hides(sign: str) -> bool:
     return unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co") and not sign.isspace()
+
+
+def joined(reasons: Iterable[str]) -> str:
+    """Several reasons as one part of a sentence, each once."""
+    return "; ".join(dict.fromkeys(reason for reason in reasons if reason))

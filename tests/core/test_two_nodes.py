@@ -9,6 +9,8 @@ from core.home import settings_file, trust
 from core.home.trust import TrustedPeer
 from core.node.client import Client
 from core.node.node import Node
+from core.run.runs import NodeRuns
+from core.vocabulary import events as ev
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import (
     AnswerPairing,
@@ -171,6 +173,36 @@ async def test_a_new_name_is_told_to_the_network(tmp_path: Path) -> None:
         assert await anna.submit(ChangeSettings(change=SettingsChange(name="Annas Büro"))) == Done()
         await wait_for(ben, lambda s: s.devices[me].name == "Annas Büro")
         assert anna.state.me is not None and anna.state.me.name == "Annas Büro"
+
+
+async def test_a_new_name_reaches_the_paired_laptops_at_once(tmp_path: Path) -> None:
+    async with node(tmp_path, "anna", discovery=False) as anna, node(tmp_path, "ben", discovery=False) as ben:
+        await pair(anna, ben)
+        me, heard = id_of(anna), Heard(anna)
+
+        assert await anna.submit(ChangeSettings(change=SettingsChange(name="Annas Büro"))) == Done()
+
+        state = await wait_for(ben, lambda s: s.devices[me].linked and s.devices[me].name == "Annas Büro")
+        assert state.devices[me].problem is None
+        await linked(anna, ben)
+        assert await anna.submit(ChangeSettings(change=SettingsChange(theme="dark"))) == Done()
+        downs = [event.problem.code for event in heard.events if isinstance(event, ev.LinkDown)]
+        assert downs.count("renamed") == 1, "only a new name takes a new link"
+
+
+async def test_a_new_name_waits_for_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(tmp_path, "anna", discovery=False) as anna, node(tmp_path, "ben", discovery=False) as ben:
+        await pair(anna, ben)
+        me, heard = id_of(anna), Heard(anna)
+        with monkeypatch.context() as under_way:
+            under_way.setattr(NodeRuns, "busy", True)
+            assert await anna.submit(ChangeSettings(change=SettingsChange(name="Annas Büro"))) == Done()
+        assert "LinkDown" not in heard.kinds()
+        assert ben.state.devices[me].name == "anna"
+
+        anna._on_busy(False)
+
+        await wait_for(ben, lambda s: s.devices[me].linked and s.devices[me].name == "Annas Büro")
 
 
 async def test_pairing_with_nobody_names_the_address(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from core.home import identity, trust, trust_file
 from core.home.certificate import device_id
 from core.home.trust import TrustedPeer, TrustStore
-from core.home.trust_file import FILE, TrustKeeper, load, save
+from core.home.trust_file import FILE, SavedTrust, load, save
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 from tests.core.certificates import device_certificate, odd_certificate
@@ -192,7 +192,7 @@ class Kept:
         self.me = identity.load_or_create(folder / "me").device_id
         other = identity.load_or_create(folder / "other")
         self.peer = TrustedPeer(cert_der=other.cert_der, name_at_pairing="other", paired_at=1.0)
-        self.keeper = TrustKeeper(folder, TrustStore(self.me), self._on_change)
+        self.keeper = SavedTrust(folder, TrustStore(self.me), self._on_change)
 
     def _on_change(self, before: TrustStore, after: TrustStore) -> None:
         self.changes.append((len(before.peers), len(after.peers)))

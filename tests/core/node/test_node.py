@@ -272,7 +272,7 @@ async def test_a_deleted_socket_is_made_again_while_others_speak(tmp_path: Path)
 
 def test_a_node_needs_neither_tensorflow_nor_qt_nor_numpy() -> None:
     code = """if True:
-        import sys, core.node.node, core.node.client, core.node.jsonl
+        import sys, core.node.node, core.node.client, core.node.conversation
         looked_for = ("tensorflow", "keras", "PySide6", "numpy", "jinja2", "zeroconf")
         print([name for name in looked_for if name in sys.modules])
     """

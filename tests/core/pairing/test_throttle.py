@@ -1,6 +1,6 @@
-"""Strangers have few places."""
+"""Strangers have few places, and whoever is refused is counted."""
 
-from core.pairing.throttle import AT_ONCE, PER_ADDRESS, Strangers
+from core.pairing.throttle import AT_ONCE, LONGEST_S, PER_ADDRESS, TELL_EVERY_S, Pause, Refusals, Strangers
 
 
 def test_one_address_has_four_places() -> None:
@@ -38,3 +38,48 @@ def test_hosts_that_left_are_forgotten() -> None:
         guest.leave()
     assert strangers.present == 0
     assert not strangers._present
+
+
+def test_a_flood_is_counted_and_told_at_a_bounded_rate() -> None:
+    now_s, lines = [0.0], list[str]()
+    refusals = Refusals(lambda: now_s[0], lines.append)
+    for number in range(1000):
+        now_s[0] = number * 0.05
+        refusals.add("192.0.2.7", "garbage")
+    assert refusals.total == refusals.by_reason["garbage"] == 1000
+    assert len(lines) == 1 + int(50 // TELL_EVERY_S) - 1
+    assert "192.0.2.7" in lines[0]
+    assert "garbage" in lines[0]
+
+
+def failed(pause: Pause, times: int, now_s: float) -> Pause:
+    for _ in range(times):
+        pause = pause.after_failure(now_s)
+    return pause
+
+
+def test_two_failures_cost_nothing() -> None:
+    assert failed(Pause(), 2, 100.0).left_s(100.0) == 0
+
+
+def test_the_third_failure_pauses_for_a_minute() -> None:
+    pause = failed(Pause(), 3, 100.0)
+    assert pause.left_s(100.0) == 60
+    assert pause.left_s(159.0) == 1
+    assert pause.left_s(160.0) == 0
+
+
+def test_each_further_pause_is_twice_as_long_up_to_an_hour() -> None:
+    pause, now_s, lengths = Pause(), 0.0, []
+    for _ in range(9):
+        pause = failed(pause, 3, now_s)
+        lengths.append(pause.left_s(now_s))
+        now_s = pause.until_s
+    assert lengths == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+
+
+def test_an_hour_without_failures_forgives() -> None:
+    pause = failed(failed(Pause(), 3, 0.0), 2, 60.0)
+    late_s = 60.0 + LONGEST_S
+    assert pause.after_failure(late_s - 1).left_s(late_s) > 0
+    assert pause.after_failure(late_s).left_s(late_s) == 0

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from core.project.findings import Mistake
 from core.project.script import analyse
+from core.project.syntax import Mistake
 from tests.core.project.making import write
 
 HEAD = """import json, os, sys

@@ -13,7 +13,7 @@ from pathlib import Path
 from core.home.certificate import build, device_id
 from core.home.home import Home
 from core.home.trust import TrustedPeer, TrustStore, add, set_policy
-from core.home.trust_file import TrustKeeper
+from core.home.trust_file import SavedTrust
 from core.project import checkpoint_store
 from core.run.runs import NodeRuns
 from core.vocabulary import events as ev
@@ -175,7 +175,7 @@ class LanNode:
             if other != name:
                 peer = TrustedPeer(cert_der=der, name_at_pairing=other, paired_at=0.0)
                 store = set_policy(add(store, peer), peer.device, "always")
-        self.trust = TrustKeeper(folder, store, lambda before, after: None)
+        self.trust = SavedTrust(folder, store, lambda before, after: None)
         self.state = State()
         self.events: list[ev.Event] = []
         self.trainers: list[FakeTrainer] = []

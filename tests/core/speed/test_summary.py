@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.speed.summary import Tally, counted, summary
+from core.speed.summary import LEAST, MOST, Settling, Tally, counted, summary
 from core.vocabulary import events as ev
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit
-from core.vocabulary.progress import EpochEnd, Progress
-from tests.core.cluster.laptops import ANNA, BEN, RUN
+from core.vocabulary.progress import EpochEnd, Expectation, Progress
+from tests.core.cluster.laptops import ANNA, BEN, RUN, plan_of
 
 
 def step(number: int, at_s: float, *, fit: int = 0, device: DeviceId = ANNA) -> ev.MemberProgressed:
@@ -105,3 +109,147 @@ def test_epochs_weights_and_the_strategy() -> None:
     assert done.last_logs == {"loss": 0.5}
     assert done.weights_sha256 == {BEN: "a"}
     assert done.strategy == "MirroredStrategy"
+
+
+EXPECTED = Expectation(
+    alone_s=(0.04, 0.06), step_s=0.025, wire_s=0.005, wire_bytes=1_200_000, shares=(38, 26)
+)
+
+
+def report(number: int, step_s: float | None = 0.02, **more: object) -> Progress:
+    made = Progress(at_s=number / 10, epoch=0, epochs=1, step=number, batch=number, step_s=step_s)
+    return replace(made, **more)
+
+
+def after(*reports: Progress, measured: bool = False) -> Settling:
+    known = Settling(measured=measured)
+    for each in reports:
+        known = known.after(ANNA, each, chief=True)
+    return known
+
+
+def test_the_first_seconds_do_not_count() -> None:
+    early = [report(n, 0.5, samples_s=10.0, wire_s=0.4) for n in range(30)]
+    late = [report(n, 0.02, samples_s=3200.0, wire_s=0.004, wire_bytes=1_000) for n in range(30, 51)]
+    settled = after(*early, *late).settled()
+    assert settled is not None
+    assert (settled.step_s, settled.samples_s, settled.wire_s, settled.wire_bytes) == (
+        0.02,
+        3200.0,
+        0.004,
+        1_000,
+    )
+
+
+def test_a_short_fit_gives_its_second_half() -> None:
+    settled = after(*(report(n, 1.0 if n < 4 else 0.1) for n in range(8))).settled()
+    assert settled is not None and settled.step_s == 0.1
+    assert after().settled() is None
+    assert after(report(0, None)).settled() is None
+
+
+def test_single_slow_steps_change_nothing() -> None:
+    times = [0.02] * 60
+    times[45] = times[55] = 9.0
+    settled = after(*(report(n, time_s) for n, time_s in enumerate(times))).settled()
+    assert settled is not None and settled.step_s == 0.02
+
+
+def test_an_epochs_last_batch_may_be_short_and_is_no_measure() -> None:
+    whole = report(3, 0.02, share=48, steps_in_epoch=8)
+    short = report(7, 0.001, share=3, steps_in_epoch=8)
+    settled = after(whole, short).settled()
+    assert settled is not None and (settled.step_s, settled.shares) == (0.02, {ANNA: 48})
+    only = after(report(0, 0.02, steps_in_epoch=1)).settled()
+    assert only is not None, "epochs of one batch have no other"
+
+
+def test_each_members_rows_are_known_at_the_end() -> None:
+    known = after(report(0, share=32), report(1, share=48)).after(BEN, report(1, share=16), chief=False)
+    settled = known.settled()
+    assert settled is not None and settled.shares == {ANNA: 48, BEN: 16}
+
+
+def test_the_newest_fit_counts_unless_what_was_measured_goes_on() -> None:
+    fits = tuple(
+        report(n, 0.1 if fit == 0 else 0.2, fit=fit, at_s=fit + n / 10) for fit in (0, 1) for n in range(4)
+    )
+    newest = after(*fits).settled()
+    assert newest is not None and newest.step_s == 0.2
+    known = after(*fits, measured=True)
+    assert len(known.reports) == 8, "a script that calls fit for each epoch trains one model all the same"
+    assert after(*reversed(fits)).reports == fits[:3:-1], "what comes late of an earlier fit is left out"
+
+
+def test_the_summary_has_what_was_expected_and_what_came_out_of_that_fit() -> None:
+    known = Tally(chief=ANNA, pressed_s=0.0)
+
+    def hear(event: ev.RunEvent) -> None:
+        nonlocal known
+        known = counted(known, event, 1.0)
+
+    hear(ev.MemberProgressed(run=RUN, device=ANNA, progress=report(0, 7.0)))
+    hear(ev.MemberMeasured(run=RUN, device=ANNA, expectation=EXPECTED))
+    assert summary(known, 2.0).expectation == EXPECTED
+    assert summary(known, 2.0).settled is None
+    for number in range(10):
+        hear(ev.MemberProgressed(run=RUN, device=ANNA, progress=report(number, 0.03, fit=1, share=40)))
+        hear(ev.MemberProgressed(run=RUN, device=BEN, progress=report(number, 0.9, fit=1, share=24)))
+    done = summary(known, 3.0).settled
+    again = counted(known, ev.RunPlanned(plan=plan_of()), 4.0)
+    assert summary(again, 5.0).expectation is None, "of other members"
+    assert summary(again, 5.0).settled is None, "of other members"
+    assert done is not None and (done.step_s, done.shares) == (0.03, {ANNA: 40, BEN: 24})
+
+
+def test_a_long_training_takes_no_more_room() -> None:
+    known = after(*(report(number, 0.01 + number * 1e-6) for number in range(20 * MOST)))
+    assert MOST // 2 <= len(known.reports) <= MOST
+    settled = known.settled()
+    assert settled is not None and math.isclose(settled.step_s, 0.01 + 10 * MOST * 1e-6, rel_tol=0.05)
+
+
+numbers = st.floats(allow_nan=True, allow_infinity=True) | st.none()
+
+
+@given(st.lists(st.tuples(numbers, numbers, st.integers(-(2**63), 2**63 - 1)), max_size=3 * LEAST))
+def test_whatever_is_reported_the_numbers_are_numbers(
+    told: list[tuple[float | None, float | None, int]],
+) -> None:
+    reports = (
+        report(n, step_s, samples_s=other, wire_s=other, wire_bytes=whole, share=whole, at_s=float(whole))
+        for n, (step_s, other, whole) in enumerate(told)
+    )
+    settled = after(*reports).settled()
+    if settled is not None:
+        assert math.isfinite(settled.step_s) and settled.step_s > 0
+        for value in (settled.samples_s, settled.wire_s, settled.wire_bytes, *settled.shares.values()):
+            assert value is None or (math.isfinite(value) and value >= 0)
+
+
+def test_five_steady_reports_are_enough_and_four_are_not() -> None:
+    for steady, expected_s in ((5, 0.02), (4, 0.5)):
+        reports = [report(n, 0.5) for n in range(30)] + [report(30 + n, 0.02) for n in range(steady)]
+        settled = after(*reports).settled()
+        assert settled is not None and settled.step_s == expected_s
+
+
+def test_what_nobody_reported_has_no_median() -> None:
+    settled = after(*(report(n, 0.02, samples_s=-1.0 if n == 6 else 5.0) for n in range(8))).settled()
+    assert settled is not None
+    assert (settled.samples_s, settled.wire_s, settled.wire_bytes) == (None, None, None)
+
+
+def test_steps_of_other_members_are_no_measure_of_the_run() -> None:
+    known = Settling().after(BEN, report(0, share=16), chief=False)
+    assert known.settled() is None and known.shares == ((BEN, 16),)
+
+
+def test_a_share_that_cannot_be_is_left_out_and_none_at_all_is_a_share() -> None:
+    known = after(report(0, share=0)).after(BEN, report(1, share=-1), chief=False)
+    assert known.shares == ((ANNA, 0),)
+
+
+def test_a_new_fit_begins_with_nothing() -> None:
+    known = after(*(report(n, 0.1, share=3) for n in range(3)), report(0, 0.2, fit=1))
+    assert (known.fit, known.seen, len(known.reports), known.shares) == (1, 1, 1, ())

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from core.node.jsonl import AT_ONCE, Conversation
+from core.node.conversation import AT_ONCE, Conversation
 from core.vocabulary import events as ev
 from tests.core.fake_node import FakeNode, found
 
