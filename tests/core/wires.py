@@ -197,6 +197,11 @@ class Network:
         listening = self.listen(wanted)
         return Opened(cast(tuple[socket.socket, ...], (listening,)), listening.port)
 
+    def pair(self) -> tuple[Streams, Streams]:
+        """Both ends of a plain connection."""
+        here, there = self._ends(0)
+        return here.streams(), there.streams()
+
     def _ends(self, port: int) -> tuple[_End, _End]:
         """The caller's, and the one that is called."""
         here, there = ("127.0.0.1", next(self._callers)), ("127.0.0.1", port)
