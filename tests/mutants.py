@@ -49,7 +49,16 @@ IMPORTED_ONCE = (
     *("pytest_asyncio.plugin", "pytest_timeout", "pytestqt.plugin", "PySide6.QtTest", "PySide6.QtWidgets"),
 )
 """Slow to import and the same for every fault: each process inherits them. None imports the project."""
-FAST = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not real and not cluster and not lab")
+FAST = (
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    "not real and not cluster and not lab",
+    "-o",
+    "timeout=20",
+)
 NO_REWRITE = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what is imported already
 BASELINE_LIMIT_S, LIMIT_S, LIMIT_FACTOR = 120.0, 10.0, 4.0
 """How long a room's tests may take without a fault; and with one: so long, and so many times what they took

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import socket
+from asyncio.selector_events import BaseSelectorEventLoop
+from collections.abc import Awaitable, Callable, Collection
+from functools import cached_property
 from itertools import count
+from typing import Any, cast
 
 import pytest
 
 from core.home.identity import Identity
+from core.net.port import Opened
 from core.net.tls import Streams
 from core.vocabulary.errors import TandemError
 
@@ -32,18 +37,22 @@ class _End(asyncio.Transport):
 
     other: _End
 
-    def __init__(self, own: tuple[str, int], peer: tuple[str, int], shown: Shown | None) -> None:
-        super().__init__({"sockname": own, "peername": peer, "ssl_object": shown, "sslcontext": shown})
-        self._plain = shown is None
+    def __init__(self, own: tuple[str, int], peer: tuple[str, int]) -> None:
+        super().__init__({"sockname": own, "peername": peer})
+        self.shown: Shown | None = None
+        """What the other end proved; None where the connection is plain."""
         self._loop = asyncio.get_running_loop()
         self._protocol: asyncio.Protocol
         self._waiting = bytearray()
-        self._reads, self._ends, self._closed, self._held_back = True, False, False, False
+        self._reads, self._ends, self._closed, self._held_back = False, False, False, False
+        self.first_byte: asyncio.Future[int | None] = self._loop.create_future()
+        """None: the other end closed without a word."""
 
     def streams(self) -> Streams:
         reader = asyncio.StreamReader(loop=self._loop)
         self._protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
         self._protocol.connection_made(self)
+        self.resume_reading()
         return reader, asyncio.StreamWriter(self, self._protocol, reader, self._loop)
 
     # --- what streams use --------------------------------------------------------------------------
@@ -72,8 +81,13 @@ class _End(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return len(self.other._waiting)
 
+    def get_extra_info(self, name: str, default: object = None) -> Any:
+        if name in ("ssl_object", "sslcontext"):
+            return self.shown
+        return super().get_extra_info(name, default)
+
     def can_write_eof(self) -> bool:
-        return self._plain
+        return self.shown is None
 
     def write_eof(self) -> None:
         self.other._ends = True
@@ -92,6 +106,8 @@ class _End(asyncio.Transport):
     # --- what comes ---------------------------------------------------------------------------------
 
     def _arrive(self) -> None:
+        if not self.first_byte.done() and (self._waiting or self._ends):
+            self.first_byte.set_result(self._waiting[0] if self._waiting else None)
         if self._closed or not self._reads:
             return
         if self._waiting:
@@ -118,39 +134,37 @@ class Network:
         self.ports = count(27600)
         self._callers = count(50000)
         self._plain: dict[int, Answer] = {}
-        self._tls: dict[int, tuple[bytes, Answer]] = {}
+        self._listening: dict[int, Listening] = {}
         self._tasks: set[asyncio.Future[object]] = set()
 
     def install(self, monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
         """``modules``: those that took ``connect`` and ``client_context`` by name from ``core.net.tls``."""
         monkeypatch.setattr(asyncio, "open_connection", self.open_connection)
         monkeypatch.setattr(asyncio, "start_server", self.start_server)
+        monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", lambda loop, sock: sock.accept())
+        monkeypatch.setattr("core.node.listener.open_port", self.open_port)
+        monkeypatch.setattr("core.node.listener._peek", lambda sock, *_: sock.peek())
+        monkeypatch.setattr("core.net.tls.accept", lambda sock, context, pins: sock.prove(context, pins))
+        monkeypatch.setattr("core.net.tls.server_context", lambda identity, pins: identity)
         for module in ("core.net.tls", *modules):
             monkeypatch.setattr(f"{module}.connect", self.connect)
             monkeypatch.setattr(f"{module}.client_context", lambda identity, pin: identity)
 
-    def answer(
-        self, port: int, *, plain: Answer | None = None, tls: tuple[bytes, Answer] | None = None
-    ) -> None:
-        """``tls``: with the certificate (DER) that is shown there; whom to believe is up to who answers."""
-        if plain is not None:
-            self._plain[port] = plain
-        if tls is not None:
-            self._tls[port] = tls
+    def listen(self, wanted: int = 0) -> Listening:
+        port = wanted or next(self.ports)
+        self._listening[port] = Listening(self, port)
+        return self._listening[port]
 
     def leave(self, port: int) -> None:
         self._plain.pop(port, None)
-        self._tls.pop(port, None)
+        self._listening.pop(port, None)
 
     async def connect(self, host: str, port: int, caller: Identity, pin: bytes) -> Streams:
         """``tls.connect``, with the caller's identity for its context."""
         await asyncio.sleep(0)
-        if port not in self._tls:
+        if port not in self._listening:
             raise TandemError(code="unreachable", what=f"{host} port {port} can't be reached.")
-        shown, answer = self._tls[port]
-        if shown != pin:
-            raise TandemError(code="wrong-certificate", what="It is not the paired device.")
-        return self._wire(port, answer, Shown(shown), Shown(caller.cert_der))
+        return await self._listening[port].hear_tls(self._ends(port), caller, pin)
 
     async def open_connection(
         self, host: str = "", port: int = 0, *, limit: int = 0, sock: Accepted | None = None
@@ -159,9 +173,17 @@ class Network:
         if sock is not None:
             return sock.streams
         host.encode("idna")  # as a resolver does: raises UnicodeError for what is no name
+        if port in self._listening:
+            here, there = self._ends(port)
+            self._listening[port].queue.put_nowait(Accepted(there))
+            return here.streams()
         if port not in self._plain:
             raise ConnectionRefusedError(111, "Connection refused")
-        return self._wire(port, self._plain[port])
+        here, there = self._ends(port)
+        task = asyncio.ensure_future(self._plain[port](there.streams()))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return here.streams()
 
     async def start_server(
         self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], *_: object
@@ -170,31 +192,96 @@ class Network:
         self._plain[server.port] = lambda streams: serve(*streams)
         return server
 
-    def _wire(
-        self, port: int, answer: Answer, called: Shown | None = None, caller: Shown | None = None
-    ) -> Streams:
+    async def open_port(self, wanted: int, hosts: object = ()) -> Opened:
+        """In place of ``core.net.port``'s."""
+        listening = self.listen(wanted)
+        return Opened(cast(tuple[socket.socket, ...], (listening,)), listening.port)
+
+    def pair(self) -> tuple[Streams, Streams]:
+        """Both ends of a plain connection."""
+        here, there = self._ends(0)
+        return here.streams(), there.streams()
+
+    def _ends(self, port: int) -> tuple[_End, _End]:
+        """The caller's, and the one that is called."""
         here, there = ("127.0.0.1", next(self._callers)), ("127.0.0.1", port)
-        first, second = _End(here, there, called), _End(there, here, caller)
+        first, second = _End(here, there), _End(there, here)
         first.other, second.other = second, first
-        streams = second.streams()
-        task = asyncio.ensure_future(answer(streams))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return first.streams()
+        return first, second
 
 
 class Accepted:
-    """In place of an accepted socket."""
+    """In place of an accepted socket; with ``caller`` where TLS is spoken."""
 
-    def __init__(self, streams: Streams) -> None:
-        self.streams = streams
+    def __init__(self, end: _End, caller: Identity | None = None) -> None:
+        self._end = end
+        self._caller = caller
+        self.shown: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        """The certificate (DER) that this side shows the caller."""
+
+    @cached_property
+    def streams(self) -> Streams:
+        return self._end.streams()
+
+    def setblocking(self, flag: bool) -> None: ...
 
     def getpeername(self) -> tuple[str, int]:
-        peer: tuple[str, int] = self.streams[1].get_extra_info("peername")
+        peer: tuple[str, int] = self._end.get_extra_info("peername")
         return peer
 
     def close(self) -> None:
         self.streams[1].close()
+        if not self.shown.done():
+            self.shown.cancel()
+
+    async def peek(self) -> int | None:
+        if self._caller is not None:
+            return 0x16
+        async with asyncio.timeout(5.0):
+            return await asyncio.shield(self._end.first_byte)
+
+    async def prove(self, own: Identity, pins: Collection[bytes]) -> Streams:
+        """In place of ``tls.accept``, with the own identity for its context."""
+        assert self._caller is not None
+        self.shown.set_result(own.cert_der)
+        await asyncio.sleep(0)
+        if self._caller.cert_der not in pins:
+            self.close()
+            raise TandemError(code="wrong-certificate", what="It is not a paired device.")
+        self._end.shown = Shown(self._caller.cert_der)
+        return self.streams
+
+
+class Listening:
+    """In place of a listening socket."""
+
+    def __init__(self, network: Network, port: int) -> None:
+        self._network = network
+        self.port = port
+        self.queue: asyncio.Queue[Accepted] = asyncio.Queue()
+
+    async def accept(self) -> tuple[Accepted, tuple[str, int]]:
+        accepted = await self.queue.get()
+        return accepted, accepted.getpeername()
+
+    def close(self) -> None:
+        self._network.leave(self.port)
+        while not self.queue.empty():
+            self.queue.get_nowait().close()
+
+    async def hear_tls(self, ends: tuple[_End, _End], caller: Identity, pin: bytes) -> Streams:
+        here, there = ends
+        accepted = Accepted(there, caller)
+        self.queue.put_nowait(accepted)
+        await asyncio.wait([accepted.shown])
+        if accepted.shown.cancelled():
+            raise TandemError(code="unreachable", what="It closed the connection.")
+        here.shown = Shown(accepted.shown.result())
+        streams = here.streams()
+        if accepted.shown.result() != pin:
+            streams[1].transport.abort()
+            raise TandemError(code="wrong-certificate", what="It is not the paired device.")
+        return streams
 
 
 class Server:

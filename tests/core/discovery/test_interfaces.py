@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.discovery import interfaces
 from core.discovery.interfaces import Interface, announced, chosen, hosts, multicast, present
 
 LO = Interface("lo", ("127.0.0.1", "::1"), loopback=True)
@@ -67,3 +68,52 @@ def test_this_machine_has_a_loopback_interface_with_its_address() -> None:
     assert loopback
     assert "127.0.0.1" in loopback[0].addresses
     assert loopback[0].up
+
+
+class _Ip:
+    def __init__(self, ip: object) -> None:
+        self.ip = ip
+
+
+class _Adapter:
+    def __init__(self, name: str, *ips: object) -> None:
+        self.name = self.nice_name = name
+        self.ips = [_Ip(ip) for ip in ips]
+
+
+class _Stats:
+    def __init__(self, isup: bool, flags: str) -> None:
+        self.isup, self.flags = isup, flags
+
+
+def test_what_the_system_tells_of_its_interfaces_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    adapters = [
+        _Adapter("lo", "127.0.0.1", ("::1", 0, 0)),
+        _Adapter("eth0", ("fe80::5", 0, 2), ("fd00::5", 0, 0), "169.254.3.4", "192.168.1.5", "10.9.9.9"),
+        _Adapter("tun0", "10.8.0.2"),
+        _Adapter("new0"),
+    ]
+    stats = {
+        "lo": _Stats(True, "up,loopback,running"),
+        "eth0": _Stats(False, "broadcast,multicast"),
+        "tun0": _Stats(True, "up,pointopoint"),
+    }
+    monkeypatch.setattr("ifaddr.get_adapters", lambda: adapters)
+    monkeypatch.setattr("psutil.net_if_stats", lambda: stats)
+    monkeypatch.setattr(interfaces, "_usable", lambda address: address != "10.9.9.9")
+    lo, eth, tun, new = interfaces.present()
+    assert lo == Interface("lo", ("127.0.0.1", "::1"), loopback=True)
+    assert eth == Interface("eth0", ("192.168.1.5", "169.254.3.4", "fd00::5", "fe80::5%eth0"), up=False)
+    assert tun == Interface("tun0", ("10.8.0.2",), point_to_point=True)
+    assert new == Interface("new0", ())
+
+
+def test_an_interface_with_a_loopback_address_is_one_whatever_its_flags(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "ifaddr.get_adapters", lambda: [_Adapter("a", "127.0.0.1"), _Adapter("b", ("::1", 0, 0))]
+    )
+    monkeypatch.setattr("psutil.net_if_stats", dict)
+    monkeypatch.setattr(interfaces, "_usable", lambda address: True)
+    assert [each.loopback for each in interfaces.present()] == [True, True]

@@ -1,4 +1,4 @@
-"""Being found and finding others: real mDNS, on loopback only."""
+"""Being found and finding others: in memory, and by real mDNS on loopback only."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from core.discovery.presence import Presence
 from core.discovery.record import SERVICE, Announcement
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from tests.core.discovery.air import Air, FakeZeroconf
 
 LIMIT_S = 60
 LO = Interface("lo", ("127.0.0.1",), loopback=True)
@@ -57,9 +58,11 @@ class Node:
 Make = Callable[..., Awaitable[Node]]
 
 
-@pytest.fixture
-async def make() -> AsyncIterator[Make]:
+@pytest.fixture(params=["memory", pytest.param("mdns", marks=pytest.mark.real)])
+async def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
     nodes: list[Node] = []
+    if request.param == "memory":
+        Air().install(monkeypatch)
 
     async def make(
         name: str, port: int = 27600, *, start: bool = True, device: DeviceId | None = None, **options: object
@@ -85,7 +88,6 @@ async def make() -> AsyncIterator[Make]:
         await node.presence.close()
 
 
-@pytest.mark.real
 async def test_two_nodes_find_each_other_and_see_a_goodbye(make: Make) -> None:
     anna, bert = await make("anna", 27601), await make("bert", 27602)
     await anna.wait_until(lambda: bert.device in anna.found)
@@ -98,7 +100,6 @@ async def test_two_nodes_find_each_other_and_see_a_goodbye(make: Make) -> None:
     assert not anna.problems
 
 
-@pytest.mark.real
 async def test_a_new_name_is_seen(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert")
     await anna.wait_until(lambda: bert.device in anna.found)
@@ -106,7 +107,6 @@ async def test_a_new_name_is_seen(make: Make) -> None:
     await anna.wait_until(lambda: anna.found[bert.device][0] == "Bert's other name")
 
 
-@pytest.mark.real
 async def test_a_node_that_comes_into_a_network_later_is_found(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", start=False)
     bert.interfaces = ()
@@ -122,7 +122,6 @@ async def test_a_node_that_comes_into_a_network_later_is_found(make: Make) -> No
     await bert.wait_until(lambda: anna.device in bert.found)
 
 
-@pytest.mark.real
 async def test_an_address_that_joins_an_interface_is_announced(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert")
     await anna.wait_until(lambda: bert.device in anna.found)
@@ -132,7 +131,6 @@ async def test_an_address_that_joins_an_interface_is_announced(make: Make) -> No
     assert bert.own == [("127.0.0.1:27600", "127.0.0.2:27600")]
 
 
-@pytest.mark.real
 async def test_discovery_can_be_switched_off_and_on(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", discovery=False)
     cleo = await make("cleo")
@@ -162,7 +160,6 @@ async def test_without_discovery_addresses_are_known_and_followed_and_nobody_is_
     assert not anna.problems
 
 
-@pytest.mark.real
 async def test_a_laptop_with_nothing_but_loopback_is_told_so_once(make: Make) -> None:
     anna = await make("anna", wanted=[])
     await anna.presence.look_again()
@@ -191,13 +188,12 @@ async def test_mdns_that_can_not_be_used_is_a_notice_and_no_exception(
     assert anna.presence.addresses == ("127.0.0.1:27600",)
 
 
-@pytest.mark.real
 async def test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_real_device(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", 27602)
     await anna.wait_until(lambda: bert.device in anna.found)
     # Loopback is shared with whatever else runs on this machine: other records than ours may be about.
     mark, first_port = secrets.token_hex(4), 30_000 + secrets.randbelow(30_000)
-    evil = AsyncZeroconf(interfaces=["127.0.0.1"])
+    evil: AsyncZeroconf = vars(browser)["AsyncZeroconf"](interfaces=["127.0.0.1"])
     try:
 
         async def announce(instance: str, properties: dict[str, str | bytes], port: int) -> None:
@@ -227,7 +223,40 @@ async def test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_re
     assert made_up.isdisjoint(address for _, addresses in anna.found.values() for address in addresses)
 
 
-@pytest.mark.real
+async def test_what_two_records_of_a_device_say_is_told_together_its_usual_one_first(make: Make) -> None:
+    anna, bert = await make("anna"), await make("bert", 27602)
+    await anna.wait_until(lambda: bert.device in anna.found)
+    twin = await make("not bert", 27603, device=bert.device)
+    await anna.wait_until(lambda: len(anna.found[bert.device][1]) == 2)
+    assert anna.found[bert.device] == ("bert", ("127.0.0.1:27602", "127.0.0.1:27603"))
+    await twin.presence.close()
+    await anna.wait_until(lambda: len(anna.found[bert.device][1]) == 1)
+
+
+async def test_an_announcement_that_fails_is_told_and_others_are_found_all_the_same(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(self: object, info: object, **options: bool) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    bert, cleo = await make("bert"), await make("cleo")
+    await cleo.wait_until(lambda: bert.device in cleo.found)
+    with monkeypatch.context() as broken:
+        broken.setattr(FakeZeroconf, "async_register_service", refused)
+        broken.setattr(AsyncZeroconf, "async_register_service", refused)
+        anna = await make("anna")
+        await anna.wait_until(lambda: bool(anna.problems))
+    assert anna.problems[0].code == "no-multicast" and "Operation" in anna.problems[0].detail
+    await anna.wait_until(lambda: bert.device in anna.found)
+
+
+async def test_who_closes_finds_nobody_any_more(make: Make) -> None:
+    anna, bert = await make("anna"), await make("bert")
+    await anna.wait_until(lambda: bert.device in anna.found)
+    await anna.presence.close()
+    assert anna.found == {}
+
+
 async def test_two_records_of_one_name_live_side_by_side(make: Make) -> None:
     """A node's usual name is taken (a copied home, a spoof): it is announced under another."""
     anna, cleo = await make("anna"), await make("cleo")

@@ -1,7 +1,10 @@
 """What the doctor says of the packages and of the paired devices."""
 
+import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +14,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.readings import Hardware
 from tests.core.doctor.views import view
-from tests.core.fake_node import HARDWARE, OTHER, VERSIONS, started
+from tests.core.fake_node import HARDWARE, OTHER, VERSIONS, found, started
 
 
 def test_the_pinned_versions_are_fine(tmp_path: Path) -> None:
@@ -115,3 +118,121 @@ async def test_the_real_tensorflow_loads(tmp_path: Path) -> None:
 
     assert finding.code in ("tensorflow-loads", "tensorflow-cpu")
     assert "TensorFlow 2.21" in finding.what
+
+
+class _Probe:
+    """A child process that said what it had to say."""
+
+    def __init__(self, said: str, complained: str = "", status: int = 0) -> None:
+        self.said, self.complained, self.returncode = said.encode(), complained.encode(), status
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        return self.said, self.complained
+
+
+class _Hanging:
+    """A child process that says nothing until it is killed."""
+
+    def __init__(self) -> None:
+        self.returncode: int | None = None
+        self.waited = False
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def kill(self) -> None:
+        self.returncode = -9
+
+    async def wait(self) -> None:
+        self.waited = True
+
+
+@pytest.fixture
+def child(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], list[tuple[tuple[str, ...], Any]]]:
+    """Puts a child in the place of the probe; what it was started with is kept."""
+    started: list[tuple[tuple[str, ...], Any]] = []
+
+    def put(made: object) -> list[tuple[tuple[str, ...], Any]]:
+        async def start(*program: str, **options: Any) -> object:
+            started.append((program, options))
+            return made
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+        return started
+
+    return put
+
+
+Child = Callable[[object], list[tuple[tuple[str, ...], Any]]]
+
+
+async def test_the_last_line_of_the_probe_is_what_counts(tmp_path: Path, child: Child) -> None:
+    started = child(_Probe('chatter\n["2.21.0", "3.15.1", ["GPU one", "GPU two"], 5.25]\n'))
+    finding = await software.check_loading(view(tmp_path))
+    assert (finding.level, finding.code) == ("ok", "tensorflow-loads")
+    assert finding.what == ("TensorFlow 2.21.0 with Keras 3.15.1 loads in 5.2 s and uses GPU one, GPU two.")
+    program, options = started[0]
+    assert list(program) == software.probe_command() and program[-1] == "core.trainer.probe"
+    assert (options["cwd"] / "core").is_dir() and options["env"]["KERAS_BACKEND"] == "tensorflow"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "code"),
+    [(("NVIDIA Test",), "tensorflow-cpu"), (("Radeon",), "tensorflow-loads"), ((), "tensorflow-loads")],
+)
+async def test_only_an_nvidia_card_that_is_not_found_is_noted(
+    tmp_path: Path, child: Child, gpus: tuple[str, ...], code: str
+) -> None:
+    child(_Probe('["2.21.0", "3.15.1", [], 5.0]'))
+    seen = view(tmp_path, replace(started(), hardware=replace(HARDWARE, gpus=gpus)))
+    finding = await software.check_loading(seen)
+    assert finding.code == code
+    assert finding.what.endswith("finds no GPU and uses the CPU.")
+    assert ("and-cuda" in finding.fix) == (code == "tensorflow-cpu")
+
+
+async def test_a_frozen_program_is_probed_and_mended_by_itself(
+    tmp_path: Path, child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    ran = child(_Probe('["2.21.0", "3.15.1", [], 5.0]'))
+    seen = view(tmp_path, replace(started(), hardware=replace(HARDWARE, gpus=("NVIDIA Test",))))
+    finding = await software.check_loading(seen)
+    assert finding.fix.startswith("This program computes on the CPU.")
+    assert len(ran[0][0]) == 2 and ran[0][0][0] == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("said", "complained", "status", "words"),
+    [
+        ("", "Traceback\nImportError: no such library\n", 1, "ImportError: no such library"),
+        ("", "", -6, "it ended with status -6"),
+        ("not json", "", 0, "it ended with status 0"),
+        ('["2.21.0"]', "", 0, "it ended with status 0"),
+    ],
+)
+async def test_what_does_not_load_says_why(
+    tmp_path: Path, child: Child, said: str, complained: str, status: int, words: str
+) -> None:
+    child(_Probe(said, complained, status))
+    finding = await software.check_loading(view(tmp_path))
+    assert (finding.level, finding.code) == ("error", "tensorflow-broken")
+    assert finding.what == f"TensorFlow does not load: {words}" and finding.fix
+
+
+async def test_a_probe_that_hangs_is_ended(tmp_path: Path, child: Child) -> None:
+    hanging = _Hanging()
+    child(hanging)
+    finding = await software.check_loading(view(tmp_path), limit_s=0.01)
+    assert (finding.level, finding.code) == ("error", "tensorflow-slow") and "0.01 s" in finding.what
+    assert hanging.returncode == -9 and hanging.waited
+
+
+def test_a_paired_device_is_connected_or_not_here_and_others_are_not_named(tmp_path: Path) -> None:
+    assert software.check_peers(view(tmp_path, found())) == []
+    paired = ev.DevicePaired(device=OTHER, name="other")
+    linked = ev.LinkUp(device=OTHER, name="other", address="a:1", versions=VERSIONS, hardware=HARDWARE)
+    (away,) = software.check_peers(view(tmp_path, paired))
+    (here,) = software.check_peers(view(tmp_path, paired, linked))
+    assert (away.what, here.what) == ("other is paired, but not here now.", "other is connected.")

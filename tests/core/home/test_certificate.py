@@ -96,3 +96,10 @@ def test_an_unsigned_byte_of_the_certificate_cannot_be_another() -> None:
         altered[at] ^= 1
         with pytest.raises(TandemError):
             check_peer_certificate(bytes(altered))
+
+
+def test_a_keys_certificate_is_the_same_in_every_version() -> None:
+    """It is made again where its file was lost, and others have its fingerprint for the device's id."""
+    assert device_id(build(device_key(1))) == (
+        "2a0ffc04eb7579949451944fba411d104d164c2b7cfca620cb3f687df32ee1ed"
+    )

@@ -91,3 +91,18 @@ def test_a_home_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("core.home.home.os.geteuid", lambda: owner + 1)
 
     assert refusal(folder).code == "home-wrong-owner"
+
+
+def test_everything_in_a_home_has_its_own_name(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    places = {
+        home.identity: "identity",
+        home.trust: "trust.json",
+        home.settings: "settings.json",
+        home.logs: "logs",
+        home.runs: "runs",
+        home.projects: "projects",
+        home.lock: "node.lock",
+        home.socket: "node.sock",
+    }
+    assert {place: place.relative_to(tmp_path).as_posix() for place in places} == places

@@ -18,12 +18,11 @@ async def node(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[MakeNode]:
     nodes: list[LinkNode] = []
-    network = Network() if request.param == "memory" else None
-    if network is not None:
-        network.install(monkeypatch)
+    if request.param == "memory":
+        Network().install(monkeypatch)
 
     async def make(name: str, **options: object) -> LinkNode:
-        nodes.append(LinkNode(name, tmp_path, network=network, **options))  # type: ignore[arg-type]
+        nodes.append(LinkNode(name, tmp_path, **options))  # type: ignore[arg-type]
         return await nodes[-1].start()
 
     yield make

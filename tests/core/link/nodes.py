@@ -1,10 +1,10 @@
-"""Nodes, as far as links go: an identity, a listener, links, and what they told. On loopback or in memory."""
+"""Nodes, as far as links go: an identity, a a listener and links, and what they told."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +12,6 @@ from typing import TypeVar
 from core.home.identity import load_or_create
 from core.link.dial import Backoff
 from core.link.driver import LIMITS, Limits
-from core.link.frames import decode, read_body
 from core.link.hub import Links
 from core.net import tls
 from core.net.tls import Streams
@@ -22,7 +21,6 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message
 from tests.core.link.examples import hello
-from tests.core.wires import Network
 
 LIMIT_S = 60
 GOODBYE = Problem(code="closed", what="Tandem was closed there.")
@@ -110,29 +108,6 @@ class FakeClock:
         self.now_s = until_s
 
 
-class MemoryListener(Listener):
-    """Listens on a network in memory, and believes whom the real one does."""
-
-    network: Network
-
-    async def start(self, port: int, hosts: Sequence[str] = ()) -> Problem | None:
-        self.port = port or next(self.network.ports)
-        self.network.answer(self.port, tls=(self._identity.cert_der, self._hear))
-        return None
-
-    async def close(self) -> None:
-        self.network.leave(self.port)
-        await super().close()
-
-    async def _hear(self, streams: Streams) -> None:
-        if tls.peer_der(streams[1]) not in self._pins:
-            streams[1].transport.abort()
-            return
-        hello = decode(await read_body(streams[0]))
-        assert isinstance(hello, Hello)
-        self._on_hello(streams, hello)
-
-
 class LinkNode:
     """``await start()``; links to whom it was told to ``trust``; ``await close()``."""
 
@@ -145,10 +120,8 @@ class LinkNode:
         clock: FakeClock | None = None,
         limits: Limits = LIMITS,
         listen_limits: ListenLimits = LISTEN_LIMITS,
-        network: Network | None = None,
     ) -> None:
         self.name = name
-        self.network = network
         self.identity = load_or_create(folder / name)
         self.device = self.identity.device_id
         self.certificate = self.identity.cert_der
@@ -166,15 +139,13 @@ class LinkNode:
             limits=limits,
             clock=clock,
         )
-        self.listener = (MemoryListener if network else Listener)(
+        self.listener = Listener(
             self.identity,
             on_pairing=self.on_pairing,
             on_hello=self.links.take,
             on_proof=self.on_proof,
             limits=listen_limits,
         )
-        if network and isinstance(self.listener, MemoryListener):
-            self.listener.network = network
         self.pins: list[bytes] = []
 
     @property

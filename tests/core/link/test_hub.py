@@ -105,7 +105,7 @@ async def test_a_node_that_starts_again_is_linked_again(node: MakeNode) -> None:
     assert not bert.links.send(anna.device, Ping())
     assert bert.links.peer_host(anna.device) == ""
 
-    again = LinkNode("anna", anna.identity.key_path.parent.parent, network=anna.network)
+    again = LinkNode("anna", anna.identity.key_path.parent.parent)
     try:
         await again.listener.start(port, ["127.0.0.1"])
         again.trust(bert, known=False)

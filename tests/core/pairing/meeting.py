@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from core.home.identity import Identity, load_or_create
 from core.net.address import Address
-from core.net.tls import Streams, accept, peer_der, server_context
+from core.net.tls import accept, server_context
 from core.pairing.driver import Pairing
 from core.pairing.state import LIMITS, CodeShown, Event, Failed, Limits, Paired
 from core.vocabulary.errors import TandemError
@@ -148,22 +148,28 @@ class MemoryDevice(Device):
         self._network = network
 
     def _open(self) -> int:
-        port = next(self._network.ports)
-        self._network.answer(port, plain=self._hear_plain, tls=(self.identity.cert_der, self._hear_tls))
-        return port
+        self._listening = self._network.listen()
+        self._spawn(self._listen())
+        return self._listening.port
 
     def _close(self) -> None:
-        self._network.leave(self.port)
+        self._listening.close()
 
-    async def _hear_plain(self, streams: Streams) -> None:
-        self.pairing.accept_plain(cast(socket.socket, Accepted(streams)))
+    async def _listen(self) -> None:
+        while True:
+            accepted, _ = await self._listening.accept()
+            self._spawn(self._hear_one(accepted))
 
-    async def _hear_tls(self, streams: Streams) -> None:
-        if peer_der(streams[1]) in self._pins():
-            await self.pairing.accept_proof(streams)
-        else:
-            self.tls_refusals.append(TandemError(code="wrong-certificate", what="It is not a paired device."))
-            streams[1].transport.abort()
+    async def _hear_one(self, accepted: Accepted) -> None:
+        if await accepted.peek() != 0x16:
+            self.pairing.accept_plain(cast(socket.socket, accepted))
+            return
+        try:
+            streams = await accepted.prove(self.identity, self._pins())
+        except TandemError as error:
+            self.tls_refusals.append(error)
+            return
+        await self.pairing.accept_proof(streams)
 
 
 @asynccontextmanager

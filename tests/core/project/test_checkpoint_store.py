@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core.project import checkpoint_store
 from core.project.checkpoint_store import Checkpoint, Head, KeptFile
 from core.vocabulary import run_folder, wire
 from core.vocabulary.errors import TandemError
-from core.vocabulary.plan import Moment
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.manifest import manifest_of
+from core.vocabulary.plan import Moment, Resumption
+from tests.core.cluster.laptops import plan_of
 
 
 def write(folder: Path, step: int, data: bytes = b"weights") -> Checkpoint:
@@ -148,3 +152,88 @@ def test_members_that_keep_the_same_have_the_same_bytes(tmp_path: Path) -> None:
     one = checkpoint_store.write(tmp_path / "one", at, (1, 1), now, had)
     other = checkpoint_store.write(tmp_path / "other", at, (1, 1), {**ended, **now}, {})
     assert checkpoint_store.listing(one).digest == checkpoint_store.listing(other).digest
+
+
+def test_how_a_checkpoint_travels_is_found_and_adopted(tmp_path: Path) -> None:
+    made = write(tmp_path / "one", 10)
+    listing = checkpoint_store.listing(made)
+    checkpoint_store.check_listing(listing)
+    assert [file.path for file in listing.files] == ["manifest.json", "now.bin", "now.json"]
+    assert made.head.total_bytes == len(b"weights") + len(b"{} ")
+    write(tmp_path / "one", 20)
+    assert checkpoint_store.find(tmp_path / "one", listing.digest) == made
+    assert checkpoint_store.find(tmp_path / "none", listing.digest) is None
+    place = checkpoint_store.adopt(made, tmp_path / "other")
+    assert place == checkpoint_store.first(tmp_path / "other") == tmp_path / "other" / "00000001"
+    adopted = checkpoint_store.newest(tmp_path / "other")
+    assert adopted is not None and adopted.head == made.head
+    assert checkpoint_store.next_place(tmp_path / "other").name == "00000002"
+    spoil(made, "one bit")
+    assert checkpoint_store.find(tmp_path / "one", listing.digest) is None, "not whole any more"
+    spoil(made, "no manifest")
+    assert checkpoint_store.find(tmp_path / "one", listing.digest) is None
+
+
+def test_all_that_are_whole_at_a_glance_are_told_the_newest_first(tmp_path: Path) -> None:
+    for step in (10, 20):
+        last = write(tmp_path, step)
+    assert [each.head.moment.step for each in checkpoint_store.looks(tmp_path)] == [20, 10]
+    spoil(last, "cut")
+    assert [each.head.moment.step for each in checkpoint_store.looks(tmp_path)] == [10]
+    spoil(last, "gone")
+    assert [each.head.moment.step for each in checkpoint_store.looks(tmp_path)] == [10]
+    assert (
+        checkpoint_store.looks(tmp_path / "none") == [] and checkpoint_store.look(tmp_path / "none") is None
+    )
+
+
+@pytest.mark.parametrize("name", ["../manifest.json", "now.exe", "Now.bin", "a/now.bin"])
+def test_invariant_a_listing_names_only_what_a_checkpoint_has(tmp_path: Path, name: str) -> None:
+    listing = checkpoint_store.listing(write(tmp_path, 10))
+    odd = replace(listing.files[1], path=name)
+    with pytest.raises(TandemError):
+        checkpoint_store.check_listing(manifest_of("", [listing.files[0], odd]))
+    with pytest.raises(TandemError, match="names a file"):
+        checkpoint_store.check_listing(manifest_of("", listing.files[1:]))
+
+
+def test_where_the_disk_knows_no_links_bytes_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(95, "Operation not supported")
+
+    made = write(tmp_path / "one", 10)
+    monkeypatch.setattr(checkpoint_store.os, "link", refuse)  # type: ignore[attr-defined]
+    checkpoint_store.adopt(made, tmp_path / "other")
+    adopted = checkpoint_store.newest(tmp_path / "other")
+    assert adopted is not None and adopted.head == made.head
+
+
+def test_only_a_run_that_goes_on_has_a_first_checkpoint(tmp_path: Path) -> None:
+    alone = plan_of()
+    assert checkpoint_store.resumed(tmp_path, alone) is None
+    going_on = replace(
+        alone, resume=Resumption(run=RunId("before"), checkpoint=ProjectId("a" * 64), moment=Moment())
+    )
+    assert checkpoint_store.resumed(tmp_path, going_on) == tmp_path / run_folder.CHECKPOINTS / "00000001"
+
+
+@pytest.mark.parametrize("count", [checkpoint_store.LIMIT_FILES, checkpoint_store.LIMIT_FILES + 1])
+def test_a_manifest_may_name_so_many_files_and_bytes_and_no_more(count: int) -> None:
+    names = [KeptFile(name=f"n{number}.bin", size=0, sha256="0" * 64) for number in range(count)]
+    size = checkpoint_store.LIMIT_BYTES + count - checkpoint_store.LIMIT_FILES
+    large = KeptFile(name="now.bin", size=size, sha256="0" * 64)
+    for files in (names, [large]):
+        if count == checkpoint_store.LIMIT_FILES:
+            checkpoint_store.read_head(head(*files))
+        else:
+            with pytest.raises(TandemError):
+                checkpoint_store.read_head(head(*files))
+
+
+def test_a_training_that_came_to_its_end_keeps_none(tmp_path: Path) -> None:
+    write(tmp_path / "here", 10)
+    checkpoint_store.clear(tmp_path / "here")
+    checkpoint_store.clear(tmp_path / "here")
+    assert not (tmp_path / "here").exists()

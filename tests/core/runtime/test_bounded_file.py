@@ -35,3 +35,33 @@ def test_a_full_disk_is_said_once_and_never_raised() -> None:
     log.write(b"three")
     log.close()
     assert log.trouble() == ""
+
+
+def test_what_fits_exactly_and_what_is_larger_than_all_is_written_whole(tmp_path: Path) -> None:
+    log = BoundedFile(tmp_path / "log", most_bytes=4)
+    log.write(b"1234")
+    log.write(b"")
+    assert not (tmp_path / "log.1").exists()
+    log.write(b"567890")
+    assert (tmp_path / "log").read_bytes() == b"567890"
+    assert (tmp_path / "log.1").read_bytes() == b"1234"
+    log.close()
+    log.close()
+
+
+def test_a_closed_log_goes_on_where_it_was(tmp_path: Path) -> None:
+    log = BoundedFile(tmp_path / "log", most_bytes=100)
+    log.write(b"one ")
+    log.close()
+    log.write(b"two")
+    log.close()
+    assert (tmp_path / "log").read_bytes() == b"one two"
+
+
+def test_a_folder_that_cannot_be_made_is_said_and_never_raised(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    log = BoundedFile(tmp_path / "file" / "log")
+    log.write(b"one")
+    log.close()
+    assert log.trouble().startswith("The log log cannot be written (")
+    assert log.trouble() == ""

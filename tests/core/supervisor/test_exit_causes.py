@@ -69,3 +69,50 @@ def test_a_crash_names_its_signal() -> None:
 def test_before_the_boot_it_is_tensorflows_fault() -> None:
     assert died(1, booted=False).problem.code == "tensorflow-broken"  # type: ignore[union-attr]
     assert "SIGILL" in str(died(-signal.SIGILL, booted=False).problem)
+
+
+def test_only_a_count_that_grew_is_a_kill() -> None:
+    before = MemoryKills(group=2, machine=3)
+    assert not before.more_than(before)
+    assert MemoryKills(group=3, machine=3).more_than(before)
+    assert MemoryKills(group=2, machine=4).more_than(before)
+    assert not MemoryKills(group=1, machine=None).more_than(before)
+    assert not MemoryKills(group=9, machine=9).more_than(MemoryKills(group=None, machine=None))
+
+
+def test_a_group_without_a_count_leaves_it_to_the_next(tmp_path: Path) -> None:
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self/cgroup").write_text("9:cpu:/x\n4:memory:/missing\n0::/me\n")
+    (cgroups / "me").mkdir(parents=True)
+    (cgroups / "me" / "memory.events").write_text("low 0\noom_kill 5\n")
+    assert exit_causes.memory_kills(proc, cgroups).group == 5
+    (cgroups / "me" / "memory.events").write_text("oom_kill many\n")
+    assert exit_causes.memory_kills(proc, cgroups).group is None
+
+
+def test_an_end_while_loading_names_the_signal_or_the_code() -> None:
+    for status, words in (
+        (-11, "(SIGSEGV)"),
+        (-200, "(signal 200)"),
+        (0, "(exit code 0)"),
+        (3, "(exit code 3)"),
+    ):
+        end = died(status, booted=False)
+        assert end.problem is not None and end.problem.code == "tensorflow-broken"
+        assert words in end.problem.what
+
+
+def test_a_kill_for_want_of_memory_is_told_from_one_by_somebody() -> None:
+    for memory, code in ((True, "out-of-memory"), (False, "killed")):
+        end = exit_causes.died(-9, booted=False, cluster=False, memory=memory, tail="last")
+        assert end.problem is not None and (end.problem.code, end.problem.detail) == (code, "last")
+        assert end.reason == code
+
+
+def test_limits_are_said_in_seconds() -> None:
+    slow = exit_causes.slow_boot(119.6)
+    assert slow.problem is not None and "after 120 s" in slow.problem.what and slow.reason == "killed"
+    forced = exit_causes.forced("It took too long.", "last")
+    assert forced.problem is not None
+    assert (forced.problem.what, forced.problem.detail) == ("It took too long.", "last")

@@ -116,3 +116,53 @@ def test_folders_that_come_again_are_folded_once() -> None:
     assert paths._folded_name.cache_info().misses == 30 + 200
     assert names.take(f"{deep.upper()}/1.py") == f"{deep}/1.py"
     assert names.take(f"{deep.upper()}/other.py") == deep
+
+
+def test_what_is_just_within_the_limits_may_travel() -> None:
+    assert why_unsafe("x" * NAME_BYTES) is None
+    assert why_unsafe("/".join(["d"] * paths.DEPTH)) is None
+    exact = "/".join(["d" * 204] * 5)
+    assert len(exact) == paths.PATH_BYTES and why_unsafe(exact) is None
+    assert why_unsafe(exact[:-1] + "ää") is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("", "empty"),
+        ("lone\udcff", "not valid Unicode"),
+        ("/etc", "absolute"),
+        ("a\\b", "backslash"),
+        ("/".join(["d" * 100] * 11), "longer than 1024 bytes"),
+        ("/".join(["d"] * 41), "more than 40 folders"),
+        ("x" * 256, "longer than 255 bytes"),
+        ("../a", "leaves the folder"),
+        ("a\nb", "control character"),
+        ("a\u202eb", "turns the text's direction"),
+        ("what?", "not every system can store"),
+        (" a", "begins with a space"),
+        ("a.", "ends in a space or a dot"),
+        ("\u200b", "invisible"),
+        (".git/x", "git repository"),
+        ("con.txt", "device's name on Windows"),
+    ],
+)
+def test_each_trick_is_refused_for_its_own_reason(path: str, reason: str) -> None:
+    assert reason in (why_unsafe(path) or "")
+
+
+def test_a_file_and_a_folder_cannot_have_one_name() -> None:
+    names = Names()
+    assert names.take("data/a.csv") is None
+    assert names.take("data") == "data"
+    assert names.take("Data/b.csv") == "data"
+    assert names.take("data/A.csv") == "data/a.csv"
+    assert names.take("data/a.csv/x") == "data/a.csv"
+    assert names.take("data/b.csv") is None
+    assert names.take("a/b/c/d") is None and names.take("a/b/C") == "a/b/c"
+
+
+def test_a_long_path_is_shown_by_its_ends() -> None:
+    assert shown("x" * 80) == "x" * 80
+    assert shown("a" * 50 + "b" * 50) == "a" * 39 + "…" + "b" * 40
+    assert shown("abcdefghijk", 10) == "abcd…ghijk"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.vocabulary.text import plain, plain_lines
+from core.vocabulary.text import fit_name, plain, plain_lines
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,34 @@ def test_a_progress_bar_leaves_its_last_state() -> None:
     assert plain_lines("1/3\b\b\b2/3\r\n") == ["2/3"]
     assert plain_lines("\tindented\n\nlast") == ["    indented", "", "last"]
     assert plain_lines("") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fitting"),
+    [
+        ("Anna's laptop", "Anna's laptop"),
+        ("  two\n lines\t", "two lines"),
+        ("a\u00a0b\u2028c", "a b c"),
+        ("a\u202eb\u200bc\x00d\ue000", "abcd"),
+        ("", "laptop"),
+        (" \u200b ", "laptop"),
+        ("x" * 64, "x" * 64),
+        ("x" * 65, "x" * 64),
+        ("x" * 63 + " y", "x" * 63),
+    ],
+)
+def test_a_name_fits_on_anothers_screen(name: str, fitting: str) -> None:
+    assert fit_name(name) == fitting
+
+
+def test_a_line_is_cut_where_it_is_too_long_and_only_there() -> None:
+    assert plain("a" * 10, 10) == "a" * 10
+    assert plain("a" * 8 + " bcd", 10) == "aaaaaaaa…"
+    assert plain_lines("a" * 10, 10) == ["a" * 10]
+    assert plain_lines("a" * 11, 10) == ["aaaaaaaaa…"]
+    assert plain_lines("a \n") == ["a"]
+
+
+def test_what_stands_before_a_return_alone_stays() -> None:
+    assert plain_lines("loading\r\n\r\n") == ["loading", ""]
+    assert plain_lines("one\vtwo\x85three") == ["one two three"]

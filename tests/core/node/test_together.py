@@ -1,0 +1,340 @@
+"""What a node's screen shows of other laptops, and what they hear of it. In memory."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from core.home import settings_file, trust
+from core.home.trust import TrustedPeer
+from core.node.node import Node
+from core.vocabulary import events as ev
+from core.vocabulary.answers import Done, Findings, RunDetails, RunList, StateNow
+from core.vocabulary.commands import (
+    AnswerPairing,
+    CancelPairing,
+    ChangeSettings,
+    FindCheckpoints,
+    Forget,
+    GetRun,
+    GetState,
+    ListRuns,
+    Mend,
+    Pair,
+    Quit,
+    Rename,
+    RunDoctor,
+    SetCodePolicy,
+    StopRun,
+)
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.peer_messages import BusyTold, StopAsked, TelemetrySent
+from core.vocabulary.settings import SettingsChange
+from tests.core.certificates import device_certificate
+from tests.core.link.examples import reading
+from tests.core.node.conftest import MakeNode
+from tests.core.nodes import Heard, address_of, id_of, linked, pair, refusal, wait_for
+
+GONE = DeviceId("e" * 64)
+
+
+async def paired(laptop: MakeNode) -> tuple[Node, Node]:
+    anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
+    await pair(anna, ben)
+    return anna, ben
+
+
+async def test_laptops_in_one_network_see_each_other_and_one_that_left_is_gone(laptop: MakeNode) -> None:
+    anna, ben = await laptop("anna"), await laptop("ben")
+    device = anna.state.devices[id_of(ben)]
+    assert (device.name, device.seen, device.paired) == ("ben", True, False)
+    assert device.addresses == (address_of(ben),)
+    await ben.stop()
+    assert id_of(ben) not in anna.state.devices
+
+
+async def test_who_is_seen_can_be_paired_without_an_address(laptop: MakeNode) -> None:
+    anna, ben = await laptop("anna"), await laptop("ben")
+    await pair(anna, ben, by_address=False)
+    for here, there in ((anna, ben), (ben, anna)):
+        device = here.state.devices[id_of(there)]
+        assert device.paired and device.linked and device.problem is None
+        assert device.hardware is not None
+        assert here._neighbours.trust.store.peer(id_of(there)) is not None
+
+
+async def test_a_pair_is_told_only_once_it_is_kept(laptop: MakeNode) -> None:
+    anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
+    heard = Heard(anna)
+    await pair(anna, ben)
+    kinds = heard.kinds()
+    assert kinds.index("PairingBegan") < kinds.index("PairingCodeShown") < kinds.index("PairingAnswered")
+    assert kinds.index("DevicePaired") < kinds.index("PairingEnded")
+
+
+async def test_who_is_not_seen_cannot_be_paired_without_an_address(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    assert refusal(await anna.submit(Pair(device=GONE))) == "not-seen"
+    assert refusal(await anna.submit(Pair())) == "not-seen"
+    assert refusal(await anna.submit(Pair(address="not an address"))) == "bad-address"
+
+
+async def test_codes_that_differ_pair_nobody(laptop: MakeNode) -> None:
+    anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
+    assert await anna.submit(Pair(address=address_of(ben))) == Done()
+    for face in (anna, ben):
+        await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "comparing")
+    assert await anna.submit(AnswerPairing(same=True)) == Done()
+    assert await ben.submit(AnswerPairing(same=False)) == Done()
+    for face in (anna, ben):
+        state = await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "failed")
+        assert state.pairing is not None and state.pairing.problem is not None
+        assert not any(device.paired for device in state.devices.values())
+
+
+async def test_a_pairing_that_is_given_up_ends_on_both_screens(laptop: MakeNode) -> None:
+    anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
+    assert await anna.submit(Pair(address=address_of(ben))) == Done()
+    await wait_for(ben, lambda s: s.pairing is not None and s.pairing.stage == "comparing")
+    assert await anna.submit(CancelPairing()) == Done()
+    for face in (anna, ben):
+        await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "failed")
+
+
+async def test_a_pair_that_cannot_be_kept_is_no_pair(
+    laptop: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(_: object) -> None:
+        raise TandemError(code="home-full", what="The disk is full.", fix="Make room.")
+
+    anna, ben = await laptop("anna", discovery=False), await laptop("ben", discovery=False)
+    assert await anna.submit(Pair(address=address_of(ben))) == Done()
+    for face in (anna, ben):
+        await wait_for(face, lambda s: s.pairing is not None and s.pairing.stage == "comparing")
+    for face in (anna, ben):
+        monkeypatch.setattr(face._neighbours.trust, "change", full)
+        assert await face.submit(AnswerPairing(same=True)) == Done()
+    state = await wait_for(anna, lambda s: s.pairing is not None and s.pairing.stage == "failed")
+    assert state.pairing is not None and state.pairing.problem is not None
+    assert state.pairing.problem.code == "home-full"
+    assert not anna._neighbours.trust.store.peers
+
+
+async def test_a_nickname_and_a_policy_reach_the_screen_and_the_file(laptop: MakeNode) -> None:
+    anna, ben = await paired(laptop)
+    other = id_of(ben)
+    heard = Heard(anna)
+    assert await anna.submit(Rename(device=other, nickname="the  desk\n")) == Done()
+    assert await anna.submit(SetCodePolicy(device=other, policy="always")) == Done()
+    device, kept = anna.state.devices[other], anna._neighbours.trust.store.peer(other)
+    assert (device.shown_name, device.policy) == ("the desk", "always")
+    assert kept is not None and (kept.nickname, kept.code_policy) == ("the desk", "always")
+    assert [kind for kind in heard.kinds() if kind in ("DeviceRenamed", "CodePolicyChanged")] == [
+        "DeviceRenamed",
+        "CodePolicyChanged",
+    ]
+    assert await anna.submit(Rename(device=other, nickname="")) == Done()
+    assert anna.state.devices[other].shown_name == "ben"
+
+
+async def test_a_forgotten_laptop_is_out_on_both_sides_and_can_be_paired_again(laptop: MakeNode) -> None:
+    anna, ben = await paired(laptop)
+    me, other = id_of(anna), id_of(ben)
+    assert await anna.submit(Forget(device=other)) == Done()
+    assert other not in anna.state.devices
+    assert anna._neighbours.links.linked == ()
+    state = await wait_for(ben, lambda s: not s.devices[me].linked)
+    assert state.devices[me].problem is not None
+    assert refusal(await anna.submit(Forget(device=other))) == "not-paired"
+    await pair(ben, anna)
+
+
+async def test_a_pair_holds_over_a_restart(laptop: MakeNode) -> None:
+    anna, ben = await paired(laptop)
+    other = id_of(ben)
+    assert await anna.submit(Rename(device=other, nickname="desk")) == Done()
+    await anna.stop()
+    state = await wait_for(ben, lambda s: not s.devices[id_of(anna)].linked)
+    problem = state.devices[id_of(anna)].problem
+    assert problem is not None and problem.code == "closed"
+    again = await laptop("anna", discovery=False)
+    device = again.state.devices[other]
+    assert device.paired and device.nickname == "desk" and device.addresses[0] == address_of(ben)
+    await linked(again, ben)
+
+
+async def test_readings_and_busyness_come_over_the_link(laptop: MakeNode) -> None:
+    anna, ben = await paired(laptop)
+    me, other = id_of(anna), id_of(ben)
+    for here, there in ((anna, other), (ben, me)):
+        await wait_for(here, lambda s, there=there: s.devices[there].reading is not None)  # type: ignore[misc]
+    heard = Heard(anna)
+    for busy in (True, True, False):
+        anna._neighbours._on_link_message(other, BusyTold(busy=busy))
+    told = [event.busy for event in heard.events if isinstance(event, ev.BusyChanged)]
+    assert told == [True, False]
+    anna._neighbours._on_link_message(other, TelemetrySent(reading=reading(9.0), busy=True))
+    device = anna.state.devices[other]
+    assert device.reading == reading(9.0) and device.busy
+
+
+async def test_other_messages_are_the_runs_business(
+    laptop: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = await paired(laptop)
+    came = asyncio.Queue[tuple[DeviceId, object]]()
+    monkeypatch.setattr(anna._runs, "on_message", lambda device, message: came.put_nowait((device, message)))
+    lost: list[tuple[DeviceId, str]] = []
+    monkeypatch.setattr(
+        anna._runs, "on_link_down", lambda device, problem: lost.append((device, problem.code))
+    )
+    assert ben._neighbours.links.send(id_of(anna), StopAsked(run=RunId("r")))
+    async with asyncio.timeout(60):
+        assert await came.get() == (id_of(ben), StopAsked(run=RunId("r")))
+    assert came.empty(), "neither readings nor whether it is busy"
+    anna._neighbours.links.drop(id_of(ben), Problem(code="x", what="Enough."))
+    await wait_for(anna, lambda s: not s.devices[id_of(ben)].linked)
+    assert lost == [(id_of(ben), "x")]
+
+
+async def test_other_versions_link_and_say_why_no_run_is_possible(
+    laptop: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna = await laptop("anna", discovery=False)
+    assert anna.state.me is not None
+    older = replace(anna.state.me.versions, keras="3.14.0")
+    monkeypatch.setattr("core.node.node.installed", lambda: older)
+    ben = await laptop("ben", discovery=False)
+    await pair(anna, ben)
+    for here, there in ((anna, "ben"), (ben, "anna")):
+        problem = here.state.devices[id_of(ben if here is anna else anna)].problem
+        assert problem is not None and problem.code == "versions-differ"
+        assert problem.what.endswith(f"on {there}.")
+
+
+async def test_a_laptop_cannot_take_the_name_of_another(laptop: MakeNode) -> None:
+    anna, ben = await paired(laptop)
+    cleo = TrustedPeer(cert_der=device_certificate(5), name_at_pairing="Cleo", paired_at=0.0)
+    await anna._neighbours.trust.change(lambda store: trust.add(store, cleo))
+    assert anna._neighbours._name_for(id_of(ben), "Cleo") == "ben"
+    assert anna._neighbours._name_for(id_of(ben), "Benjamin") == "Benjamin"
+    assert anna._neighbours._name_for(cleo.device, "Cleo") == "Cleo"
+
+
+async def test_where_a_laptop_was_met_is_remembered(laptop: MakeNode) -> None:
+    anna, ben = await paired(laptop)
+
+    def hints() -> tuple[str, ...]:
+        peer = anna._neighbours.trust.store.peer(id_of(ben))
+        assert peer is not None
+        return peer.addr_hints
+
+    assert hints() == (address_of(ben),)
+    anna._neighbours._on_up(id_of(ben), ben._hello(), "127.0.0.1:4711")
+    async with asyncio.timeout(60):
+        while "127.0.0.1:4711" not in hints():  # noqa: ASYNC110  (the file is written in a thread)
+            await asyncio.sleep(0.001)
+
+
+async def test_a_network_that_changed_is_told_and_called_in(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    anna._neighbours._on_addresses(("10.0.0.5:27600",))
+    assert anna.state.me is not None and anna.state.me.addresses == ("10.0.0.5:27600",)
+
+
+async def test_changed_settings_reach_the_network_and_only_those(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    presence = anna._neighbours._presence
+    assert await anna.submit(ChangeSettings(change=SettingsChange(name="Annas Büro", theme="dark"))) == Done()
+    assert await anna.submit(ChangeSettings(change=SettingsChange(discovery=True))) == Done()
+    assert await anna.submit(ChangeSettings(change=SettingsChange(interfaces=("lo", "eth0")))) == Done()
+    assert presence.changes == [  # type: ignore[union-attr]
+        {"name": "Annas Büro", "wanted": None, "discovery": None},
+        {"name": None, "wanted": None, "discovery": True},
+        {"name": None, "wanted": ("lo", "eth0"), "discovery": None},
+    ]
+    assert anna.state.me is not None and anna.state.me.name == "Annas Büro"
+    assert anna._hello().name == "Annas Büro"
+    assert anna.state.notices == ()
+    kept, _ = settings_file.read(anna.home.settings)
+    assert (kept.name, kept.theme, kept.discovery) == ("Annas Büro", "dark", True)
+
+
+async def test_another_port_waits_for_the_next_start(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    assert await anna.submit(ChangeSettings(change=SettingsChange(port=31999))) == Done()
+    assert [notice.code for notice in anna.state.notices] == ["port-later"]
+    assert refusal(await anna.submit(ChangeSettings(change=SettingsChange(port=80)))) == "bad-port"
+    assert anna.state.me is not None and anna.state.me.settings.port == 31999
+
+
+async def test_a_node_introduces_itself_with_what_it_is(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    hello, me = anna._hello(), anna.state.me
+    assert me is not None
+    assert (hello.name, hello.versions, hello.hardware) == ("anna", me.versions, me.hardware)
+    assert me.addresses == (f"127.0.0.1:{hello.port}",) and not hello.busy
+    assert me.home == str(anna.home.folder)
+
+
+async def test_a_node_without_a_run_answers_all_the_same(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    assert await anna.submit(GetState()) == StateNow(state=anna.state)
+    assert await anna.submit(ListRuns()) == RunList(runs=())
+    for command in (GetRun(run=RunId("20260101-000000-00000000")), FindCheckpoints(run=RunId("x"))):
+        assert not isinstance(await anna.submit(command), RunDetails | Done)
+    assert refusal(await anna.submit(AnswerPairing(same=True))) == "no-pairing"
+    assert refusal(await anna.submit(Rename(device=GONE, nickname="x"))) == "not-paired"
+    assert refusal(await anna.submit(Mend(code="not-sealed"))) == "no-such-mend"
+    assert await anna.submit(CancelPairing()) == Done()
+
+
+async def test_a_socket_that_is_gone_is_opened_again(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    assert await anna.submit(Mend(code="socket-gone")) == Done()
+    await anna.stop()
+    assert anna._socket.done == ["open", "reopen", "close"]  # type: ignore[attr-defined]
+
+
+async def test_the_doctors_view_is_this_nodes(laptop: MakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[tuple[object, bool]] = []
+
+    async def examine(view: object, *, deep: bool = False) -> tuple[()]:
+        looks.append((view, deep))
+        return ()
+
+    monkeypatch.setattr("core.doctor.examination.examine", examine)
+    anna = await laptop("anna", discovery=False)
+    assert await anna.submit(RunDoctor(deep=True)) == Findings(findings=())
+    assert looks == [(anna._view, True)]
+    assert anna._view.state is anna.state and anna._view.port == anna._neighbours.port
+
+
+async def test_quit_ends_a_node_once_and_it_takes_no_more_commands(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    heard = Heard(anna)
+    assert await anna.submit(Quit()) == Done()
+    assert await anna.submit(Quit()) == Done()
+    assert refusal(await anna.submit(StopRun())) == "ending"
+    async with asyncio.timeout(60):
+        await anna.wait_stopped()
+    assert heard.kinds().count("NodeStopped") == 1 and anna.state.stopped
+    assert await anna.submit(GetState()) == StateNow(state=anna.state)
+    assert anna._neighbours._presence.closed  # type: ignore[union-attr]
+
+
+async def test_a_bug_in_a_command_is_an_answer(laptop: MakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna = await laptop("anna", discovery=False)
+    monkeypatch.setattr(anna._neighbours.pairing, "cancel", lambda: 1 / 0)
+    assert refusal(await anna.submit(CancelPairing())) == "internal"
+
+
+async def test_a_node_that_is_closed_says_goodbye(laptop: MakeNode) -> None:
+    anna, ben = await paired(laptop)
+    await ben.stop()
+    state = await wait_for(anna, lambda s: not s.devices[id_of(ben)].linked)
+    problem = state.devices[id_of(ben)].problem
+    assert problem is not None and problem.code == "closed"

@@ -1,0 +1,317 @@
+"""The run thread with a trainer that is no process: what it passes on, orders, ends and closes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.supervisor import parent_death, port_probe, process, spawn
+from core.supervisor.machine import Limits
+from core.supervisor.warm import WarmTrainer
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.phases import Exit
+from core.vocabulary.progress import Progress
+from tests.core.supervisor.fake_child import FakeChild
+from tests.core.trainer.attended import GENEROUS, LONG_S, Attended
+
+BOOTED = trainer_messages.Booted(seconds=1.0, devices=())
+STEP = trainer_messages.Progressed(progress=Progress(at_s=1.0, epoch=0, epochs=1, step=0, batch=0))
+ENDED = trainer_messages.Ended(exit=Exit(reason="finished", weights_sha256="ab"))
+READY = trainer_messages.Said(words="ready")
+AT_ONCE = Limits(boot_s=LONG_S, grace_s=0.01, terminate_s=0.01, leave_s=0.01)
+
+Make = Callable[..., tuple[FakeChild, Attended]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    children: dict[int, FakeChild] = {}
+    monkeypatch.setattr(parent_death, "watch_death", lambda pid: children[pid].death)
+
+    def make(*, deaf: bool = False, limits: Limits = GENEROUS, **train: object) -> tuple[FakeChild, Attended]:
+        child = FakeChild(deaf=deaf)
+        children[child.pid] = child
+        return child, Attended(tmp_path / "log", child=child, limits=limits, **{"script": "s.py", **train})
+
+    return make
+
+
+async def ready(child: FakeChild, trainer: Attended) -> None:
+    child.say(BOOTED, READY)
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
+
+
+async def test_a_booted_trainer_gets_its_order_and_its_reports_are_passed_on(run: Make) -> None:
+    child, trainer = run()
+    child.say(BOOTED, STEP, READY)
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
+    (order,) = child.orders_given()
+    assert isinstance(order, trainer_messages.Train) and order.script == "s.py"
+    assert trainer.reports == [BOOTED, STEP, READY]
+    assert trainer.process.pid == child.pid
+    child.say(ENDED)
+    child.die()
+    assert (await trainer.exit()).weights_sha256 == "ab"
+    assert trainer.reports == [BOOTED, STEP, READY], "the last word is the exit"
+    assert child.reaped and child.signals == [signal.SIGKILL], "what is left of its group goes"
+
+
+async def test_what_is_printed_before_the_order_is_for_the_log_alone(run: Make) -> None:
+    child, trainer = run()
+    child.write(b"loading\n")
+    child.write(b"chatter\n", stderr=True)
+    while not trainer.log.exists() or trainer.log.stat().st_size < 16:  # noqa: ASYNC110  (another thread writes)
+        await asyncio.sleep(0.001)
+    await ready(child, trainer)
+    child.write(b"epoch 1\n")
+    child.write(b"careful\n", stderr=True)
+    child.say(ENDED)
+    child.die()
+    await trainer.exit()
+    assert (trainer.text(), trainer.text("stderr")) == ("epoch 1", "careful")
+    assert {lines.task for lines in trainer.output} == {"chief:0"}
+    assert trainer.log.read_text().split() == ["loading", "chatter", "epoch", "1", "careful"]
+
+
+async def test_a_last_line_without_an_end_is_passed_on(run: Make) -> None:
+    child, trainer = run()
+    await ready(child, trainer)
+    child.write(b"no end")
+    child.die()
+    await trainer.exit()
+    assert trainer.text() == "no end"
+
+
+async def test_nonsense_among_the_reports_goes_to_the_log(run: Make) -> None:
+    child, trainer = run()
+    child.say(BOOTED)
+    os.write(child.own_reports, b"{]" + b"x" * 600 + b"\n")
+    child.say(READY, ENDED)
+    child.die()
+    assert (await trainer.exit()).reason == "finished"
+    assert trainer.reports == [BOOTED, READY]
+    written = trainer.log.read_text()
+    assert written.startswith("[tandem] not a report: {]x") and len(written) < 600
+
+
+async def test_stop_is_an_order_first(run: Make) -> None:
+    child, trainer = run()
+    await ready(child, trainer)
+    child.orders_given()
+    trainer.stop()
+    while not (orders := child.orders_given()):  # noqa: ASYNC110  (another thread writes)
+        await asyncio.sleep(0.001)
+    assert orders == [trainer_messages.Stop()]
+    assert child.signals == []
+    child.say(trainer_messages.Ended(exit=Exit(reason="stopped")))
+    child.die()
+    assert (await trainer.exit()).reason == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("force", "signals"),
+    [(1, [signal.SIGTERM, signal.SIGKILL]), (2, [signal.SIGKILL, signal.SIGKILL])],
+)
+async def test_more_force_is_a_signal(run: Make, force: int, signals: list[signal.Signals]) -> None:
+    child, trainer = run()
+    await ready(child, trainer)
+    trainer.stop(force)  # type: ignore[arg-type]
+    end = await trainer.exit()
+    assert end.reason == "killed" and end.problem is not None and end.problem.code == "stop-forced"
+    assert child.signals == signals
+
+
+async def test_a_trainer_that_takes_no_hint_is_asked_terminated_and_killed(run: Make) -> None:
+    child, trainer = run(deaf=True, limits=AT_ONCE)
+    await ready(child, trainer)
+    trainer.stop()
+    end = await trainer.exit()
+    assert end.reason == "killed"
+    assert child.signals == [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
+
+
+async def test_a_trainer_that_does_not_leave_after_its_last_word_is_killed_and_believed(run: Make) -> None:
+    child, trainer = run(limits=AT_ONCE)
+    child.say(BOOTED, ENDED)
+    assert (await trainer.exit()).reason == "finished"
+    assert signal.SIGKILL in child.signals
+
+
+async def test_a_trainer_that_reads_no_orders_is_killed(run: Make) -> None:
+    child, trainer = run(limits=AT_ONCE, arguments=("x" * (1 << 20),))
+    child.say(BOOTED)
+    assert (await trainer.exit()).reason == "killed"
+    assert child.signals[0] == signal.SIGKILL
+
+
+async def test_an_order_longer_than_the_pipe_goes_out_in_pieces(run: Make) -> None:
+    child, trainer = run(arguments=("x" * (1 << 18),))
+    child.say(BOOTED)
+    data = b""
+    while not data.endswith(b"\n"):
+        data += await asyncio.to_thread(os.read, child.own_orders, 1 << 16)
+    assert len(data) > 1 << 18
+    child.say(ENDED)
+    child.die()
+    assert (await trainer.exit()).reason == "finished"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "code"),
+    [(3, "script-error", "script-left"), (-9, "killed", "killed"), (-11, "killed", "crashed")],
+)
+async def test_an_end_without_a_word_is_explained_with_the_last_lines(
+    run: Make, status: int, reason: str, code: str
+) -> None:
+    child, trainer = run()
+    await ready(child, trainer)
+    child.write(b"".join(b"line %d\n" % number for number in range(100)), stderr=True)
+    child.die(status)
+    end = await trainer.exit()
+    assert end.problem is not None
+    assert (end.reason, end.problem.code) == (reason, code)
+    assert end.problem.detail.splitlines() == [f"line {number}" for number in range(60, 100)]
+
+
+async def test_somebody_who_holds_the_pipes_open_is_not_waited_for(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_DRAIN_S", 0.05)
+    child, trainer = run()
+    await ready(child, trainer)
+    child.write(b"last words\n")
+    child.say(ENDED)
+    child.die(leaves_pipes_open=True)
+    assert (await trainer.exit()).reason == "finished"
+    assert trainer.text() == "last words"
+    for fd in (child.own_stdout, child.own_stderr):
+        os.close(fd)
+
+
+async def test_peers_that_do_not_come_are_knocked_at(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    knocked: list[tuple[dict[str, str], float]] = []
+
+    def knock(peers: dict[str, str], limit_s: float) -> dict[str, str]:
+        knocked.append((peers, limit_s))
+        return dict.fromkeys(peers, "refused")
+
+    monkeypatch.setattr(port_probe, "try_peers", knock)
+    peers = {"worker:0": "Ben at 10.0.0.3:20002"}
+    child, trainer = run(peers=peers, meet_timeout_s=0.02)
+    child.say(BOOTED, trainer_messages.Meeting())
+    end = await trainer.exit()
+    assert end.reason == "never-met" and end.problem is not None and "Ben" in end.problem.what
+    assert knocked == [(peers, GENEROUS.knock_s)]
+
+
+async def test_a_log_that_cannot_be_written_is_told_once(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = ["The log cannot be written."]
+    monkeypatch.setattr("core.runtime.bounded_file.BoundedFile.trouble", lambda self: told.pop() if told else "")
+    child, trainer = run()
+    await ready(child, trainer)
+    child.say(ENDED)
+    child.die()
+    await trainer.exit()
+    assert trainer.text("tandem") == "The log cannot be written."
+
+
+async def test_a_trainer_that_cannot_be_started_is_an_end_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> spawn.Child:
+        raise TandemError(code="trainer-not-started", what="No more processes.")
+
+    monkeypatch.setattr(spawn, "spawn", fail)
+    trainer = Attended(tmp_path / "log", script="s.py")
+    end = await trainer.exit()
+    assert end.problem == Problem(code="trainer-not-started", what="No more processes.")
+    assert end.reason == "killed" and not end.shared
+    assert trainer.process.pid is None
+    trainer.stop(2)
+
+
+async def test_supervision_that_breaks_ends_the_trainer_and_says_so(
+    run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(pid: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(parent_death, "watch_death", broken)
+    child, trainer = run()
+    end = await trainer.exit()
+    assert end.problem is not None and end.problem.code == "supervision-broke" and not end.shared
+    assert child.signals == [signal.SIGKILL] and child.reaped
+
+
+# --- kept ready ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeChild]:
+    children: list[FakeChild] = []
+
+    def start() -> FakeChild:
+        children.append(FakeChild())
+        return children[-1]
+
+    monkeypatch.setattr(spawn, "spawn", start)
+    return children
+
+
+def close(child: FakeChild) -> None:
+    child.end()
+    os.close(child.death)
+
+
+async def test_a_trainer_kept_ready_is_given_away_once(started: list[FakeChild]) -> None:
+    warm = WarmTrainer()
+    assert warm.take() is None
+    await warm.keep()
+    await warm.keep()
+    assert len(started) == 1
+    assert warm.take() is started[0] and warm.take() is None
+    await warm.keep()
+    assert warm.take() is started[1]
+    assert not any(child.reaped for child in started)
+    for child in started:
+        close(child)
+
+
+async def test_one_that_died_while_it_waited_is_closed_and_made_anew(started: list[FakeChild]) -> None:
+    warm = WarmTrainer()
+    await warm.keep()
+    started[0].die(1)
+    assert warm.take() is None and started[0].reaped
+    await warm.keep()
+    started[1].die(1)
+    await warm.keep()
+    assert started[1].reaped and warm.take() is started[2]
+    close(started[2])
+
+
+async def test_it_ends_where_it_is_not_wanted_any_more(started: list[FakeChild]) -> None:
+    warm = WarmTrainer()
+    await warm.end()
+    await warm.keep()
+    await warm.end()
+    assert started[0].reaped and warm.take() is None
+    starting = asyncio.create_task(warm.keep())
+    await asyncio.sleep(0)
+    await warm.end()
+    await starting
+    assert started[1].reaped and warm.take() is None
+
+
+async def test_of_two_that_were_started_at_once_one_is_kept(started: list[FakeChild]) -> None:
+    warm = WarmTrainer()
+    await asyncio.gather(warm.keep(), warm.keep())
+    kept = warm.take()
+    assert kept is not None
+    assert sorted(child.reaped for child in started) == [False, True]
+    close(next(child for child in started if child is kept))
