@@ -12,7 +12,7 @@ from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
 from app.widgets.inputs import FileDialog
-from app.widgets.labels import ElidedLabel, Label, faint, heading
+from app.widgets.labels import BriefLabel, ElidedLabel, faint, heading
 from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.answers import Finding
@@ -41,8 +41,7 @@ class HelpCard(Card):
         self.findings.mend_asked.connect(self.mend_asked)
         self.problem = ProblemBox()
         self.save = button("Save diagnostics…", self._ask_where, name="save-diagnostics")
-        self.saved = Label("", "good", wraps=True)
-        self.saved.hide()
+        self.saved = BriefLabel()
         self.versions = faint("", wraps=True)
         self.home = ElidedLabel("", "faint")
         self.open = button("Open folder", self._open, "quiet", name="open-home")
@@ -95,8 +94,7 @@ class HelpCard(Card):
 
     def show_saved(self, path: str) -> None:
         self.problem.show_problem(None)
-        self.saved.say(f"Saved as {path}")
-        self.saved.show()
+        self.saved.tell(f"Saved as {path}", "good")
 
     def _looked(self) -> None:
         self.look.setEnabled(True)

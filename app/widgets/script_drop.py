@@ -43,7 +43,7 @@ class ScriptDrop(Card):
         self.setAccessibleName("Script")
         self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
         self.where.setObjectName("script")
-        self.name = Label("", "heading")
+        self.name = ElidedLabel("", "heading")
         self._path = ""
         self.hint = Label("Drop a Keras script here, or the folder of its project.", "heading")
         self.hint_2 = Label(

@@ -263,6 +263,11 @@ def test_what_cannot_go_on_has_no_button(
     assert view.past.outcome.again.property("kind") == "primary"
 
 
+def test_a_laptops_name_is_written_as_its_person_wrote_it(core: FakeCore, view: RunsView) -> None:
+    open_run(core, view, replace(PAUSED, phase=Stopped(by="LAPTOP-B von Anna")), None)
+    assert view.past.outcome.head.text() == "Stopped on LAPTOP-B von Anna"
+
+
 def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeCore, view: RunsView) -> None:
     core.happen(*world.linked())
     open_run(core, view, PAUSED, None)
