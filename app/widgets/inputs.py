@@ -67,8 +67,8 @@ def takes_wheel(widget: QWidget) -> bool:
 
 
 class NameEdit(QLineEdit):
-    """Takes as much of a name as may be kept: ``limit_bytes`` of UTF-8. What is typed or pasted beyond that is
-    left out, as Qt does with characters."""
+    """Takes as much of a name as may be kept: ``limit_bytes`` of UTF-8. What is typed or pasted beyond that
+    is left out, as Qt does with characters."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__()
