@@ -399,8 +399,8 @@ def test_a_folder_that_is_gone_is_said(qtbot: QtBot, bridge: Bridge, core: FakeC
     view = made_view(qtbot, bridge, core)
     choose(view, 0)
     view.folder.click()
-    assert view.problem.problem is not None
-    assert str(tmp_path / "gone") in view.problem.problem.fix
+    assert view.not_opened.problem is not None
+    assert str(tmp_path / "gone") in view.not_opened.problem.fix
     view.hide()
 
 
