@@ -246,7 +246,7 @@ class Conductor(QObject):
         if isinstance(runs, RunsView):
             runs.train_asked.connect(lambda: self.window.go_to(TRAIN))
             runs.again_asked.connect(self._run_again)
-            runs.went_on.connect(self._show_run)
+            runs.resumed.connect(self._show_run)
 
     def _show_run(self) -> None:
         """One that was begun on another screen of this window."""

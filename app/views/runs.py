@@ -44,10 +44,10 @@ _OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
 
 class RunsView(View):
     """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: that run is to be
-    prepared once more. ``went_on``: a run that goes on with a past one has begun."""
+    prepared once more. ``resumed``: a past run was resumed."""
 
     title = "Runs"
-    went_on = Signal()
+    resumed = Signal()
     again_asked = Signal(object)
     train_asked = Signal()
 
@@ -64,7 +64,7 @@ class RunsView(View):
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
         self.past.go_on_asked.connect(
-            lambda entry: resume_run(bridge, self.past.outcome, entry, self.went_on.emit)
+            lambda entry: resume_run(bridge, self.past.outcome, entry, self.resumed.emit)
         )
         self.past.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
         self.pages = QStackedWidget()

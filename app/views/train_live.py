@@ -171,7 +171,7 @@ class TrainLive(QWidget):
             self.refresh(self._bridge.state)
             ask_for_checkpoints(self._bridge, self.entry)
             if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
-                self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main deed now
+                self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main action now
 
     def _names(self) -> dict[DeviceId, str]:
         state = self._bridge.state

@@ -112,7 +112,7 @@ class TrainSetup(QWidget):
         for piece in (self.banner, self.drop, self.problem, self.choices, self.reading, self.ahead):
             page.body.addWidget(piece)
         page.body.addStretch(1)
-        # Below what scrolls, so that the main deed is always in reach.
+        # Below what scrolls, so that the main action is always in reach.
         self.foot = QFrame()
         self.foot.setObjectName("foot")
         foot = row(self.train, self.why)

@@ -187,7 +187,7 @@ class WelcomeView(View):
         devices = self.bridge.state.devices.values()
         alone = not any(device.paired for device in devices)
         last = "Not now" if at == STEPS - 1 else "Next"
-        # The deed of a step is its own: pairing where somebody is there, training the sample.
+        # Each step has its own main action: pairing where somebody is there, training the sample.
         plain = at == STEPS - 1 or (at == 1 and alone and bool(devices))
         set_kind(self.next, "" if plain else "primary")
         self.next.setText("Go on alone" if at == 1 and alone else last)

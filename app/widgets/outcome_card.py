@@ -134,7 +134,7 @@ class OutcomeCard(Card):
         if self.stop.hasFocus() and not self._starting:
             self.go_on.setFocus()  # Qt would go on to the next one.
         self.stop.setVisible(self._starting)
-        set_kind(self.again, "" if there else "primary")  # one main deed
+        set_kind(self.again, "" if there else "primary")  # one main action
 
     def _show_lines(self, words: list[str]) -> None:
         while len(self.lines) < len(words):

@@ -74,7 +74,7 @@ class ScriptDrop(Card):
         self.where.setVisible(bool(path))
         for line in (self.hint, self.hint_2):
             line.setVisible(not path)
-        # With a script chosen, the main deed of this screen is Train.
+        # With a script chosen, the main action of this screen is Train.
         set_kind(self.file, "" if name else "primary")
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -239,7 +239,7 @@ def test_a_stopped_run_goes_on_with_the_laptops_roles_and_shares_of_then(
     qtbot.keyClick(outcome.go_on, Qt.Key.Key_Return)
     assert core.asked(StartRun) == [StartRun(spec=replace(THEN, devices=(OTHER,), resume=PAUSED.run))]
     assert outcome.where.text() == "Looking for the newest checkpoint…"
-    with qtbot.waitSignal(view.went_on, timeout=LIMIT_MS):
+    with qtbot.waitSignal(view.resumed, timeout=LIMIT_MS):
         core.release()
         core.flush()
 
