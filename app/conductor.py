@@ -246,7 +246,16 @@ class Conductor(QObject):
         if isinstance(runs, RunsView):
             runs.train_asked.connect(lambda: self.window.go_to(TRAIN))
             runs.again_asked.connect(self._run_again)
-            runs.went_on.connect(lambda: self.window.go_to(TRAIN))
+            runs.resumed.connect(self._show_run)
+
+    def _show_run(self) -> None:
+        """One that was begun on another screen of this window."""
+        from app.views.train import TrainView
+
+        self.window.go_to(TRAIN)
+        train = self.window.view(TRAIN)
+        if isinstance(train, TrainView):
+            train.show_live()
 
     def _run_again(self, entry: RunEntry) -> None:
         from app.views.train import TrainView

@@ -20,7 +20,7 @@ _GONE = Problem(code="node-gone", what="The node of this home has ended.", fix="
 
 
 class CannotStart(TandemError):
-    """No node can be had in this home; says why and how to mend it."""
+    """No node can be started or reached in this home; says why and how to mend it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QLibraryInfo, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import collector, theme
@@ -26,6 +27,8 @@ def main(argv: Sequence[str] = ()) -> int:
     """``argv``: nothing, ``--home DIR`` or ``--home=DIR``. The process's exit code."""
     if not has_screen(os.environ):
         return _say_no_screen()
+    if library := missing_library(os.environ):
+        return _say_missing(library)
     app = QApplication.instance() or QApplication([Path(sys.argv[0]).name or "tandem"])
     assert isinstance(app, QApplication)
     collector.take_over()
@@ -55,13 +58,50 @@ def has_screen(environment: Mapping[str, str], platform: str = sys.platform) -> 
     return any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
 
 
+def missing_library(
+    environment: Mapping[str, str], platform: str = sys.platform, load: Callable[[str], object] | None = None
+) -> str:
+    """The library without which Qt would end the whole process where X11 is the way to a screen; else ``""``.
+
+    Debian and Ubuntu do not install libxcb-cursor by themselves. ``load`` raises ``OSError`` as dlopen fails.
+    """
+    chosen = environment.get("QT_QPA_PLATFORM", "")
+    by_x11 = chosen.startswith("xcb") if chosen else not environment.get("WAYLAND_DISPLAY")
+    if platform != "linux" or not by_x11:
+        return ""
+    from ctypes import CDLL
+
+    plugins = QLibraryInfo.path(QLibraryInfo.LibraryPath.PluginsPath)
+    try:
+        (load or CDLL)(f"{plugins}/platforms/libqxcb.so")  # Qt loads it next, from the same place
+    except OSError as error:
+        found = re.match(r"(lib[\w.+-]+): cannot open", str(error))
+        return found[1] if found else ""
+    return ""
+
+
 def _say_no_screen() -> int:
+    return _cannot_start(
+        "Tandem's window needs a desktop; here neither DISPLAY nor WAYLAND_DISPLAY names one.",
+        "Start it on the laptop's own desktop, or train without a window: see tandem --help.",
+    )
+
+
+def _say_missing(library: str) -> int:
+    # As Debian names its packages of libraries: by name and version, with a dash after a digit.
+    name, _, version = library.partition(".so.")
+    package = f"{name}{'-' if name[-1].isdigit() else ''}{version}"
+    return _cannot_start(
+        f"Tandem's window needs the library {library}, which this system lacks.",
+        f"Install it (Debian, Ubuntu: sudo apt install {package}), or train without a window: see "
+        "tandem --help.",
+    )
+
+
+def _cannot_start(what: str, fix: str) -> int:
     from app.cli.exit_codes import ExitCode
 
-    sys.stderr.write(
-        "Tandem's window needs a desktop; here neither DISPLAY nor WAYLAND_DISPLAY names one.\n"
-        "Start it on the laptop's own desktop, or train without a window: see tandem --help.\n"
-    )
+    sys.stderr.write(f"{what}\n{fix}\n")
     return ExitCode.CANNOT_START
 
 

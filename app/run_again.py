@@ -32,7 +32,7 @@ def where_on(run: RunId, ours: Moment | None, state: State) -> tuple[Moment | No
 def spec_of(entry: RunEntry, state: State, *, others_said: bool = False, fix: str = _FIX) -> RunSpec:
     """With exactly the laptops that took part. Raises ``TandemError`` for a run that can't be repeated here.
 
-    ``others_said``: who takes part now is said elsewhere, so nobody of then is missed. ``fix``: what to do
+    ``others_said``: the caller says who takes part now, so nobody of that run is missed. ``fix``: what to do
     about one who is not paired any more.
     """
     if not entry.source:

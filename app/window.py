@@ -178,6 +178,16 @@ class Window(QMainWindow):
         self.activateWindow()
         QApplication.alert(self)
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Qt asks for it, too, where the widget with the focus was hidden or disabled. Then the focus goes to
+        the screen: the button that comes next may be one that ends a run."""
+        left = self.focusWidget()
+        if left is None or (left.isVisible() and left.isEnabled()):
+            return super().focusNextPrevChild(forward)
+        page = self._others[-1] if self._others else self._places[self.current]
+        page.setFocus()
+        return True
+
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.may_close:
             event.accept()

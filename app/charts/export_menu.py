@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from app.charts import export
 from app.widgets.buttons import button
 from app.widgets.inputs import FileDialog
-from app.widgets.labels import Label
+from app.widgets.labels import BriefLabel
 from core.vocabulary.errors import Problem
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class ExportMenu(QObject):
             menu.addAction(words).triggered.connect(lambda _=False, suffix=suffix: self._ask(suffix))
         self.button = button("Export", lambda: None, name="export")
         self.button.setMenu(menu)
-        self.said = Label("", "faint", wraps=True)
-        self.said.hide()
+        self.said = BriefLabel()
         # Queued: a table is written by a thread of its own.
         self.saved.connect(self._say, Qt.ConnectionType.QueuedConnection)
 
@@ -64,6 +63,7 @@ class ExportMenu(QObject):
         dialog.open()
 
     def _say(self, path: str, problem: Problem | None) -> None:
-        self.said.make("faint" if problem is None else "bad")
-        self.said.say(f"Saved {path}." if problem is None else str(problem))
-        self.said.show()
+        if problem is None:
+            self.said.tell(f"Saved {path}.", "faint")
+        else:
+            self.said.tell(str(problem), "bad")

@@ -71,12 +71,12 @@ class Loader(QObject):
         self._import()
 
     def _import(self) -> None:
-        breath = _Breath()
-        sys.meta_path.insert(0, breath)
+        pause = _Pause()
+        sys.meta_path.insert(0, pause)
         try:
             importlib.import_module(_TOPIC)
         finally:
-            sys.meta_path.remove(breath)
+            sys.meta_path.remove(pause)
             self._loading = False
         waiting, self._waiting = self._waiting, []
         for owner, then in waiting:
@@ -84,8 +84,8 @@ class Loader(QObject):
                 then()
 
 
-class _Breath:
-    """Finds nothing; being asked for pyqtgraph's next module is the chance to let the window live."""
+class _Pause:
+    """Finds nothing. Asked for each of pyqtgraph's modules, it first lets the window handle its events."""
 
     def __init__(self) -> None:
         self._last_s = time.perf_counter()

@@ -12,10 +12,10 @@ from PySide6.QtGui import QColor, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app import theme
+from app.charts.axes import RunAxis, ValueAxis
 from app.charts.band import Band
 from app.charts.curve import Axis, Curve, Look, logarithms
 from app.charts.series import MOST, Floats
-from app.charts.value_axis import ValueAxis
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 
 FAINT = 0.3
@@ -46,7 +46,11 @@ class Canvas(pg.PlotWidget):  # type: ignore[misc]
 
     def __init__(self) -> None:
         # Its menu alone would take a third of the time.
-        super().__init__(background=None, axisItems={"left": ValueAxis("left")}, enableMenu=False)
+        super().__init__(
+            background=None,
+            axisItems={"left": ValueAxis("left"), "bottom": RunAxis()},
+            enableMenu=False,
+        )
         self.paint_s = 0.0
         self._resized = QTimer(self, singleShot=True)
         self._resized.timeout.connect(lambda: super(Canvas, self).resizeEvent(None))
@@ -199,7 +203,9 @@ class Plot(QWidget):
         seen_low, seen_high = view.viewRange()[1]
         fits = seen_low <= low and high <= seen_high and (high - low) > 0.7 * (seen_high - seen_low)
         if self._fresh or not fits:
-            room = (high - low) * MARGIN or abs(high) * MARGIN or 0.5
+            if low == high == 0:
+                high = 1.0  # nothing says how large it will be, but hardly a metric falls below zero
+            room = (high - low) * MARGIN or abs(high) * MARGIN
             view.setYRange(low - room, high + room, padding=0)
 
     def _label_axes(self) -> None:
@@ -208,6 +214,7 @@ class Plot(QWidget):
             self._labelled = (self._look.axis, self._look.log)
             plot = self.canvas.getPlotItem()
             plot.setLabel("bottom", "step" if self._look.axis == "step" else "seconds")
+            plot.getAxis("bottom").whole = self._look.axis == "step"
             plot.getAxis("left").setLogMode(self._look.log)
             most = MOST_POWER if self._look.log else MOST
             plot.vb.setLimits(yMin=-most, yMax=most)

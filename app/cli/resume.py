@@ -1,4 +1,4 @@
-"""``tandem resume RUN``: go on with a run that was stopped or failed, from its newest checkpoint."""
+"""``tandem resume RUN``: resume a run that was stopped or failed, from its newest checkpoint."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from app.cli.command_line import add_subcommand
 from app.cli.screen import Screen
 
 MORE = """\
-The run goes on in the middle of its epoch, with the laptops, shares, seed and arguments of then, unless you
-say otherwise. Whoever of them has the newest checkpoint lends it to the others.
+The run resumes in the middle of its epoch, with the laptops, shares, seed and arguments that it had, unless
+you say otherwise. Whoever of them has the newest checkpoint lends it to the others.
 """
 
 
 def add(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "resume", "go on with a run that was stopped or failed", resume, json=True, more=MORE
+        parsers, "resume", "resume a run that was stopped or failed", resume, json=True, more=MORE
     )
     again = parser.add_argument("again", metavar="RUN", help="a run's id or a unique beginning of it")
     completion.completes(again, completion.runs)

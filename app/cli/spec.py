@@ -110,7 +110,7 @@ async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -
     devices = tuple(
         dict.fromkeys(_paired(state, name).device for name in names if not device_names.is_me(state, name))
     )
-    fixed = RunSpec(script="") if chosen else then  # roles and shares are those of the laptops of then
+    fixed = RunSpec(script="") if chosen else then  # roles and shares belong to the laptops of that run
     return RunSpec(
         script=then.script,
         arguments=arguments.script_arguments or then.arguments,

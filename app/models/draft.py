@@ -18,7 +18,7 @@ from core.vocabulary.state import Device, State
 class Draft:
     """``left_out``: connected devices that the user takes out of the run. ``seed`` None: a new one.
 
-    ``then``: the laptops of the earlier run that this one repeats, by their names of then.
+    ``then``: the laptops of the earlier run that this one repeats, by the names they had.
     """
 
     script: str = ""

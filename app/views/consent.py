@@ -155,7 +155,7 @@ def _gone(consent: Consent, state: State) -> Problem:
         )
     return Problem(
         code="asking-over",
-        what=f"{name} asks no more to train here: its user took that back, or it was answered elsewhere.",
+        what=f"{name} no longer asks to train here: its user took that back, or it was answered elsewhere.",
         fix="There is nothing to do.",
     )
 

@@ -1,4 +1,4 @@
-"""Around a node's life: why none can be had, and what closing the window means while one trains."""
+"""Around a node's life: why none could start, and what closing the window means while one trains."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ShutdownSheet(Sheet):
 
 
 class StartProblemPage(QWidget):
-    """In place of the screens where no node can be had: what happened, how to mend it, and another try."""
+    """In place of the screens where no node could start: what happened, how to mend it, and another try."""
 
     again_asked = Signal()
 

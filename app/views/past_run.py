@@ -11,7 +11,6 @@ from app.charts.panel import ChartPanel
 from app.charts.points import RunPoints, Source
 from app.models.runs_model import goes_on_from, when
 from app.run_again import where_on
-from app.run_words import phase_words
 from app.threads import in_thread
 from app.views.resume import fetch_progress
 from app.widgets.buttons import button
@@ -130,7 +129,6 @@ class PastRun(QWidget):
             lender=lender,
             fetching=fetch_progress(entry.run, state),
         )
-        self.outcome.head.say(phase_words(entry.phase).capitalize())
 
     def _plot(self, runs: Sequence[RunDetails], labels: list[str], points: list[RunPoints]) -> None:
         if self._runs == list(runs):

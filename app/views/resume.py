@@ -18,7 +18,7 @@ from core.vocabulary.events import Event, LinkDown, LinkUp
 from core.vocabulary.ids import RunId
 from core.vocabulary.state import State
 
-_FIX = "Pair it again under Devices, or go on without it from a terminal: tandem resume {run} --solo."
+_FIX = "Pair it again under Devices, or resume without it from a terminal: tandem resume {run} --solo."
 
 
 def fetch_progress(run: RunId, state: State) -> str:

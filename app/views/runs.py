@@ -18,8 +18,8 @@ from app.views.resume import ask_for_checkpoints, link_changed, resume_run
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.card import row
+from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, name_for_readers
-from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList
 from core.vocabulary.commands import GetRun, ListRuns, StopRun
@@ -44,10 +44,10 @@ _OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
 
 class RunsView(View):
     """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: that run is to be
-    prepared once more. ``went_on``: a run that goes on with a past one has begun."""
+    prepared once more. ``resumed``: a past run was resumed."""
 
     title = "Runs"
-    went_on = Signal()
+    resumed = Signal()
     again_asked = Signal(object)
     train_asked = Signal()
 
@@ -64,7 +64,7 @@ class RunsView(View):
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
         self.past.go_on_asked.connect(
-            lambda entry: resume_run(bridge, self.past.outcome, entry, self.went_on.emit)
+            lambda entry: resume_run(bridge, self.past.outcome, entry, self.resumed.emit)
         )
         self.past.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
         self.pages = QStackedWidget()
@@ -83,6 +83,7 @@ class RunsView(View):
         layout.setContentsMargins(GAP * 2, GAP * 2, GAP * 2, GAP * 2)
         layout.setSpacing(GAP)
         self.problem = ProblemBox(level="warning")
+        self.not_opened = FolderBox()
         self.empty = Label(_EMPTY, "faint", wraps=True)
         self.table = _Table()
         self.table.setModel(self.sorted)
@@ -105,6 +106,7 @@ class RunsView(View):
         self.folder = button("Open folder", self._open_folder, name="run-folder")
         layout.addWidget(Label(self.title, "title"))
         layout.addWidget(self.problem)
+        layout.addWidget(self.not_opened)
         layout.addWidget(self.empty)
         layout.addLayout(row(self.first, 1))
         layout.addWidget(self.table, 1)
@@ -205,7 +207,7 @@ class RunsView(View):
         self.again_asked.emit(self.chosen[0])
 
     def _open_folder(self) -> None:
-        self.problem.show_problem(open_folder(Path(self.chosen[0].folder)), "warning")
+        self.not_opened.open(Path(self.chosen[0].folder))
 
 
 class _Table(QTableView):

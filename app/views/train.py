@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
 from app.models.draft import as_then, spec_of
@@ -19,7 +19,8 @@ from core.vocabulary.state import State
 
 
 class TrainView(View):
-    """Shows a run as soon as there is one; ``choose``, ``choose_example``, ``run_again`` prepare the next."""
+    """Shows a run as soon as there is one, unless the form for the next one is edited;
+    ``choose``, ``choose_example``, ``run_again`` prepare the next."""
 
     title = "Train"
 
@@ -28,7 +29,7 @@ class TrainView(View):
         self._shown: RunId | None = None
         self.setup = TrainSetup(bridge)
         self.live = TrainLive(bridge)
-        self.live.new_asked.connect(self.show_setup)
+        self.live.new_asked.connect(self._prepare_another)
         self.live.again_asked.connect(self._again)
         self.setup.live_asked.connect(self.show_live)
         self.setup.refused.connect(self.show_setup)
@@ -60,11 +61,29 @@ class TrainView(View):
         self.setup.prepare(as_then(entry, self.bridge.state))
 
     def show_setup(self) -> None:
-        self.pages.setCurrentWidget(self.setup)
+        self._show_page(self.setup)
 
     def show_live(self) -> None:
-        self.pages.setCurrentWidget(self.live)
+        self._show_page(self.live)
         self.live.refresh(self.bridge.state)
+
+    def _show_page(self, page: QWidget) -> None:
+        """With the keyboard, where it was on the page before. By itself Qt would give it to the page's first
+        button: that is Stop while a run goes on, and Space would end everybody's run."""
+        focused = QApplication.focusWidget()
+        before = self.live if page is self.setup else self.setup
+        if focused is not None and not before.isAncestorOf(focused):
+            focused = None
+        if focused is not None:
+            focused.clearFocus()
+        self.pages.setCurrentWidget(page)
+        self.setFocusProxy(page)
+        if focused is not None:
+            page.setFocus()
+
+    def _prepare_another(self) -> None:
+        self.setup.edited = True
+        self.show_setup()
 
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         self.live.show_run(state, events)
@@ -73,8 +92,10 @@ class TrainView(View):
         if run is None or run.plan.run == self._shown:
             return
         self._shown = run.plan.run
-        # A run that was over before this window opened belongs to the history.
-        if not run.over or any(isinstance(event, RunPlanned) for event in events):
+        # A run that was over before this window opened belongs to the history. What somebody is putting
+        # together stays in front of whatever begins meanwhile; the form itself says that it has begun.
+        began = not run.over or any(isinstance(event, RunPlanned) for event in events)
+        if began and not self.setup.edited:
             self.show_live()
 
     def showEvent(self, event: QShowEvent) -> None:

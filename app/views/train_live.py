@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QApplication, QSizePolicy, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
 from app.charts import loader
@@ -19,7 +19,7 @@ from app.threads import in_thread
 from app.views.resume import ask_for_checkpoints, fetch_progress, link_changed, resume_run
 from app.widgets.buttons import button
 from app.widgets.card import Card
-from app.widgets.labels import ElidedLabel, set_kind, set_tooltip
+from app.widgets.labels import ElidedLabel, name_for_readers, set_kind, set_tooltip
 from app.widgets.log_drawer import LogDrawer
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
@@ -58,6 +58,10 @@ class TrainLive(QWidget):
         self._over = False
         self._pressed = 0
         self.page = Page("Run", characters=200)
+        # The keyboard waits here, not at Stop: its keys scroll.
+        self.page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        name_for_readers(self.page, "Run")
+        self.setFocusProxy(self.page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.page)
@@ -167,7 +171,7 @@ class TrainLive(QWidget):
             self.refresh(self._bridge.state)
             ask_for_checkpoints(self._bridge, self.entry)
             if self.outcome.again.hasFocus() and not self.outcome.go_on.isHidden():
-                self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main deed now
+                self.outcome.go_on.setFocus()  # it came there by Stop, and this is the main action now
 
     def _names(self) -> dict[DeviceId, str]:
         state = self._bridge.state
@@ -209,6 +213,9 @@ class TrainLive(QWidget):
                 # The button that was pressed is gone; Qt would go on to the next one.
                 (self.outcome.again if mine else self.outcome.new).setFocus()
         else:
+            focused = QApplication.focusWidget()
+            if focused is not None and self.outcome.isAncestorOf(focused):
+                self.page.setFocus()  # a hidden button's focus would go on to the next one: to Stop
             self.outcome.hide()
             self.progress.show_run(run, names, self._who_waits.words(run, names))
             self.progress.show()

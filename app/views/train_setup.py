@@ -10,6 +10,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
+from app.device_names import names_of
 from app.device_words import problem_of
 from app.models import free_disk, preflight
 from app.models.draft import Draft, candidates, spec_of, taking_part, why_not
@@ -43,6 +44,8 @@ class TrainSetup(QWidget):
         super().__init__()
         self._bridge = bridge
         self.draft = Draft()
+        self.edited = False
+        """A person has begun to put a run together here, and has not pressed Train yet."""
         self.read: ScriptRead | None = None
         self.made: PlanMade | None = None
         """The newest plan; it stays to be seen while the next one is made."""
@@ -102,12 +105,14 @@ class TrainSetup(QWidget):
         looked.body.addWidget(self.checks)
         for card in (script, self.roles, looked):
             ahead.addWidget(card)
-        self.under_way = button("Show the run under way", self.live_asked.emit, name="show-live")
-        page.head.addWidget(self.under_way)
-        for piece in (self.drop, self.problem, self.choices, self.reading, self.ahead):
+        self.banner = ProblemBox(level="note")
+        self.under_way = button("Show", self.live_asked.emit, name="show-live")
+        name_for_readers(self.under_way, "Show the run under way")
+        self.banner.buttons.addWidget(self.under_way)
+        for piece in (self.banner, self.drop, self.problem, self.choices, self.reading, self.ahead):
             page.body.addWidget(piece)
         page.body.addStretch(1)
-        # Below what scrolls, so that the main deed is always in reach.
+        # Below what scrolls, so that the main action is always in reach.
         self.foot = QFrame()
         self.foot.setObjectName("foot")
         foot = row(self.train, self.why)
@@ -129,6 +134,7 @@ class TrainSetup(QWidget):
 
     def _begin(self, draft: Draft) -> None:
         self.draft = draft
+        self.edited = True
         self.options.show_options(draft.seed, draft.strategy, draft.wire)
         self.read = self.made = self.refusal = None
         self.problem.show_problem(None)
@@ -169,7 +175,7 @@ class TrainSetup(QWidget):
 
     def _show(self) -> None:
         read = self.read
-        self.under_way.setVisible(self._state.busy)
+        self.banner.show_problem(_under_way(self._state), "note")
         self.drop.show_script(read.script if read else "", self.draft.script)
         waiting = read is None and bool(self.draft.script) and self.problem.problem is None
         self.reading.setVisible(waiting)
@@ -203,6 +209,7 @@ class TrainSetup(QWidget):
 
     def _change(self, draft: Draft) -> None:
         self.draft = draft
+        self.edited = True
         self._stale = True
         self.refusal = None
         self._settle.start()
@@ -226,7 +233,7 @@ class TrainSetup(QWidget):
             self._refuse(spec)
             self.refused.emit()
             return
-        self._starting = True
+        self._starting, self.edited = True, False
         self.problem.show_problem(None)
         self._show()
         self._bridge.submit(StartRun(spec=spec), self._on_started)
@@ -289,6 +296,17 @@ class TrainSetup(QWidget):
     def _on_started(self, answer: Answer) -> None:
         self._starting = False
         if isinstance(answer, Refused):
+            self.edited = True
             self.problem.show_problem(answer.problem)
             self.refused.emit()
         self._show()
+
+
+def _under_way(state: State) -> Problem | None:
+    """Whose run goes on while another one is put together here."""
+    if not state.busy or state.run is None:
+        return None
+    starter = state.run.plan.starter
+    mine = state.me is not None and starter == state.me.device
+    what = "A run is under way." if mine else f"{names_of(state, [starter])[starter]} started a run."
+    return Problem(code="run-under-way", what=what, fix="")

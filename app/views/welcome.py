@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QLineEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
 from app.device_words import problem_of
@@ -15,6 +15,7 @@ from app.widgets.address_card import AddressCard
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
+from app.widgets.inputs import NAME_BYTES, NameEdit
 from app.widgets.labels import Label, faint, heading, name_for_readers, set_kind, title
 from app.widgets.nearby_list import NearbyList
 from app.widgets.page import Page
@@ -26,7 +27,6 @@ from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 
 STEPS = 3
-NAME_LIMIT = 63
 
 
 class WelcomeView(View):
@@ -82,9 +82,8 @@ class WelcomeView(View):
 
     def _name_step(self) -> QWidget:
         card = Card()
-        self.name = QLineEdit()
+        self.name = NameEdit(NAME_BYTES)
         self.name.setObjectName("name")
-        self.name.setMaxLength(NAME_LIMIT)
         self.name.returnPressed.connect(self._next)
         name_for_readers(self.name, "This laptop's name")
         self.where = Label("", "mono", wraps=True)
@@ -188,7 +187,7 @@ class WelcomeView(View):
         devices = self.bridge.state.devices.values()
         alone = not any(device.paired for device in devices)
         last = "Not now" if at == STEPS - 1 else "Next"
-        # The deed of a step is its own: pairing where somebody is there, training the sample.
+        # Each step has its own main action: pairing where somebody is there, training the sample.
         plain = at == STEPS - 1 or (at == 1 and alone and bool(devices))
         set_kind(self.next, "" if plain else "primary")
         self.next.setText("Go on alone" if at == 1 and alone else last)

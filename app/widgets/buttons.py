@@ -1,4 +1,4 @@
-"""Buttons: an ordinary one, one that stands for the screen's main deed, one that takes something away."""
+"""Buttons: an ordinary one, one for the screen's main action, one that takes something away."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ class DeviceCard(Card):
             self._show_way(USUAL)
 
     def _name_buttons(self, name: str) -> None:
-        for made, deed in ((self.pair, "Pair with"), (self.rename, "Rename"), (self.forget, "Forget")):
-            name_for_readers(made, f"{deed} {name}")
+        for made, action in ((self.pair, "Pair with"), (self.rename, "Rename"), (self.forget, "Forget")):
+            name_for_readers(made, f"{action} {name}")
         name_for_readers(self.allow, f"{name} may run scripts here without asking")
         name_for_readers(self._edit, f"New name of {name}")
 

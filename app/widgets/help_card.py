@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QCheckBox, QProgressBar
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
+from app.widgets.folder_box import FolderBox
 from app.widgets.inputs import FileDialog
-from app.widgets.labels import ElidedLabel, Label, faint, heading
-from app.widgets.open_folder import open_folder
+from app.widgets.labels import BriefLabel, ElidedLabel, faint, heading
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import Problem
@@ -41,11 +41,11 @@ class HelpCard(Card):
         self.findings.mend_asked.connect(self.mend_asked)
         self.problem = ProblemBox()
         self.save = button("Save diagnostics…", self._ask_where, name="save-diagnostics")
-        self.saved = Label("", "good", wraps=True)
-        self.saved.hide()
+        self.saved = BriefLabel()
         self.versions = faint("", wraps=True)
         self.home = ElidedLabel("", "faint")
         self.open = button("Open folder", self._open, "quiet", name="open-home")
+        self.not_opened = FolderBox()
         self.welcome = button("Show the first steps again", self.welcome_asked.emit, "quiet", name="welcome")
         self.body.addWidget(heading("Help"))
         self.body.addLayout(row(self.look, self.deep, 1))
@@ -63,6 +63,7 @@ class HelpCard(Card):
         self.body.addWidget(self.saved)
         self.body.addWidget(self.versions)
         self.body.addLayout(row(self.home, self.open, 1))
+        self.body.addWidget(self.not_opened)
         self.body.addWidget(
             faint("Keys: Ctrl+1 to Ctrl+5 go to the screens, Tab from one thing to the next.")
         )
@@ -95,8 +96,7 @@ class HelpCard(Card):
 
     def show_saved(self, path: str) -> None:
         self.problem.show_problem(None)
-        self.saved.say(f"Saved as {path}")
-        self.saved.show()
+        self.saved.tell(f"Saved as {path}", "good")
 
     def _looked(self) -> None:
         self.look.setEnabled(True)
@@ -120,4 +120,4 @@ class HelpCard(Card):
 
     def _open(self) -> None:
         if self._me is not None:
-            self.problem.show_problem(open_folder(Path(self._me.home)))
+            self.not_opened.open(Path(self._me.home))

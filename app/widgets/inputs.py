@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import TypeVar
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QAbstractSlider, QAbstractSpinBox, QComboBox, QFileDialog, QScrollBar, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
+    QFileDialog,
+    QLineEdit,
+    QScrollBar,
+    QWidget,
+)
 
 from app import theme
 
 Field = TypeVar("Field", bound=QWidget)
+NAME_BYTES = 63
+"""Of a laptop's name, which goes into an mDNS label."""
 
 
 class _PassWheel(QObject):
@@ -54,3 +64,28 @@ def takes_wheel(widget: QWidget) -> bool:
     """Whether Qt would change its value by the wheel. A scroll bar is there for it."""
     kinds = (QComboBox, QAbstractSlider, QAbstractSpinBox)
     return isinstance(widget, kinds) and not isinstance(widget, QScrollBar)
+
+
+class NameEdit(QLineEdit):
+    """Takes as much of a name as may be kept: ``limit_bytes`` of UTF-8. What is typed or pasted beyond that
+    is left out, as Qt does with characters."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__()
+        self._limit_bytes = limit_bytes
+        self.textChanged.connect(self._fit)
+
+    def _fit(self, text: str) -> None:
+        if len(_utf8(text)) <= self._limit_bytes:
+            return
+        # What has just come ends at the cursor; as much of it goes as is too long, and no character in part.
+        at = self.cursorPosition()
+        keep = at
+        while keep and len(_utf8(text[:keep] + text[at:])) > self._limit_bytes:
+            keep -= 1
+        self.setText(text[:keep] + text[at:])
+        self.setCursorPosition(keep)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
 
@@ -17,6 +17,8 @@ from core.vocabulary import text as safe
 LIMIT = 2_000
 """Characters of one label; nobody reads more, and a peer may send megabytes."""
 
+SHOWN_MS = 8_000
+"""Long enough to read a path twice."""
 WIDEST = 48
 """Average characters that a label demands at most; what is longer and does not wrap is cut off."""
 _LONG_WORD = re.compile(r"\S{25,}")
@@ -52,6 +54,25 @@ class Label(QLabel):
     def make(self, kind: str) -> None:
         """Give the label another kind (colour, size)."""
         set_kind(self, kind)
+
+
+class BriefLabel(Label):
+    """News, such as where something was saved: shown for ``SHOWN_MS``. What went wrong stays."""
+
+    def __init__(self) -> None:
+        super().__init__(wraps=True)
+        self._gone = QTimer(self, singleShot=True)
+        self._gone.timeout.connect(self.hide)
+        self.hide()
+
+    def tell(self, text: str, kind: str) -> None:
+        self.make(kind)
+        self.say(text)
+        self.show()
+        if kind == "bad":
+            self._gone.stop()
+        else:
+            self._gone.start(SHOWN_MS)
 
 
 class ElidedLabel(QWidget):

@@ -18,8 +18,8 @@ from app.run_words import (
 from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.fold import Fold
+from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, name_for_readers, set_kind
-from app.widgets.open_folder import open_folder
 from app.widgets.problem_box import ProblemBox
 from app.widgets.text_view import TextView
 from core.vocabulary.errors import Problem
@@ -65,7 +65,7 @@ class OutcomeCard(Card):
         self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
         self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
         self.where = Label("", "faint", wraps=True)
-        self.not_opened = ProblemBox(level="warning")
+        self.not_opened = FolderBox()
         self.not_started = ProblemBox()
         for piece in (self.head, self.problem, self.traceback, self.not_opened):
             self.body.addWidget(piece)
@@ -134,7 +134,7 @@ class OutcomeCard(Card):
         if self.stop.hasFocus() and not self._starting:
             self.go_on.setFocus()  # Qt would go on to the next one.
         self.stop.setVisible(self._starting)
-        set_kind(self.again, "" if there else "primary")  # one main deed
+        set_kind(self.again, "" if there else "primary")  # one main action
 
     def _show_lines(self, words: list[str]) -> None:
         while len(self.lines) < len(words):
@@ -149,7 +149,7 @@ class OutcomeCard(Card):
     def _open(self) -> None:
         outputs = Path(self.folder) / OUTPUTS
         folder = outputs if outputs.is_dir() else Path(self.folder)
-        self.not_opened.show_problem(open_folder(folder), "warning")
+        self.not_opened.open(folder)
 
 
 def _lines(summary: Summary | None, names: dict[DeviceId, str], plan: Plan | None) -> list[str]:

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme import GAP
-from app.widgets.labels import Label
+from app.widgets.labels import ElidedLabel, Label
 
 
 class Page(QScrollArea):
@@ -33,7 +33,7 @@ class Page(QScrollArea):
         outer.addStretch(1 if centred else 0)
         self.head = QHBoxLayout()
         self.head.setSpacing(GAP)
-        self.title = Label(title, "title")
+        self.title = ElidedLabel(title, "title")
         self.head.addWidget(self.title, 1)
         self.body.addLayout(self.head)
         self.lead = Label(lead, "faint", wraps=True)

@@ -43,7 +43,7 @@ class ScriptDrop(Card):
         self.setAccessibleName("Script")
         self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
         self.where.setObjectName("script")
-        self.name = Label("", "heading")
+        self.name = ElidedLabel("", "heading")
         self._path = ""
         self.hint = Label("Drop a Keras script here, or the folder of its project.", "heading")
         self.hint_2 = Label(
@@ -74,7 +74,7 @@ class ScriptDrop(Card):
         self.where.setVisible(bool(path))
         for line in (self.hint, self.hint_2):
             line.setVisible(not path)
-        # With a script chosen, the main deed of this screen is Train.
+        # With a script chosen, the main action of this screen is Train.
         set_kind(self.file, "" if name else "primary")
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit
+from PySide6.QtWidgets import QCheckBox, QComboBox
 
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
-from app.widgets.inputs import unscrolled
+from app.widgets.inputs import NAME_BYTES, NameEdit, unscrolled
 from app.widgets.labels import faint, heading, name_for_readers
 from core.vocabulary.settings import Settings, SettingsChange, Theme
 from core.vocabulary.state import Me
@@ -17,7 +17,6 @@ THEMES: tuple[tuple[str, Theme], ...] = (
     ("Light", "light"),
     ("Dark", "dark"),
 )
-NAME_LIMIT = 63
 
 
 class ThisLaptopCard(Card):
@@ -28,9 +27,8 @@ class ThisLaptopCard(Card):
     def __init__(self) -> None:
         super().__init__()
         self._named = ""
-        self.name = QLineEdit()
+        self.name = NameEdit(NAME_BYTES)
         self.name.setObjectName("name")
-        self.name.setMaxLength(NAME_LIMIT)
         self.name.textEdited.connect(self._on_edited)
         self.name.returnPressed.connect(self._save)
         name_for_readers(self.name, "This laptop's name")

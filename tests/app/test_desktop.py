@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app import desktop
 from app.cli.exit_codes import ExitCode
 
 HEAVY = (
@@ -168,6 +169,53 @@ def test_without_a_desktop_it_says_so_instead_of_crashing(home: Path, environmen
     assert ended.returncode == ExitCode.CANNOT_START, ended.stderr
     assert "needs a desktop" in ended.stderr
     assert "tandem --help" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "expected"),
+    [
+        ({"DISPLAY": ":0"}, "linux", "libxcb-cursor.so.0"),
+        ({"DISPLAY": ":0", "QT_QPA_PLATFORM": "xcb"}, "linux", "libxcb-cursor.so.0"),
+        ({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}, "linux", ""),
+        ({"QT_QPA_PLATFORM": "offscreen"}, "linux", ""),
+        ({}, "darwin", ""),
+    ],
+)
+def test_a_library_that_x11_needs_is_looked_for(
+    environment: dict[str, str], platform: str, expected: str
+) -> None:
+    asked: list[str] = []
+
+    def load(path: str) -> object:
+        asked.append(path)
+        raise OSError("libxcb-cursor.so.0: cannot open shared object file: No such file or directory")
+
+    assert desktop.missing_library(environment, platform, load) == expected
+    assert bool(asked) == bool(expected)
+    assert desktop.missing_library(environment, platform, lambda path: None) == ""
+
+
+def test_a_failure_that_names_no_library_is_left_to_qt() -> None:
+    def load(path: str) -> object:
+        raise OSError("invalid ELF header")
+
+    assert desktop.missing_library({"DISPLAY": ":0"}, "linux", load) == ""
+
+
+@pytest.mark.parametrize(
+    ("library", "package"),
+    [("libxcb-cursor.so.0", "libxcb-cursor0"), ("libxkbcommon-x11.so.0", "libxkbcommon-x11-0")],
+)
+def test_which_package_to_install_is_said_before_qt_starts(
+    library: str, package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(desktop, "has_screen", lambda environment: True)
+    monkeypatch.setattr(desktop, "missing_library", lambda environment: library)
+    monkeypatch.setattr(desktop, "QApplication", None)
+    assert desktop.main() == ExitCode.CANNOT_START
+    said = capsys.readouterr().err
+    assert f"sudo apt install {package})" in said
+    assert "tandem --help" in said
 
 
 def test_it_opens_with_a_node_of_its_own_and_closes(home: Path, environment: dict[str, str]) -> None:

@@ -268,7 +268,7 @@ def test_a_question_that_is_taken_back_is_said(qtbot: QtBot, seat: Seat) -> None
     seat.happen(laptops.paired(), laptops.linked(), laptops.consent_asked())
     seat.happen(ev.ConsentSettled(run=laptops.RUN, allowed=False))
     assert len(seat.notices) == 1
-    assert seat.notices[0].startswith("ben asks no more to train here")
+    assert seat.notices[0].startswith("ben no longer asks to train here")
 
 
 def chief_of(train: TrainView) -> object:

@@ -1,4 +1,4 @@
-"""Whoever scrolls past a combo box, a slider or a number changes none of them, on any screen or dialog."""
+"""Scrolling past a combo box, a slider or a number changes none of them, on any screen or in any dialog."""
 
 import re
 from pathlib import Path

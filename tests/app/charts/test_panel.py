@@ -206,6 +206,28 @@ def test_it_is_exported(qtbot: QtBot, panel: ChartPanel, tmp_path: Path, suffix:
         assert path.stat().st_size > 500
 
 
+def test_one_point_gives_axes_that_a_person_would_draw(qtbot: QtBot, panel: ChartPanel) -> None:
+    shown(qtbot, panel, Source("now", run_of(step(0, loss=0.0))))
+    drawn(qtbot, panel)
+    plot = panel.plots[0].canvas.getPlotItem()
+    for side, pixels in (("left", 300), ("bottom", 300)):
+        axis = plot.getAxis(side)
+        labelled = axis.tickValues(*axis.range, pixels)[0][1]
+        assert all(value >= 0 for value in labelled), side
+        assert labelled[0] == 0.0
+    assert plot.vb.viewRange()[1][1] > 0.9
+
+
+def test_where_it_was_saved_is_said_for_a_while(
+    qtbot: QtBot, panel: ChartPanel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.widgets.labels.SHOWN_MS", 50)
+    shown(qtbot, panel, Source("now", run_of(step(0, loss=1.0))))
+    panel.export.save(tmp_path / "plots.png")
+    qtbot.waitUntil(lambda: "plots.png" in panel.export.said.text().replace("\u200b", ""), timeout=LIMIT_MS)
+    qtbot.waitUntil(panel.export.said.isHidden, timeout=LIMIT_MS)
+
+
 @pytest.mark.parametrize("suffix", ["png", "csv"])
 def test_an_export_that_fails_says_why(qtbot: QtBot, panel: ChartPanel, tmp_path: Path, suffix: str) -> None:
     shown(qtbot, panel, Source("now", run_of(step(0, loss=1.0))))

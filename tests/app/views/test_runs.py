@@ -239,7 +239,7 @@ def test_a_stopped_run_goes_on_with_the_laptops_roles_and_shares_of_then(
     qtbot.keyClick(outcome.go_on, Qt.Key.Key_Return)
     assert core.asked(StartRun) == [StartRun(spec=replace(THEN, devices=(OTHER,), resume=PAUSED.run))]
     assert outcome.where.text() == "Looking for the newest checkpoint…"
-    with qtbot.waitSignal(view.went_on, timeout=LIMIT_MS):
+    with qtbot.waitSignal(view.resumed, timeout=LIMIT_MS):
         core.release()
         core.flush()
 
@@ -261,6 +261,11 @@ def test_what_cannot_go_on_has_no_button(
     assert not view.past.outcome.go_on.isVisible()
     assert not view.past.outcome.where.isVisible()
     assert view.past.outcome.again.property("kind") == "primary"
+
+
+def test_a_laptops_name_is_written_as_its_person_wrote_it(core: FakeCore, view: RunsView) -> None:
+    open_run(core, view, replace(PAUSED, phase=Stopped(by="LAPTOP-B von Anna")), None)
+    assert view.past.outcome.head.text() == "Stopped on LAPTOP-B von Anna"
 
 
 def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeCore, view: RunsView) -> None:
@@ -394,8 +399,8 @@ def test_a_folder_that_is_gone_is_said(qtbot: QtBot, bridge: Bridge, core: FakeC
     view = made_view(qtbot, bridge, core)
     choose(view, 0)
     view.folder.click()
-    assert view.problem.problem is not None
-    assert str(tmp_path / "gone") in view.problem.problem.fix
+    assert view.not_opened.problem is not None
+    assert str(tmp_path / "gone") in view.not_opened.problem.fix
     view.hide()
 
 

@@ -286,8 +286,8 @@ def test_a_home_that_cannot_be_opened_is_said(view: SettingsView, core: FakeCore
     assert core.state.me is not None
     view.help.show_me(replace(core.state.me, home=str(tmp_path / "gone")))
     view.help.open.click()
-    assert view.help.problem.problem is not None
-    assert str(tmp_path / "gone") in view.help.problem.problem.fix
+    assert view.help.not_opened.problem is not None
+    assert str(tmp_path / "gone") in view.help.not_opened.problem.fix
 
 
 def test_the_first_steps_can_be_seen_again(qtbot: QtBot, view: SettingsView) -> None:

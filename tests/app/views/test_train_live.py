@@ -231,7 +231,8 @@ def test_what_came_out_is_shown_with_its_folder(
         opened.append(url.toLocalFile())
         return True
 
-    monkeypatch.setattr("app.widgets.open_folder.QDesktopServices.openUrl", open_url)
+    monkeypatch.setattr("app.widgets.folder_box.QDesktopServices.openUrl", open_url)
+    monkeypatch.setattr("app.widgets.folder_box.shutil.which", lambda name: None)
     (tmp_path / "outputs").mkdir()
     entry = RunEntry(
         run=world.RUN,

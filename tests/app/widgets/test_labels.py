@@ -1,6 +1,8 @@
+import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.widgets import labels
 from app.widgets.buttons import button
 from app.widgets.labels import ElidedLabel, Label, set_tooltip
 from app.widgets.problem_box import ProblemBox
@@ -66,3 +68,20 @@ def test_a_problem_says_what_and_how_to_mend_it(qtbot: QtBot) -> None:
     assert box.accessibleName() == "It broke."
     box.show_problem(None)
     assert box.isHidden()
+
+
+def test_news_go_after_a_while_and_what_went_wrong_stays(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(labels, "SHOWN_MS", 30)
+    said = labels.BriefLabel()
+    qtbot.addWidget(said)
+    assert said.isHidden()
+    said.tell("Saved plots.png.", "faint")
+    assert said.isVisible()
+    qtbot.waitUntil(said.isHidden, timeout=60_000)
+    said.tell("Saved plots.png.", "faint")
+    said.tell("The disk is full.", "bad")
+    qtbot.wait(100)
+    assert said.isVisible()
+    assert said.text() == "The disk is full."

@@ -1,0 +1,51 @@
+import math
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.charts.axes import RunAxis, ValueAxis
+
+
+def labels(numbers: list[float]) -> list[str]:
+    return ValueAxis("left").logTickStrings([math.log10(number) for number in numbers], 1.0, None)
+
+
+def test_a_decade_has_three_labels(qtbot: QtBot) -> None:
+    decade = [0.01 * number for number in range(1, 11)]
+    assert [text for text in labels(decade) if text] == ["0.01", "0.02", "0.05", "0.1"]
+
+
+def test_a_part_of_a_decade_has_every_label(qtbot: QtBot) -> None:
+    assert labels([0.6, 0.7, 0.8, 0.9]) == ["0.6", "0.7", "0.8", "0.9"]
+
+
+def ticks(left: float, right: float, *, pixels: float = 600.0, whole: bool = True) -> list[float]:
+    axis = RunAxis()
+    axis.whole = whole
+    return [value for _, values in axis.tickValues(left, right, pixels) for value in values]
+
+
+def test_one_point_has_its_own_step_below_it_and_nothing_else(qtbot: QtBot) -> None:
+    assert ticks(-0.51, 0.51) == [0.0]
+    assert ticks(6.49, 7.51) == [7.0]
+
+
+def test_no_second_is_less_than_zero(qtbot: QtBot) -> None:
+    assert ticks(-0.51, 0.51, whole=False)[0] == 0.0
+
+
+def test_nineteen_steps_have_a_few_labels(qtbot: QtBot) -> None:
+    assert len(ticks(0.82, 19.18)) < 10
+    assert len(ticks(0.82, 19.18, pixels=1050.0)) < 15
+
+
+@pytest.mark.parametrize("last", [3, 40, 999, 123_456, 10**9])
+@pytest.mark.parametrize("pixels", [120.0, 500.0, 1900.0])
+def test_labels_have_room_and_stand_at_whole_steps(qtbot: QtBot, last: int, pixels: float) -> None:
+    found = ticks(0.0, float(last), pixels=pixels)
+    assert all(value == int(value) for value in found)
+    assert 1 <= len(found) <= 1 + pixels / RunAxis().room
+
+
+def test_a_range_that_is_none_does_no_harm(qtbot: QtBot) -> None:
+    assert ticks(5.0, 5.0) in ([], [5.0])
