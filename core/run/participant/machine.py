@@ -191,6 +191,9 @@ def _on_decided(turn: Turn, allowed: bool) -> None:
 
 
 def _join(turn: Turn) -> None:
+    if turn.state.local and turn.state.checkpoint is None:
+        _on_listed(turn, ())  # it is the laptop that has the files
+        return
     enter(turn, Listing())
     turn.effects.append(ListMissing())
 
@@ -294,9 +297,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             turn.state = replace(turn.state, strategy=strategy)
             _does(turn, task, "training")
         case trainer_messages.Progressed(progress=progress) if _speaks(turn, task):
-            if turn.now_s - turn.state.progressed_s >= limits.PROGRESS_GAP_S:
-                turn.state = replace(turn.state, progressed_s=turn.now_s)
-                report(turn, ev.MemberProgressed(run=run, device=me, progress=progress))
+            # The trainer tells ten steps a second at most.
+            report(turn, ev.MemberProgressed(run=run, device=me, progress=progress))
         case trainer_messages.Measured(expectation=expectation):
             if task == plan.chief.name:
                 report(turn, ev.MemberMeasured(run=run, device=me, expectation=expectation))
