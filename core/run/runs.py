@@ -37,7 +37,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan, RunSpec
-from core.vocabulary.state import State
+from core.vocabulary.state import Device, State
 
 CLOSE_S = 8.0
 """The most that ending the present run may take when the node ends."""
@@ -284,23 +284,29 @@ class NodeRuns:
 
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
-        refusal = self._admission.why_refused(
-            device, prepare, unlike=peer.problem if peer else None, busy=self.busy or self._closing
-        )
+        own = device == self.me  # its user pressed Train: nothing to ask
+        refusal = None if own else self._why_refused(device, prepare, peer)
         if refusal is not None:
             self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
             return
         self._begin_work()
         self._stops_pressed = 0
         name = peer.shown_name if peer else prepare.plan.member(device).name
-        member = self._participant = ParticipantDriver(
-            self._participant_context, prepare, name, show=self._show, on_gone=self._participant_gone
+        participant = self._participant = ParticipantDriver(
+            self._participant_context, prepare, name, emit=self._show, on_gone=self._participant_gone
         )
-        self._context.background.start("ask for consent", self._ask(member))
+        if own:
+            participant.handle(pa.Asked(allowed=True))
+        else:
+            self._context.background.start("ask for consent", self._ask(participant))
 
-    async def _ask(self, member: ParticipantDriver) -> None:
-        state = member.state
-        member.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
+    def _why_refused(self, device: DeviceId, prepare: ms.Prepare, peer: Device | None) -> Problem | None:
+        unlike = peer.problem if peer else None
+        return self._admission.why_refused(device, prepare, unlike=unlike, busy=self.busy or self._closing)
+
+    async def _ask(self, participant: ParticipantDriver) -> None:
+        state = participant.state
+        participant.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
 
     def _show(self, event: RunEvent | ev.ConsentAsked | ev.ConsentSettled) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):

@@ -44,12 +44,12 @@ class ParticipantDriver:
         prepare: ms.Prepare,
         starter_name: str,
         *,
-        show: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
+        emit: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
         on_gone: Callable[[], None],
     ) -> None:
         self.context = context
         self.state = machine.take_part(context.me, prepare, starter_name)
-        self._show = show
+        self._emit = emit
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.state.local else None
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
@@ -91,7 +91,7 @@ class ParticipantDriver:
             case Send(device, message):
                 self.context.links.send(device, message)  # a lost link comes as StarterLost
             case Emit(event):
-                self._show(event)
+                self._emit(event)
             case SetTimer(wait, seconds):
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
