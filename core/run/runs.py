@@ -42,7 +42,7 @@ from core.vocabulary.state import Device, State
 CLOSE_S = 8.0
 """The most that ending the present run may take when the node ends."""
 PART_S = 5.0
-"""A member's user who presses Stop a third time does not depend on the starter's answer for longer."""
+"""How long a participant whose user pressed Stop a third time still waits for the starter's answer."""
 
 
 class NodeRuns:
@@ -83,7 +83,7 @@ class NodeRuns:
             background=Background(self._on_crash),
             make_trainer=make_trainer or real_trainers(self._warm),
         )
-        # A run of this laptop's own: what either side says to this laptop, the other one hears.
+        # In a run of this laptop's own, what one side sends to this laptop, the other one receives.
         self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
         self._participant_context = self._context.with_links(Loopback(me, links, self._to_coordinator))
         self._admission = Admission(self._context, trust)
@@ -109,7 +109,7 @@ class NodeRuns:
     # --- life -----------------------------------------
 
     async def open(self) -> None:
-        """Read the history. What is wrong with it comes as a notice; runs are possible all the same."""
+        """Read the history. What is wrong with it comes as a notice; runs are possible nevertheless."""
         await self._recorder.open()
 
     async def close(self) -> None:
@@ -146,7 +146,7 @@ class NodeRuns:
 
     async def plan(self, spec: RunSpec) -> answers.PlanMade:
         """What would be run, and where. Changes nothing."""
-        devices = planning.devices_of(spec, self.me, self._state())
+        devices = planning.choose_devices(spec, self.me, self._state())
         project = await asyncio.to_thread(planning.read_project, spec)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
         source = str(Path(project.folder) / plan.script)
@@ -166,7 +166,7 @@ class NodeRuns:
         checkpoint: tuple[Path, Manifest] | None = None
         remarks: tuple[str, ...] = ()
         try:
-            devices = planning.devices_of(spec, self.me, self._state())
+            devices = planning.choose_devices(spec, self.me, self._state())
             project = await asyncio.to_thread(planning.read_project, spec)
             if spec.resume is None:
                 plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
@@ -223,7 +223,7 @@ class NodeRuns:
             plan = self._participant.state.plan
             self._links.send(plan.starter, ms.StopAsked(run=plan.run, force=force))
             if force == 2:
-                self._context.clock.call_later(PART_S, partial(self._part_from_starter, self._participant))
+                self._context.clock.call_later(PART_S, partial(self._leave_starter, self._participant))
         elif self._planning:
             self._stop_planning = True
             self._checkpoints.stop()
@@ -317,7 +317,7 @@ class NodeRuns:
         self._emit_event(event)
         self._recorder.record(event)
 
-    def _part_from_starter(self, member: ParticipantDriver) -> None:
+    def _leave_starter(self, member: ParticipantDriver) -> None:
         if member is self._participant:
             member.handle(pa.StarterLost(problems.stopped_by(self._my_name())))
 
