@@ -17,6 +17,7 @@ from core.run.admission import Admission
 from core.run.context import Loopback, RunContext, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
+from core.run.draft import Shown
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
 from core.run.recorder import Recorder
@@ -32,7 +33,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import Event, RunEvent
+from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
@@ -308,7 +309,7 @@ class NodeRuns:
         state = participant.state
         participant.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
 
-    def _show(self, event: RunEvent | ev.ConsentAsked | ev.ConsentSettled) -> None:
+    def _show(self, event: Shown) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
             self._emit_event(event)
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core.run.draft import Emit, Send
+from core.run.draft import Send, Shown
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.machine import same_run
@@ -66,7 +66,7 @@ class Ben:
         return [message.event for message in self.told() if isinstance(message, ms.Reported)]
 
     def shown(self) -> list[object]:
-        return [effect.event for effect in self.effects if isinstance(effect, Emit)]
+        return [effect for effect in self.effects if isinstance(effect, Shown)]
 
 
 def only(effects: Iterable[object], kind: type) -> list[object]:
