@@ -37,8 +37,6 @@ class Admission:
         self, sender: DeviceId, prepare: Prepare, *, unlike: Problem | None, busy: bool
     ) -> Problem | None:
         """At first sight. ``unlike``: what of the two laptops' versions differs."""
-        if sender == self._context.me:
-            return None  # its own user pressed Train
         if problem := self._why_unfit(sender, prepare) or unlike:
             return problem
         if busy:
@@ -50,8 +48,6 @@ class Admission:
 
     async def ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""
-        if plan.starter == self._context.me:
-            return pa.Asked(allowed=True)
         try:
             return await self._ask(plan, manifest, checkpoint)
         except Exception as error:

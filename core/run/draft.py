@@ -20,14 +20,9 @@ class Send:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Emit:
-    """An event for this node's screen and record."""
-
-    event: RunEvent | ConsentAsked | ConsentSettled
-
-
-Shared = Send | Emit | SetTimer[Wait] | CancelTimer[Wait]
+Shown = RunEvent | ConsentAsked | ConsentSettled
+"""For this node's screen and record: an event is an effect by itself, without a wrapper."""
+Shared = Send | Shown | SetTimer[Wait] | CancelTimer[Wait]
 
 
 class Waiting(Protocol):
@@ -54,8 +49,8 @@ class Draft(Generic[State, Effect]):
     def send(self, device: DeviceId, message: Message) -> None:
         self.effects.append(Send(device, message))
 
-    def emit(self, event: RunEvent | ConsentAsked | ConsentSettled) -> None:
-        self.effects.append(Emit(event))
+    def emit(self, event: Shown) -> None:
+        self.effects.append(event)
 
     def wait(self, name: Wait, seconds: float) -> None:
         """Begin a wait, or begin it anew."""

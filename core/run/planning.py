@@ -75,11 +75,6 @@ def _warnings(report: ScriptReport, spec: RunSpec) -> tuple[str, ...]:
     return tuple(str(problem) for problem in problems)
 
 
-def devices_of(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
-    """Raises ``TandemError``: before anything slow is done."""
-    return choose_devices(spec, me, state)
-
-
 def make(
     spec: RunSpec,
     devices: tuple[DeviceId, ...],

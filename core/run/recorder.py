@@ -138,7 +138,7 @@ def newest_alike(history: History, runs: Path, plan: Plan, source: str) -> tuple
 
 
 def with_last_time(made: PlanMade, summary: Summary, then: Plan) -> PlanMade:
-    """``then`` is that run's plan. Advice is for the run to be: what it does already is not proposed."""
+    """``then`` is that run's plan. Advice is for the planned run: what it does already is not proposed."""
     plan = made.plan
     names = {member.device: member.name for member in plan.members}
     said = last_time(summary, replace(then, wire=plan.wire, balance=plan.balance), names)

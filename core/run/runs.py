@@ -17,6 +17,7 @@ from core.run.admission import Admission
 from core.run.context import Loopback, RunContext, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
+from core.run.draft import Shown
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
 from core.run.recorder import Recorder
@@ -32,17 +33,17 @@ from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import Event, RunEvent
+from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan, RunSpec
-from core.vocabulary.state import State
+from core.vocabulary.state import Device, State
 
 CLOSE_S = 8.0
 """The most that ending the present run may take when the node ends."""
 PART_S = 5.0
-"""A member's user who presses Stop a third time does not depend on the starter's answer for longer."""
+"""How long a participant whose user pressed Stop a third time still waits for the starter's answer."""
 
 
 class NodeRuns:
@@ -83,7 +84,7 @@ class NodeRuns:
             background=Background(self._on_crash),
             make_trainer=make_trainer or real_trainers(self._warm),
         )
-        # A run of this laptop's own: what either side says to this laptop, the other one hears.
+        # In a run of this laptop's own, what one side sends to this laptop, the other one receives.
         self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
         self._participant_context = self._context.with_links(Loopback(me, links, self._to_coordinator))
         self._admission = Admission(self._context, trust)
@@ -109,7 +110,7 @@ class NodeRuns:
     # --- life -----------------------------------------
 
     async def open(self) -> None:
-        """Read the history. What is wrong with it comes as a notice; runs are possible all the same."""
+        """Read the history. What is wrong with it comes as a notice; runs are possible nevertheless."""
         await self._recorder.open()
 
     async def close(self) -> None:
@@ -146,7 +147,7 @@ class NodeRuns:
 
     async def plan(self, spec: RunSpec) -> answers.PlanMade:
         """What would be run, and where. Changes nothing."""
-        devices = planning.devices_of(spec, self.me, self._state())
+        devices = planning.choose_devices(spec, self.me, self._state())
         project = await asyncio.to_thread(planning.read_project, spec)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
         source = str(Path(project.folder) / plan.script)
@@ -166,7 +167,7 @@ class NodeRuns:
         checkpoint: tuple[Path, Manifest] | None = None
         remarks: tuple[str, ...] = ()
         try:
-            devices = planning.devices_of(spec, self.me, self._state())
+            devices = planning.choose_devices(spec, self.me, self._state())
             project = await asyncio.to_thread(planning.read_project, spec)
             if spec.resume is None:
                 plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
@@ -223,7 +224,7 @@ class NodeRuns:
             plan = self._participant.state.plan
             self._links.send(plan.starter, ms.StopAsked(run=plan.run, force=force))
             if force == 2:
-                self._context.clock.call_later(PART_S, partial(self._part_from_starter, self._participant))
+                self._context.clock.call_later(PART_S, partial(self._leave_starter, self._participant))
         elif self._planning:
             self._stop_planning = True
             self._checkpoints.stop()
@@ -284,25 +285,31 @@ class NodeRuns:
 
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
-        refusal = self._admission.why_refused(
-            device, prepare, unlike=peer.problem if peer else None, busy=self.busy or self._closing
-        )
+        own = device == self.me  # its user pressed Train: nothing to ask
+        refusal = None if own else self._why_refused(device, prepare, peer)
         if refusal is not None:
             self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
             return
         self._begin_work()
         self._stops_pressed = 0
         name = peer.shown_name if peer else prepare.plan.member(device).name
-        member = self._participant = ParticipantDriver(
-            self._participant_context, prepare, name, show=self._show, on_gone=self._participant_gone
+        participant = self._participant = ParticipantDriver(
+            self._participant_context, prepare, name, emit=self._show, on_gone=self._participant_gone
         )
-        self._context.background.start("ask for consent", self._ask(member))
+        if own:
+            participant.handle(pa.Asked(allowed=True))
+        else:
+            self._context.background.start("ask for consent", self._ask(participant))
 
-    async def _ask(self, member: ParticipantDriver) -> None:
-        state = member.state
-        member.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
+    def _why_refused(self, device: DeviceId, prepare: ms.Prepare, peer: Device | None) -> Problem | None:
+        unlike = peer.problem if peer else None
+        return self._admission.why_refused(device, prepare, unlike=unlike, busy=self.busy or self._closing)
 
-    def _show(self, event: RunEvent | ev.ConsentAsked | ev.ConsentSettled) -> None:
+    async def _ask(self, participant: ParticipantDriver) -> None:
+        state = participant.state
+        participant.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
+
+    def _show(self, event: Shown) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
             self._emit_event(event)
             return
@@ -311,7 +318,7 @@ class NodeRuns:
         self._emit_event(event)
         self._recorder.record(event)
 
-    def _part_from_starter(self, member: ParticipantDriver) -> None:
+    def _leave_starter(self, member: ParticipantDriver) -> None:
         if member is self._participant:
             member.handle(pa.StarterLost(problems.stopped_by(self._my_name())))
 

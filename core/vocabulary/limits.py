@@ -34,5 +34,3 @@ SLACK_S = 15.0
 """What a member adds to the starter's limits, so that the starter's word comes first."""
 FAREWELL_S = 10.0
 """A member whose trainers have ended waits this long for the starter's last word on the run."""
-PROGRESS_GAP_S = 0.09
-"""At most about ten steps a second travel from each member."""

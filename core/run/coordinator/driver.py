@@ -11,13 +11,13 @@ from core.run import outputs
 from core.run.context import RunContext
 from core.run.coordinator import machine
 from core.run.coordinator import state as co
-from core.run.draft import Emit, Send
+from core.run.draft import Send, Shown
 from core.run.transfer import IncomingFiles, problem_of, send_pieces
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired, Timers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import ConsentAsked, ConsentSettled, MemberLogged, RunEvent
+from core.vocabulary.events import MemberLogged
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
@@ -42,7 +42,7 @@ class CoordinatorDriver:
         pressed_s: float,
         checkpoint: tuple[Path, Manifest] | None = None,
         *,
-        emit: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
+        emit: Callable[[Shown], None],
         on_over: Callable[[], None],
     ) -> None:
         self.context = context
@@ -84,8 +84,6 @@ class CoordinatorDriver:
                 if not self.context.links.send(device, message):
                     # Not at once: this step's effects come first.
                     self.context.clock.call_later(0.0, partial(self.handle, co.MemberLost(device, _GONE)))
-            case Emit(event):
-                self._emit(event)
             case co.SendFiles(device, files):
                 self.context.background.start("send a project", self._send_files(device, files))
             case co.TakeOutputs(device, manifest):
@@ -100,6 +98,8 @@ class CoordinatorDriver:
                 if self._incoming is not None:
                     self._incoming.end()
                 self._on_over()
+            case event:
+                self._emit(event)
 
     async def _send_files(self, device: DeviceId, files: tuple[int, ...]) -> None:
         manifest, checkpoint = self.state.manifest, self.state.checkpoint

@@ -8,21 +8,7 @@ from types import MappingProxyType
 from msgspec import structs
 
 from core.run import problems
-from core.run.coordinator.state import (
-    Assembling,
-    Coordination,
-    Draining,
-    Ending,
-    Failing,
-    Finish,
-    Halting,
-    Over,
-    OwnEffect,
-    Part,
-    Releasing,
-    Running,
-    Stage,
-)
+from core.run.coordinator import state as co
 from core.run.draft import Draft
 from core.speed.summary import counted, summary
 from core.vocabulary import events as ev
@@ -36,7 +22,7 @@ from core.vocabulary.phases import Failed, Finished, Phase, Starting, Stopped, S
 from core.vocabulary.plausible import sound_summary
 from core.vocabulary.progress import LogLines
 
-Turn = Draft[Coordination, OwnEffect]
+Turn = Draft[co.Coordination, co.OwnEffect]
 """One step of the coordinator under way."""
 
 # --- what is told ------------------------------------------------------------------------------------------
@@ -71,11 +57,11 @@ def say(turn: Turn, text: str) -> None:
     emit(turn, ev.MemberLogged(run=turn.state.plan.run, device=chief.device, lines=lines))
 
 
-def know(turn: Turn, device: DeviceId, part: Part) -> None:
+def know(turn: Turn, device: DeviceId, part: co.Part) -> None:
     turn.state = replace(turn.state, parts=MappingProxyType({**turn.state.parts, device: part}))
 
 
-def enter(turn: Turn, stage: Stage) -> None:
+def enter(turn: Turn, stage: co.Stage) -> None:
     turn.state = replace(turn.state, stage=stage)
 
 
@@ -89,7 +75,7 @@ def on_met(turn: Turn) -> None:
 
 
 def on_first_step(turn: Turn) -> None:
-    if isinstance(turn.state.phase, Starting) and not isinstance(turn.state.stage, Ending):
+    if isinstance(turn.state.phase, Starting) and not isinstance(turn.state.stage, co.Ending):
         turn.no_longer("start")
         show(turn, Training())
 
@@ -101,23 +87,23 @@ def look_for_end(turn: Turn) -> None:
     """Whether the run's end is reached, or what has to happen before."""
     state = turn.state
     match state.stage:
-        case Ending() if state.all_ended():
+        case co.Ending() if state.all_ended():
             conclude(turn)
-        case Failing(cause) if state.all_ended():
+        case co.Failing(cause) if state.all_ended():
             abandon(turn, cause, cause=cause, weak=True)
-        case Draining() if state.outputs == "here":
+        case co.Draining() if state.outputs == "here":
             conclude(turn)
-        case Running() | Releasing() | Halting() if state.all_ended():
+        case co.Running() | co.Releasing() | co.Halting() if state.all_ended():
             drain(turn)
-        case Halting(force=0, by=by) if state.enders_gone():
+        case co.Halting(force=0, by=by) if state.enders_gone():
             stop(turn, by, 1)  # a ps or evaluator has no step's end to stop at
-        case Running() if state.exits:
+        case co.Running() if state.exits:
             on_met(turn)
             if state.served():
                 release(turn, 1)
             elif "finish" not in state.waits:
                 turn.wait("finish", limits.FINISH_S)
-        case Releasing():
+        case co.Releasing():
             on_met(turn)
 
 
@@ -127,13 +113,13 @@ def drain(turn: Turn) -> None:
         conclude(turn)
         return
     stage = turn.state.stage
-    enter(turn, Draining(stage if isinstance(stage, Halting) else None))
+    enter(turn, co.Draining(stage if isinstance(stage, co.Halting) else None))
     turn.wait("outputs", limits.OUTPUTS_S)
 
 
 def release(turn: Turn, force: int) -> None:
     """What serves the others (ps, evaluator) never ends by itself."""
-    enter(turn, Releasing(force))
+    enter(turn, co.Releasing(force))
     turn.wait("finish", limits.STOP_S[force])
     ask_to_stop(turn, force)
 
@@ -151,15 +137,15 @@ def stop(turn: Turn, by: str, force: int) -> None:
     if force < turn.state.next_force:
         return
     match turn.state.stage:
-        case Assembling() | Draining():
+        case co.Assembling() | co.Draining():
             abandon(turn, problems.stopped_by(by), by=by)
-        case Failing(cause):
+        case co.Failing(cause):
             abandon(turn, cause, cause=cause, weak=True, by=by)
-        case Running() | Releasing() | Halting():
+        case co.Running() | co.Releasing() | co.Halting():
             if isinstance(turn.state.phase, Starting):
                 force = max(force, limits.STOP_WHILE_STARTING)
             first = turn.state.stopped_by
-            enter(turn, Halting(force, by if first is None else first))
+            enter(turn, co.Halting(force, by if first is None else first))
             turn.no_longer("start", "finish")
             if not isinstance(turn.state.phase, Stopping):
                 show(turn, Stopping())
@@ -167,7 +153,7 @@ def stop(turn: Turn, by: str, force: int) -> None:
             ask_to_stop(turn, force)
 
 
-def on_stop_too_slow(turn: Turn, halting: Halting) -> None:
+def on_stop_too_slow(turn: Turn, halting: co.Halting) -> None:
     if halting.force >= 2:
         abandon(turn, problems.stopped_by(halting.by))
         return
@@ -179,9 +165,9 @@ def on_stop_too_slow(turn: Turn, halting: Halting) -> None:
 def close(turn: Turn, by: str) -> None:
     """Tandem is being closed on this laptop."""
     match turn.state.stage:
-        case Ending() as ending:
+        case co.Ending() as ending:
             enter(turn, replace(ending, by=by if ending.by is None else ending.by))
-        case Failing(cause):
+        case co.Failing(cause):
             abandon(turn, problems.closed(by), cause=cause, weak=True, by=by)
         case _:
             abandon(turn, problems.closed(by), by=by)
@@ -193,13 +179,13 @@ def close(turn: Turn, by: str) -> None:
 def fail(turn: Turn, problem: Problem, *, weak: bool = False) -> None:
     """Note a cause. A better one may follow a weak one for a moment; then everything ends."""
     match turn.state.stage:
-        case Ending(cause=cause, weak=replaceable) as ending:
+        case co.Ending(cause=cause, weak=replaceable) as ending:
             if cause is None or (replaceable and not weak):
                 enter(turn, replace(ending, cause=problem, weak=weak))
-        case Failing() if weak:
+        case co.Failing() if weak:
             pass
         case _ if weak:
-            enter(turn, Failing(problem))
+            enter(turn, co.Failing(problem))
             turn.no_longer("start", "finish")
             turn.wait("cause", limits.CAUSE_S)
         case _:
@@ -212,7 +198,7 @@ def outputs_lost(turn: Turn, why: Problem | None = None) -> None:
         fail(turn, problem)
         return
     say(turn, str(problem))
-    if not isinstance(turn.state.stage, Ending):
+    if not isinstance(turn.state.stage, co.Ending):
         abandon(turn, problem)
 
 
@@ -223,9 +209,9 @@ def abandon(
     turn: Turn, problem: Problem, *, cause: Problem | None = None, weak: bool = False, by: str | None = None
 ) -> None:
     """End every member's part now, which is told ``problem``; the rest as in ``Ending``."""
-    launched = not isinstance(turn.state.stage, Assembling)
+    launched = not isinstance(turn.state.stage, co.Assembling)
     first = turn.state.stopped_by
-    enter(turn, Ending(cause, weak, by if first is None else first))
+    enter(turn, co.Ending(cause, weak, by if first is None else first))
     turn.no_longer(*turn.state.waits)
     for device in turn.state.parts:
         send(turn, device, ms.RunAbandoned(run=turn.state.plan.run, problem=problem))
@@ -240,21 +226,21 @@ def conclude(turn: Turn) -> None:
     turn.no_longer(*state.waits)
     phase: Phase
     match state.stage:
-        case Ending(cause=Problem() as cause):
+        case co.Ending(cause=Problem() as cause):
             phase = Failed(problem=cause)
         case _ if state.stopped_by is not None:
             phase = Stopped(by=state.stopped_by)
         case _:
             phase = Finished()
             say_what_was_not_shared(turn)
-    enter(turn, Over())
+    enter(turn, co.Over())
     out = summary(turn.state.tally, turn.now_s)
     if not sound_summary(out, state.plan):
         # Odd numbers of a member must not cost the rest of the summary.
         out = structs.replace(out, expectation=None, settled=None)
     emit(turn, ev.RunSummarised(run=state.plan.run, summary=out))
     show(turn, phase)
-    turn.effects.append(Finish())
+    turn.effects.append(co.Finish())
 
 
 def say_what_was_not_shared(turn: Turn) -> None:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from core.cluster.tf_config import check
 from core.run import problems
+from core.run.coordinator import state as co
 from core.run.coordinator.ending import (
     Turn,
     abandon,
@@ -30,28 +31,6 @@ from core.run.coordinator.ending import (
     show,
     stop,
 )
-from core.run.coordinator.state import (
-    Assembling,
-    Begun,
-    Coordination,
-    Effect,
-    Ending,
-    Failing,
-    Halting,
-    Input,
-    MemberLost,
-    NodeEnds,
-    OutputsCame,
-    OutputsFailed,
-    OutputsStored,
-    Over,
-    Releasing,
-    Running,
-    SendFiles,
-    SendingFailed,
-    StopWanted,
-    TakeOutputs,
-)
 from core.run.draft import Draft
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
@@ -66,41 +45,43 @@ from core.vocabulary.phases import Exit, Preparing, Starting
 from core.vocabulary.plan import with_ports
 from core.vocabulary.plausible import sound
 
+Stepped = tuple[co.Coordination, tuple[co.Effect, ...]]
 
-def step(state: Coordination, input: Input, now_s: float) -> tuple[Coordination, tuple[Effect, ...]]:
+
+def step(state: co.Coordination, input: co.Input, now_s: float) -> Stepped:
     """One step. After the last phase nothing happens any more."""
-    if isinstance(state.stage, Over):
+    if isinstance(state.stage, co.Over):
         return state, ()
     turn: Turn = Draft(state, now_s)
     _take(turn, input)
     return turn.state, tuple(turn.effects)
 
 
-def _take(turn: Turn, input: Input) -> None:
+def _take(turn: Turn, input: co.Input) -> None:
     state = turn.state
     match input:
-        case Begun():
+        case co.Begun():
             _begin(turn)
         case From(device, message) if device in state.parts and state.parts[device].linked:
             _on_message(turn, device, message)
-        case SendingFailed(device, problem) if isinstance(state.stage, Assembling):
+        case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
-        case MemberLost(device, problem) if device in state.parts and state.parts[device].linked:
+        case co.MemberLost(device, problem) if device in state.parts and state.parts[device].linked:
             _on_lost(turn, device, problem)
-        case StopWanted(by, force):
+        case co.StopWanted(by, force):
             stop(turn, by, force)
-        case NodeEnds(by):
+        case co.NodeEnds(by):
             close(turn, by)
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)
-        case OutputsCame() if "outputs" in state.waits:
+        case co.OutputsCame() if "outputs" in state.waits:
             turn.wait("outputs", limits.OUTPUTS_S)
-        case OutputsStored(paths) if state.outputs == "coming":
+        case co.OutputsStored(paths) if state.outputs == "coming":
             turn.state = replace(state, outputs="here", tally=replace(state.tally, outputs=tuple(paths)))
             send(turn, state.plan.chief.device, ms.OutputsReceived(run=state.plan.run))
             look_for_end(turn)
-        case OutputsFailed(problem) if state.outputs == "coming":
+        case co.OutputsFailed(problem) if state.outputs == "coming":
             turn.state = replace(state, outputs="here")
             outputs_lost(turn, problem)
         case _:
@@ -157,7 +138,7 @@ def _on_consent(turn: Turn, device: DeviceId, files: tuple[int, ...]) -> None:
         ):
             send(turn, device, ms.Mirrored(event=event))
     if files:
-        turn.effects.append(SendFiles(device, files))
+        turn.effects.append(co.SendFiles(device, files))
     if all(part.joined for part in turn.state.parts.values()):
         turn.no_longer("consent")
     turn.wait("receive", limits.RECEIVE_S)
@@ -189,7 +170,7 @@ def _launch(turn: Turn) -> None:
         fail(turn, error.problem)
         return
     turn.no_longer("receive")
-    turn.state = replace(turn.state, plan=plan, stage=Running())
+    turn.state = replace(turn.state, plan=plan, stage=co.Running())
     emit(turn, ev.RunPlanned(plan=plan))
     show(turn, Starting())
     turn.wait("start", limits.START_S)
@@ -232,7 +213,7 @@ def _on_report(turn: Turn, device: DeviceId, event: RunEvent) -> None:
 def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
     state, part, end = turn.state, turn.state.parts[device], event.exit
     own = {task.name for task in state.plan.tasks_of(device)}
-    if isinstance(state.stage, Assembling) or event.task not in own or event.task in part.exits:
+    if isinstance(state.stage, co.Assembling) or event.task not in own or event.task in part.exits:
         return
     part = replace(part, exits=MappingProxyType({**part.exits, event.task: end}))
     if own <= set(part.exits):
@@ -245,14 +226,14 @@ def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
     look_for_end(turn)
 
 
-def _is_failure(state: Coordination, end: Exit, task: str) -> bool:
+def _is_failure(state: co.Coordination, end: Exit, task: str) -> bool:
     if end.reason == "finished":
         return False
     match state.stage:
-        case Ending(cause=cause):
+        case co.Ending(cause=cause):
             # What was killed has no say; a fault of its own may still be the better cause.
             return cause is not None and end.reason in problems.OWN_FAULTS
-        case Halting(force=force):
+        case co.Halting(force=force):
             return force == 0 and end.reason in problems.OWN_FAULTS
     return not (state.served() and task not in {each.name for each in state.own_enders()})
 
@@ -264,14 +245,14 @@ def _on_outputs_offered(turn: Turn, device: DeviceId, offer: ms.OutputsOffered) 
     state, chief = turn.state, turn.state.plan.chief
     if device != chief.device or chief.name not in state.parts[device].exits:
         return
-    if state.outputs != "expected" or isinstance(state.stage, Ending):
+    if state.outputs != "expected" or isinstance(state.stage, co.Ending):
         return
     turn.state = replace(state, outputs="coming")
     if offer.problem is not None:
         say(turn, str(offer.problem))
     if "outputs" in state.waits:
         turn.wait("outputs", limits.OUTPUTS_S)
-    turn.effects.append(TakeOutputs(device, offer.manifest))
+    turn.effects.append(co.TakeOutputs(device, offer.manifest))
 
 
 def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
@@ -283,7 +264,7 @@ def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
     done = all(task.name in state.parts[device].exits for task in state.plan.tasks_of(device))
     needed = device == state.plan.chief.device and state.outputs != "here"
     match state.stage:
-        case Ending(weak=weak):
+        case co.Ending(weak=weak):
             if weak and not done:
                 fail(turn, verdict)  # TensorFlow misses a silent laptop a little before its link does
             look_for_end(turn)
@@ -291,7 +272,7 @@ def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
             outputs_lost(turn, problem)
         case _ if done:
             look_for_end(turn)
-        case Halting():
+        case co.Halting():
             abandon(turn, verdict)  # its peers would hang at their next step; the user wanted the end anyway
         case _:
             fail(turn, verdict)
@@ -310,14 +291,14 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
             late = [d for d, part in state.parts.items() if part.phase not in ("training", "ended")]
             ports = [task.port for device in late for task in state.plan.tasks_of(device) if task.port]
             fail(turn, problems.not_started([state.name(device) for device in late], ports))
-        case "cause", Failing(cause):
+        case "cause", co.Failing(cause):
             abandon(turn, cause, cause=cause, weak=True)
         case "end", _:
             say(turn, problems.ended_by_force([state.name(device) for device in state.unfinished()]))
             conclude(turn)
-        case "stop", Halting() as halting:
+        case "stop", co.Halting() as halting:
             on_stop_too_slow(turn, halting)
-        case "finish", Releasing(force=1):
+        case "finish", co.Releasing(force=1):
             release(turn, 2)
         case "finish", _:
             fail(turn, problems.still_running([state.name(device) for device in state.unfinished()]))

@@ -12,7 +12,7 @@ from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
 from core.project.scan import is_broad
 from core.run import outputs, problems
 from core.run.context import RunContext
-from core.run.draft import Emit, Send
+from core.run.draft import Send, Shown
 from core.run.outputs import FolderSnapshot
 from core.run.participant import machine
 from core.run.participant import state as pa
@@ -23,7 +23,6 @@ from core.supervisor.trainers import Trainers
 from core.vocabulary import peer_messages as ms
 from core.vocabulary import run_folder
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import ConsentAsked, ConsentSettled, RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
@@ -44,12 +43,12 @@ class ParticipantDriver:
         prepare: ms.Prepare,
         starter_name: str,
         *,
-        show: Callable[[RunEvent | ConsentAsked | ConsentSettled], None],
+        emit: Callable[[Shown], None],
         on_gone: Callable[[], None],
     ) -> None:
         self.context = context
         self.state = machine.take_part(context.me, prepare, starter_name)
-        self._show = show
+        self._emit = emit
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.state.local else None
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
@@ -90,8 +89,6 @@ class ParticipantDriver:
         match effect:
             case Send(device, message):
                 self.context.links.send(device, message)  # a lost link comes as StarterLost
-            case Emit(event):
-                self._show(event)
             case SetTimer(wait, seconds):
                 self._timers.set(wait, seconds)
             case CancelTimer(wait):
@@ -107,10 +104,13 @@ class ParticipantDriver:
                 self._trainers.stop(force)
             case pa.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
-            case pa.SendOutputs(manifest) if not self.state.local:
-                self._start("send a run's outputs", self._send_outputs(manifest))
+            case pa.SendOutputs(manifest):
+                if not self.state.local:
+                    self._start("send a run's outputs", self._send_outputs(manifest))
             case pa.Leave(outputs_taken, joined):
                 self._leave(outputs_taken, joined)
+            case event:
+                self._emit(event)
 
     def _start(self, name: str, work: Coroutine[object, object, None]) -> None:
         self.context.background.start(name, work)

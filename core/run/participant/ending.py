@@ -6,16 +6,7 @@ from dataclasses import replace
 
 from core.run import problems
 from core.run.draft import Draft
-from core.run.participant.state import (
-    Asking,
-    Gone,
-    Leave,
-    Leaving,
-    OwnEffect,
-    Participation,
-    Stage,
-    StopTrainers,
-)
+from core.run.participant import state as pa
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
@@ -26,14 +17,14 @@ from core.vocabulary.phases import Failed, MemberPhase
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import apply
 
-Turn = Draft[Participation, OwnEffect]
+Turn = Draft[pa.Participation, pa.OwnEffect]
 """One step of a participant under way."""
 _ORDER: tuple[MemberPhase, ...] = ("starting", "meeting", "training", "stopping")
 
 # --- what is told ------------------------------------------------------------------------------------------
 
 
-def enter(turn: Turn, stage: Stage) -> None:
+def enter(turn: Turn, stage: pa.Stage) -> None:
     turn.state = replace(turn.state, stage=stage)
 
 
@@ -104,23 +95,23 @@ def lose_starter(turn: Turn, problem: Problem) -> None:
 def leave(turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded: bool = False) -> None:
     """End this part now, whatever it does."""
     state = turn.state
-    if isinstance(state.stage, Asking):
+    if isinstance(state.stage, pa.Asking):
         settle(turn, False)
     turn.no_longer(*(turn.state.waits - {"farewell"}))
     if not state.joined:
         go(turn)
         return
     before = state.stage
-    if isinstance(before, Leaving):
+    if isinstance(before, pa.Leaving):
         after = replace(
             before,
             starter_lost=before.starter_lost or starter_lost,
             concluded=before.concluded or concluded,
         )
     else:
-        after = Leaving(verdict, starter_lost, concluded)
+        after = pa.Leaving(verdict, starter_lost, concluded)
         if state.doing:
-            turn.effects.append(StopTrainers(2))
+            turn.effects.append(pa.StopTrainers(2))
     enter(turn, after)
     if not after.concluded and "farewell" not in turn.state.waits:
         turn.wait("farewell", limits.FAREWELL_S)
@@ -129,7 +120,7 @@ def leave(turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded
 def go_if_over(turn: Turn) -> None:
     """Once no trainer runs and the run's end has been shown."""
     state = turn.state
-    if not isinstance(state.stage, Leaving) or state.doing:
+    if not isinstance(state.stage, pa.Leaving) or state.doing:
         return
     if not state.stage.concluded:
         if not state.stage.starter_lost:
@@ -142,5 +133,5 @@ def go_if_over(turn: Turn) -> None:
 
 def go(turn: Turn) -> None:
     turn.no_longer(*turn.state.waits)
-    turn.effects.append(Leave(turn.state.outputs_taken, turn.state.joined))
-    enter(turn, Gone())
+    turn.effects.append(pa.Leave(turn.state.outputs_taken, turn.state.joined))
+    enter(turn, pa.Gone())

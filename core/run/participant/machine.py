@@ -16,6 +16,7 @@ from msgspec import structs
 from core.cluster.tf_config import check
 from core.run import problems
 from core.run.draft import Draft
+from core.run.participant import state as pa
 from core.run.participant.ending import (
     Turn,
     conclude,
@@ -31,39 +32,6 @@ from core.run.participant.ending import (
     settle,
     tell_starter,
 )
-from core.run.participant.state import (
-    Asked,
-    Asking,
-    Copying,
-    Decided,
-    Effect,
-    FilesHere,
-    FindOutputs,
-    Gone,
-    Input,
-    Invited,
-    Leaving,
-    Listed,
-    Listing,
-    ListMissing,
-    MadeReady,
-    MakeReady,
-    OutputsFound,
-    Participation,
-    PiecesCame,
-    PreparingFailed,
-    Ready,
-    Receiving,
-    Running,
-    SendOutputs,
-    StarterLost,
-    StartTrainers,
-    StopTrainers,
-    Trained,
-    TrainerEnded,
-    TrainerSaid,
-    TrainerWrote,
-)
 from core.runtime.timers import TimerFired
 from core.vocabulary import events as ev
 from core.vocabulary import limits, trainer_messages
@@ -77,10 +45,12 @@ from core.vocabulary.phases import Exit, MemberPhase, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.state import apply
 
+Stepped = tuple[pa.Participation, tuple[pa.Effect, ...]]
 
-def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> Participation:
+
+def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Participation:
     """The state before ``Asked``."""
-    return Participation(
+    return pa.Participation(
         me=me,
         plan=prepare.plan,
         manifest=prepare.manifest,
@@ -98,9 +68,9 @@ def _without_ports(plan: Plan) -> Plan:
     return structs.replace(plan, tasks=tuple(structs.replace(task, port=0) for task in plan.tasks))
 
 
-def step(state: Participation, input: Input, now_s: float) -> tuple[Participation, tuple[Effect, ...]]:
+def step(state: pa.Participation, input: pa.Input, now_s: float) -> Stepped:
     """One step. After ``Leave`` nothing happens any more."""
-    if isinstance(state.stage, Gone):
+    if isinstance(state.stage, pa.Gone):
         return state, ()
     turn: Turn = Draft(state, now_s)
     _take(turn, input)
@@ -108,42 +78,42 @@ def step(state: Participation, input: Input, now_s: float) -> tuple[Participatio
     return turn.state, tuple(turn.effects)
 
 
-def _take(turn: Turn, input: Input) -> None:
+def _take(turn: Turn, input: pa.Input) -> None:
     state = turn.state
     match input:
-        case Asked() if isinstance(state.stage, Invited):
+        case pa.Asked() if isinstance(state.stage, pa.Invited):
             _on_asked(turn, input)
-        case Decided(allowed) if isinstance(state.stage, Asking):
+        case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
             _on_decided(turn, allowed)
-        case Listed(files) if isinstance(state.stage, Listing):
+        case pa.Listed(files) if isinstance(state.stage, pa.Listing):
             _on_listed(turn, files)
-        case PiecesCame(done, total) if isinstance(state.stage, Receiving):
+        case pa.PiecesCame(done, total) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
             say_phase(turn, "receiving", done=done, total=total)
-        case FilesHere() if isinstance(state.stage, Receiving):
+        case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
             _make_ready(turn)
-        case MadeReady(ports) if isinstance(state.stage, Copying):
-            enter(turn, Ready())
+        case pa.MadeReady(ports) if isinstance(state.stage, pa.Copying):
+            enter(turn, pa.Ready())
             tell_starter(turn, ms.Prepared(run=state.plan.run, ports=dict(ports)))
             say_phase(turn, "prepared")
             turn.wait("launch", limits.LAUNCH_S)
-        case PreparingFailed(problem) if isinstance(state.stage, Listing | Receiving | Copying):
+        case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Listing | pa.Receiving | pa.Copying):
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
-        case StarterLost(problem) if not state.local and not state.starter_lost:
+        case pa.StarterLost(problem) if not state.local and not state.starter_lost:
             lose_starter(turn, problem)
-        case TrainerSaid(task, said) if task in state.doing:
+        case pa.TrainerSaid(task, said) if task in state.doing:
             _on_said(turn, task, said)
-        case TrainerWrote(lines):
+        case pa.TrainerWrote(lines):
             report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
-        case TrainerEnded(task, end) if task in state.doing:
+        case pa.TrainerEnded(task, end) if task in state.doing:
             _on_exit(turn, task, end)
-        case OutputsFound(manifest, problem) if not isinstance(state.stage, Leaving):
+        case pa.OutputsFound(manifest, problem) if not isinstance(state.stage, pa.Leaving):
             offer = ms.OutputsOffered(run=state.plan.run, manifest=manifest, problem=problem)
             tell_starter(turn, offer)
-            turn.effects.append(SendOutputs(manifest))
+            turn.effects.append(pa.SendOutputs(manifest))
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)
@@ -154,7 +124,7 @@ def _take(turn: Turn, input: Input) -> None:
 # --- preparing -----------------------------------------------------------------------------------------
 
 
-def _on_asked(turn: Turn, asked: Asked) -> None:
+def _on_asked(turn: Turn, asked: pa.Asked) -> None:
     if asked.refusal is not None:
         decline(turn, asked.refusal)
     elif asked.allowed or turn.state.local:
@@ -172,13 +142,13 @@ def _on_asked(turn: Turn, asked: Asked) -> None:
             changed=asked.changed,
             checkpoint_bytes=_checkpoint_bytes(state),
         )
-        enter(turn, Asking())
+        enter(turn, pa.Asking())
         turn.emit(question)
         say_phase(turn, "consent")
         turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
 
 
-def _checkpoint_bytes(state: Participation) -> int:
+def _checkpoint_bytes(state: pa.Participation) -> int:
     return 0 if state.checkpoint is None else state.checkpoint.total_bytes
 
 
@@ -191,14 +161,17 @@ def _on_decided(turn: Turn, allowed: bool) -> None:
 
 
 def _join(turn: Turn) -> None:
-    enter(turn, Listing())
-    turn.effects.append(ListMissing())
+    if turn.state.local and turn.state.checkpoint is None:
+        _on_listed(turn, ())  # it is the laptop that has the files
+        return
+    enter(turn, pa.Listing())
+    turn.effects.append(pa.ListMissing())
 
 
 def _on_listed(turn: Turn, files: tuple[int, ...]) -> None:
     tell_starter(turn, ms.FilesWanted(run=turn.state.plan.run, files=files))
     if files:
-        enter(turn, Receiving())
+        enter(turn, pa.Receiving())
         project = turn.state.manifest
         total = project.total_bytes if files[0] < len(project.files) else 0
         if files[-1] >= len(project.files):
@@ -210,8 +183,8 @@ def _on_listed(turn: Turn, files: tuple[int, ...]) -> None:
 
 
 def _make_ready(turn: Turn) -> None:
-    enter(turn, Copying())
-    turn.effects.append(MakeReady())
+    enter(turn, pa.Copying())
+    turn.effects.append(pa.MakeReady())
 
 
 # --- the starter's word --------------------------------------------------------------------------------
@@ -221,11 +194,11 @@ def _on_message(turn: Turn, message: Message) -> None:
     if getattr(message, "run", turn.state.plan.run) != turn.state.plan.run:
         return
     match message:
-        case ms.Launch(plan=plan) if isinstance(turn.state.stage, Ready):
+        case ms.Launch(plan=plan) if isinstance(turn.state.stage, pa.Ready):
             _on_launch(turn, plan)
-        case ms.StopAsked(force=force) if isinstance(turn.state.stage, Running):
+        case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.Running):
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
-            turn.effects.append(StopTrainers(max(0, min(force, 2))))
+            turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
             say_doing(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
@@ -252,9 +225,9 @@ def _on_launch(turn: Turn, plan: Plan) -> None:
             report(turn, ev.MemberEnded(run=state.plan.run, device=state.me, task=task.name, exit=end))
         leave(turn, error.problem)
         return
-    turn.state = replace(turn.state, plan=plan, stage=Running())
+    turn.state = replace(turn.state, plan=plan, stage=pa.Running())
     _do(turn, {task.name: "starting" for task in tasks})
-    turn.effects.append(StartTrainers(plan))
+    turn.effects.append(pa.StartTrainers(plan))
     say_doing(turn)
 
 
@@ -266,7 +239,7 @@ def _on_mirrored(turn: Turn, event: RunEvent) -> None:
             conclude(turn)
         return
     match state.stage:
-        case Invited() | Asking() | Leaving(concluded=True) | Leaving(starter_lost=True):
+        case pa.Invited() | pa.Asking() | pa.Leaving(concluded=True) | pa.Leaving(starter_lost=True):
             return
     if isinstance(event, ev.RunPlanned) and not same_run(state.plan, event.plan):
         return
@@ -294,9 +267,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             turn.state = replace(turn.state, strategy=strategy)
             _does(turn, task, "training")
         case trainer_messages.Progressed(progress=progress) if _speaks(turn, task):
-            if turn.now_s - turn.state.progressed_s >= limits.PROGRESS_GAP_S:
-                turn.state = replace(turn.state, progressed_s=turn.now_s)
-                report(turn, ev.MemberProgressed(run=run, device=me, progress=progress))
+            # The trainer tells ten steps a second at most.
+            report(turn, ev.MemberProgressed(run=run, device=me, progress=progress))
         case trainer_messages.Measured(expectation=expectation):
             if task == plan.chief.name:
                 report(turn, ev.MemberMeasured(run=run, device=me, expectation=expectation))
@@ -327,14 +299,14 @@ def _do(turn: Turn, doing: Mapping[str, MemberPhase]) -> None:
 
 def _on_exit(turn: Turn, task: str, end: Exit) -> None:
     _do(turn, {name: phase for name, phase in turn.state.doing.items() if name != task})
-    state, leaving = turn.state, isinstance(turn.state.stage, Leaving)
+    state, leaving = turn.state, isinstance(turn.state.stage, pa.Leaving)
     report(turn, ev.MemberEnded(run=state.plan.run, device=state.me, task=task, exit=end))
     if task == state.plan.chief.name and not leaving:
-        turn.effects.append(FindOutputs())
+        turn.effects.append(pa.FindOutputs())
     if state.doing:
         say_doing(turn)
     elif not leaving:
-        enter(turn, Trained())
+        enter(turn, pa.Trained())
 
 
 # --- leaving -------------------------------------------------------------------------------------------
@@ -346,5 +318,5 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
             decline(turn, problems.no_consent(["this laptop"]))
         case "receive" | "launch", _:
             decline(turn, problems.never_launched(turn.state.starter_name))
-        case "farewell", Leaving() as leaving:
+        case "farewell", pa.Leaving() as leaving:
             enter(turn, replace(leaving, starter_lost=True))

@@ -248,7 +248,6 @@ class Participation:
     """By task name, of trainers that run."""
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
-    progressed_s: float = float("-inf")
     outputs_taken: bool = False
     waits: frozenset[Wait] = frozenset()
 

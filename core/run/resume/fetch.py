@@ -107,7 +107,7 @@ class CheckpointSearch:
         self._found.remove(found)
 
     async def fetch(self, found: FoundCheckpoint) -> Path:
-        """Its folder here, with the very bytes that were told. Raises ``TandemError``."""
+        """Its folder here, with exactly the bytes that were announced. Raises ``TandemError``."""
         if found.device is not None:
             return await self._receive(found, found.device)
         here = await self._context.files.do(checkpoint_store.find, self._checkpoints, found.files.digest)
@@ -172,7 +172,7 @@ class CheckpointSearch:
             try:
                 checkpoint_store.check_listing(told.files)
             except TandemError:
-                return  # As good as none.
+                return  # as good as none
             found = FoundCheckpoint(self.run, told.moment, told.shares, told.files, device)
             self._found.append(found)
             if found is self.best:
@@ -203,7 +203,7 @@ class CheckpointSearch:
             incoming.end()
             self._from = self._incoming = None
             if not done.cancel():
-                done.exception()  # Seen: what ended this is raised already.
+                done.exception()  # taken note of: what ended this is raised already
             if here is None:
                 self._context.links.send(device, CheckpointWanted(run=self.run, checkpoint=None))
 
@@ -238,7 +238,7 @@ class CheckpointSearch:
 
 
 def _finish(receipt: Receipt, found: FoundCheckpoint) -> Path:
-    """On the files' thread. Its manifest must say what its laptop told of it."""
+    """On the files' thread. Its manifest must agree with what the laptop said of it."""
     folder = receipt.finish()
     here = checkpoint_store.at(folder)
     if (

@@ -122,7 +122,7 @@ def continued(plan: Plan, spec: RunSpec, old: Plan, found: FoundCheckpoint) -> P
         shares: Counter[DeviceId] = Counter()
         for device, share in zip(computing, found.shares, strict=True):
             shares[device] += share  # A laptop with several cards has as many ranks.
-        # Shares of who computes nothing (ps, evaluator) count nowhere.
+        # What computes nothing (ps, evaluator) has a share that counts nowhere.
         members = tuple(
             replace(member, share=shares.get(member.device, member.share)) for member in plan.members
         )

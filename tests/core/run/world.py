@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from core.run.coordinator import machine as coordinator
 from core.run.coordinator import state as co
-from core.run.draft import Emit, Send
+from core.run.draft import Send, Shown
 from core.run.participant import machine as participant
 from core.run.participant import state as pa
 from core.runtime.timers import CancelTimer, SetTimer, TimerFired
@@ -93,7 +93,7 @@ class World:
                 case Send(device, message):
                     if device not in self.cut:
                         self.to_member[device].append(message)
-                case Emit(event):
+                case event if isinstance(event, ev.RunEvent):
                     self.state = apply(self.state, event)  # raises for what cannot follow
                     self.events.append(event)
                 case SetTimer(wait, seconds):
@@ -116,7 +116,7 @@ class World:
                     assert to == self.me
                     if device not in self.cut:
                         self.to_starter[device].append(message)
-                case Emit(event):
+                case event if isinstance(event, Shown):
                     side.shown.append(event)
                     if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
                         assert device != self.me, "the starter's screen is the coordinator's"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from core.run.draft import Emit, Send
+from core.run.draft import Send, Shown
 from core.run.participant import machine
 from core.run.participant import state as pa
 from core.run.participant.machine import same_run
@@ -66,7 +66,7 @@ class Ben:
         return [message.event for message in self.told() if isinstance(message, ms.Reported)]
 
     def shown(self) -> list[object]:
-        return [effect.event for effect in self.effects if isinstance(effect, Emit)]
+        return [effect for effect in self.effects if isinstance(effect, Shown)]
 
 
 def only(effects: Iterable[object], kind: type) -> list[object]:
@@ -259,13 +259,23 @@ def test_of_two_trainers_that_do_the_same_steps_one_tells_them() -> None:
     assert len(only(ben.reported(), ev.MemberEndedEpoch)) == 1
 
 
-def test_at_most_ten_steps_a_second_travel() -> None:
+def test_every_step_that_the_trainer_tells_travels() -> None:
+    """The trainer alone sees to it that they are at most ten a second."""
     ben = Ben().launched()
     for number in range(100):
         ben.now_s = number / 100
         ben.tell(pa.TrainerSaid("worker:0", progress(number)))
     steps = only(ben.reported(), ev.MemberProgressed)
-    assert 9 <= len(steps) <= 12
+    assert [step.progress.step for step in steps] == list(range(100))  # type: ignore[attr-defined]
+
+
+def test_the_laptop_that_has_the_files_looks_for_none() -> None:
+    anna = Ben()
+    prepare = ms.Prepare(plan=PLAN, manifest=MANIFEST, source="/home/anna/project")
+    anna.known = machine.take_part(ANNA, prepare, "Anna's")
+    anna.tell(pa.Asked(allowed=True))
+    assert anna.told() == [ms.FilesWanted(run=RUN, files=())]
+    assert only(anna.effects, pa.MakeReady) and not only(anna.effects, pa.ListMissing)
 
 
 def test_of_what_all_members_measured_alike_the_chief_tells() -> None:
