@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.supervisor.machine import Limits
+from core.supervisor.state import Limits
 from core.vocabulary import limits
 from tests.core.trainer.exact.keras.test_keras_private import run
 
