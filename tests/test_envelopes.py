@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from core.supervisor.process import TrainerProcess
+from core.supervisor.driver import TrainerProcess
 from core.supervisor.spawn import Child
 from core.trainer.exact.interface import StepReport
 from core.trainer.observer import ReportingObserver

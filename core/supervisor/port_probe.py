@@ -1,4 +1,4 @@
-"""Why trainers did not meet: a connection is tried to each peer's TensorFlow port. Blocks, with a limit."""
+"""Tries a connection to each peer's TensorFlow port, where trainers did not meet. Blocks, with a limit."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import errno
 import selectors
 import socket
 import time
-from typing import Literal
 
 from core.net.address import parse
-from core.vocabulary.errors import Problem, TandemError
-
-Answer = Literal["answers", "refused", "silent", "unreachable"]
-"""``refused``: the laptop is there but nothing listens on that port. ``silent``: no answer at all."""
+from core.supervisor.state import Answer
+from core.vocabulary.errors import TandemError
 
 
 def place(peer: str) -> str:
@@ -61,37 +58,3 @@ def _answer(status: int) -> Answer:
     if status == errno.ECONNREFUSED:
         return "refused"
     return "silent" if status == errno.ETIMEDOUT else "unreachable"
-
-
-def verdict(peers: dict[str, str], answers: dict[str, Answer], waited_s: float) -> Problem:
-    """The sentence that names who did not come, where, how long was waited, and what to do."""
-    missing = {task: answer for task, answer in answers.items() if answer != "answers"}
-    waited = f"within {waited_s:.0f} s"
-    if not missing:
-        return Problem(
-            code="never-met",
-            what=f"The trainers did not meet {waited}, though every peer's port answers: "
-            f"{_list(peers, peers)}.",
-            fix="Press Train again. If it comes again, restart Tandem on the laptops named here.",
-        )
-    what = "; ".join(f"{task} ({peers[task]}) {_SAYING[answer]}" for task, answer in missing.items())
-    reasons = [mend for answer, mend in _MENDS.items() if answer in missing.values()]
-    return Problem(
-        code="never-met", what=f"The trainers did not meet {waited}: {what}.", fix=" ".join(reasons)
-    )
-
-
-_SAYING: dict[Answer, str] = {
-    "refused": "is there, but nothing listens on that port",
-    "silent": "did not answer on that port",
-    "unreachable": "cannot be reached from here",
-}
-_MENDS: dict[Answer, str] = {
-    "refused": "That laptop's log of the run says more: its trainer did not start, or a firewall rejects it.",
-    "silent": "Allow TCP ports 20000–32000 between the laptops in that laptop's firewall.",
-    "unreachable": "Put both laptops into the same network.",
-}
-
-
-def _list(peers: dict[str, str], tasks: dict[str, str]) -> str:
-    return ", ".join(f"{task} ({peers[task]})" for task in tasks)

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, cast
 
 from core.cluster.tf_config import address, tf_config
 from core.project.checkpoint_store import resumed
-from core.supervisor.process import TrainerProcess
+from core.supervisor.driver import TrainerProcess
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId

@@ -27,7 +27,7 @@ from core.vocabulary.progress import Expectation
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """Checkpoints: where this member writes them, and the one that its training goes on from."""
+    """Checkpoints: where this member writes them, and the one from which its training resumes."""
 
     folder: Path
     every_s: float = 60.0
@@ -47,7 +47,7 @@ class Cluster:
     seed: int | None
     """None: whoever installs has set every seed, alike on all members."""
     wire: str = "f32"
-    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
+    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see gradients.py)."""
     balance: bool = False
     """Shares follow the members' speeds; `shares` is where they begin."""
     checkpointing: Checkpointing | None = None

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from core.supervisor import parent_death, port_probe, process, spawn
-from core.supervisor.machine import Limits
+from core.runtime.bounded_file import BoundedFile
+from core.supervisor import driver, parent_death, port_probe, spawn
+from core.supervisor.state import Limits
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem, TandemError
@@ -182,7 +183,7 @@ async def test_an_end_without_a_word_is_explained_with_the_last_lines(
 async def test_somebody_who_holds_the_pipes_open_is_not_waited_for(
     run: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_DRAIN_S", 0.05)
+    monkeypatch.setattr(driver, "_DRAIN_S", 0.05)
     child, trainer = run()
     await ready(child, trainer)
     child.write(b"last words\n")
@@ -212,7 +213,7 @@ async def test_peers_that_do_not_come_are_knocked_at(run: Make, monkeypatch: pyt
 
 async def test_a_log_that_cannot_be_written_is_told_once(run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["The log cannot be written."]
-    monkeypatch.setattr("core.runtime.bounded_file.BoundedFile.trouble", lambda self: told.pop() if told else "")
+    monkeypatch.setattr(BoundedFile, "trouble", lambda self: told.pop() if told else "")
     child, trainer = run()
     await ready(child, trainer)
     child.say(ENDED)

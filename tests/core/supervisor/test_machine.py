@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.supervisor.machine import Force, Limits, Supervision
+from core.supervisor.machine import Supervision
+from core.supervisor.state import Force, Limits
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import Problem
 from core.vocabulary.limits import STOP_S

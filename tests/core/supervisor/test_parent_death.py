@@ -14,7 +14,7 @@ import pytest
 from core.supervisor import parent_death
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
-from tests.core.supervisor.test_process import is_gone, wait_gone
+from tests.core.supervisor.test_driver import is_gone, wait_gone
 from tests.core.trainer.attended import SCRIPTS, cluster
 
 ROOT = Path(__file__).parents[3]

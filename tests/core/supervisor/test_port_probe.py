@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from core.supervisor.port_probe import Answer, place, try_peers, verdict
+from core.supervisor.port_probe import place, try_peers
 from tests.core.trainer.attended import free_ports
 
 PEERS = {"chief:0": "Anna's laptop at 10.0.0.2:20001", "worker:0": "Ben at home at [fe80::1]:20002"}
@@ -12,28 +12,6 @@ PEERS = {"chief:0": "Anna's laptop at 10.0.0.2:20001", "worker:0": "Ben at home 
 
 def test_the_place_is_what_follows_the_last_at() -> None:
     assert place(PEERS["worker:0"]) == "[fe80::1]:20002"
-
-
-@pytest.mark.parametrize(
-    ("answer", "saying", "mend"),
-    [
-        ("refused", "is there, but nothing listens on that port", "its trainer did not start"),
-        ("silent", "did not answer on that port", "firewall"),
-        ("unreachable", "cannot be reached from here", "same network"),
-    ],
-)
-def test_the_verdict_names_peer_port_time_and_mend(answer: Answer, saying: str, mend: str) -> None:
-    problem = verdict(PEERS, {"chief:0": "answers", "worker:0": answer}, 60.0)
-    assert problem.code == "never-met"
-    assert f"worker:0 (Ben at home at [fe80::1]:20002) {saying}" in problem.what
-    assert "within 60 s" in problem.what
-    assert "Anna" not in problem.what
-    assert mend in problem.fix
-
-
-def test_peers_that_all_answer_are_named_too() -> None:
-    problem = verdict(PEERS, {"chief:0": "answers", "worker:0": "answers"}, 60.0)
-    assert "Anna" in problem.what and "Ben" in problem.what and problem.fix
 
 
 @pytest.mark.real

@@ -10,7 +10,7 @@ from core.supervisor import spawn
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import trainer_messages
 from tests.core.run.fake_trainer import COMMAND
-from tests.core.supervisor.test_process import FINISH, is_gone, wait_gone
+from tests.core.supervisor.test_driver import FINISH, is_gone, wait_gone
 from tests.core.trainer.attended import Attended
 
 pytestmark = pytest.mark.real

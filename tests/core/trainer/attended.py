@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.supervisor.machine import Force, Limits
-from core.supervisor.process import TrainerProcess
+from core.supervisor.driver import TrainerProcess
 from core.supervisor.spawn import Child
+from core.supervisor.state import Force, Limits
 from core.vocabulary import trainer_messages
 from core.vocabulary.phases import Exit
 from core.vocabulary.progress import EpochEnd, LogLines, Progress

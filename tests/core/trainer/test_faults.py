@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.supervisor.machine import Limits
+from core.supervisor.state import Limits
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import trainer_messages
 from tests.core.trainer.attended import LONG_S, Attended, cluster, members

@@ -155,7 +155,7 @@ async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: P
     assert await predicts(kept / "model.keras") == predictions_of(trainers[0])
     said = " ".join(said.words for said in trainers[0].of(trainer_messages.Said))
     assert "Keras cannot save the whole of the model odd, of the class Odd (NotImplementedError" in said
-    assert "kept, as model-2.weights.h5" in said
+    assert "saved, as model-2.weights.h5" in said
 
 
 async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tmp_path: Path) -> None:

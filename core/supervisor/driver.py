@@ -15,17 +15,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from core.runtime.bounded_file import BoundedFile
 from core.runtime.lines import Lines
-from core.supervisor import exit_causes, parent_death, port_probe, spawn
-from core.supervisor.machine import Effect, Force, Limits, Supervision
+from core.supervisor import memory_kills, parent_death, port_probe, problems, spawn
+from core.supervisor.machine import Supervision
 from core.supervisor.output import Batches
+from core.supervisor.state import Effect, Force, Limits
 from core.vocabulary import trainer_messages
-from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Exit
 from core.vocabulary.progress import LogLines
 from core.vocabulary.wire import to_json
@@ -60,25 +62,16 @@ class TrainerProcess:
         self._child = child
         self._limits = limits
         self._loop = loop or asyncio.get_running_loop()
-        self._stops: deque[Force] = deque()
-        self._wake_read = self._wake_write = -1
-        self._guard = threading.Lock()
+        self._stops = _Stops()
         self._thread = threading.Thread(target=self._run, name=f"run {train.task}", daemon=True)
 
     def start(self) -> None:
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_write, False)
+        self._stops.open()
         self._thread.start()
 
     def stop(self, force: Force = 0) -> None:
-        """Ask for the end; see ``supervision.Force``. After the end it does nothing."""
-        self._stops.append(force)
-        with self._guard:
-            if self._wake_write >= 0:
-                try:
-                    os.write(self._wake_write, b"s")
-                except BlockingIOError:
-                    pass  # Woken often enough.
+        """Ask for the end; see ``state.Force``. After the end it does nothing."""
+        self._stops.ask(force)
 
     @property
     def pid(self) -> int | None:
@@ -99,51 +92,102 @@ class TrainerProcess:
             exit = Exit(reason="killed", problem=error.problem, shared=False)
         except Exception as error:  # Whatever broke here, the run must hear of an end.
             _log.exception("the supervision of %s broke", self._train.task)
-            exit = Exit(reason="killed", problem=_broken(error), shared=False)
+            exit = Exit(reason="killed", problem=problems.supervision_broke(error), shared=False)
         finally:
-            with self._guard:
-                os.close(self._wake_write)
-                os.close(self._wake_read)
-                self._wake_write = -1
+            self._stops.close()
         self._post(self._on_exit, exit)
 
     def _own(self) -> Exit:
-        before = exit_causes.memory_kills()
+        before = memory_kills.counted()
         self._child = child = self._child or spawn.spawn()
         supervision = Supervision(self._train, self._limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:
-            attendance = _Attendance(child, supervision, log, self)
+            attendance = _Attendance(
+                child,
+                supervision,
+                log,
+                self._stops,
+                partial(self._post, self._on_report),
+                partial(self._post, self._on_output),
+            )
             attendance.watch()
             status, tail = attendance.finish()
         finally:
             if child.leash >= 0:
                 child.end()
             log.close()
-        memory = exit_causes.memory_kills().more_than(before)
+        memory = memory_kills.counted().more_than(before)
         return supervision.on_dead(status, memory=memory, tail=tail)
 
     def _post(self, callback: Callable[..., None], *arguments: object) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:  # The loop is closed: the node is gone, and so must the trainer be.
-            self._stops.append(2)
+            self._stops.ask(2)
+
+
+class _Stops:
+    """Ends that were asked for, on any thread; the run thread is woken for them by a pipe."""
+
+    def __init__(self) -> None:
+        self._asked: deque[Force] = deque()
+        self._read = self._write = -1
+        self._guard = threading.Lock()
+
+    def open(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+
+    def close(self) -> None:
+        with self._guard:
+            os.close(self._write)
+            os.close(self._read)
+            self._write = -1
+
+    def fileno(self) -> int:
+        """Readable once something was asked for."""
+        return self._read
+
+    def ask(self, force: Force) -> None:
+        self._asked.append(force)
+        with self._guard:
+            if self._write >= 0:
+                try:
+                    os.write(self._write, b"s")
+                except BlockingIOError:
+                    pass  # Woken often enough.
+
+    def __bool__(self) -> bool:
+        return bool(self._asked)
+
+    def take(self) -> Force:
+        """The oldest."""
+        return self._asked.popleft()
 
 
 class _Attendance:
     """One child's descriptors, watched until it is dead. Lives on the run thread."""
 
     def __init__(
-        self, child: spawn.Child, supervision: Supervision, log: BoundedFile, owner: TrainerProcess
+        self,
+        child: spawn.Child,
+        supervision: Supervision,
+        log: BoundedFile,
+        stops: _Stops,
+        on_report: Callable[[trainer_messages.Report], None],
+        on_output: Callable[[LogLines], None],
     ) -> None:
         self._child = child
         self._supervision = supervision
         self._log = log
-        self._owner = owner
+        self._stops = stops
+        self._on_report = on_report
+        self._on_output = on_output
         self._dead = False
         self._reports = Lines(_LONGEST_REPORT)
         self._lines = {"stdout": Lines(), "stderr": Lines()}
-        self._batches = Batches(owner._train.task)
+        self._batches = Batches(supervision.train.task)
         self._tail: deque[bytes] = deque(maxlen=40)
         self._selector = selectors.DefaultSelector()
         process = child.process
@@ -156,7 +200,7 @@ class _Attendance:
         for fd, what in self._open.items():
             os.set_blocking(fd, False)
             self._selector.register(fd, selectors.EVENT_READ, what)
-        self._selector.register(owner._wake_read, selectors.EVENT_READ, "wake")
+        self._selector.register(stops.fileno(), selectors.EVENT_READ, "wake")
         os.set_blocking(child.orders, False)
         self._death = parent_death.watch_death(child.pid)
         self._selector.register(self._death, selectors.EVENT_READ, "death")
@@ -166,15 +210,15 @@ class _Attendance:
         while not self._dead:
             for key, _ in self._selector.select(self._timeout_s()):
                 self._on_ready(key.fd, key.data)
-            while self._owner._stops:
-                self._do(self._supervision.on_stop(self._owner._stops.popleft(), time.monotonic()))
+            while self._stops:
+                self._do(self._supervision.on_stop(self._stops.take(), time.monotonic()))
             self._do(self._supervision.on_time(time.monotonic()))
             self._pass_on()
 
     def finish(self) -> tuple[int, str]:
         """What is left of the group goes, what is left in the pipes is read. Status, tail of stderr."""
         self._child.signal(signal.SIGKILL)
-        for fd in (self._owner._wake_read, self._death):
+        for fd in (self._stops.fileno(), self._death):
             self._selector.unregister(fd)
         os.close(self._death)
         until_s = time.monotonic() + _DRAIN_S
@@ -191,7 +235,7 @@ class _Attendance:
         return self._child.reap(), tail
 
     def _timeout_s(self) -> float | None:
-        if self._owner._stops:
+        if self._stops:
             return 0.0
         due = [at for at in (self._supervision.deadline_s, self._batches.due_s) if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
@@ -211,7 +255,7 @@ class _Attendance:
             del self._open[fd]
         elif what == "report":
             for line in self._reports.feed(data):
-                self._on_report(line)
+                self._read_report(line)
         else:
             self._log.write(data)
             lines = self._lines[what].feed(data)
@@ -220,7 +264,7 @@ class _Attendance:
             if self._supervision.booted:  # Before, it is TensorFlow's chatter while loading: the log has it.
                 self._batches.add(what, lines)
 
-    def _on_report(self, line: bytes) -> None:
+    def _read_report(self, line: bytes) -> None:
         try:
             report = _REPORT.decode(line)
         except msgspec.DecodeError:
@@ -228,13 +272,13 @@ class _Attendance:
             return
         self._do(self._supervision.on_report(report, time.monotonic()))
         if not isinstance(report, trainer_messages.Ended):
-            self._owner._post(self._owner._on_report, report)
+            self._on_report(report)
 
     def _do(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case "train":
-                    self._order(self._owner._train)
+                    self._order(self._supervision.train)
                 case "stop":
                     self._order(trainer_messages.Stop())
                 case "terminate":
@@ -242,8 +286,8 @@ class _Attendance:
                 case "kill":
                     self._child.signal(signal.SIGKILL)
                 case "try-peers":
-                    answers = port_probe.try_peers(self._owner._train.peers, self._supervision.limits.knock_s)
-                    self._supervision.on_answers(answers)
+                    peers, limit_s = self._supervision.train.peers, self._supervision.limits.knock_s
+                    self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
 
     def _order(self, order: trainer_messages.Order) -> None:
         """The trainer reads orders all the time: one that does not take them within seconds is ended."""
@@ -264,16 +308,7 @@ class _Attendance:
 
     def _pass_on(self, *, last: bool = False) -> None:
         if words := self._log.trouble():
-            lines = LogLines(task=self._owner._train.task, stream="tandem", text=words)
-            self._owner._post(self._owner._on_output, lines)
+            lines = LogLines(task=self._supervision.train.task, stream="tandem", text=words)
+            self._on_output(lines)
         for batch in self._batches.take(time.monotonic(), all_of_it=last):
-            self._owner._post(self._owner._on_output, batch)
-
-
-def _broken(error: Exception) -> Problem:
-    return Problem(
-        code="supervision-broke",
-        what="Tandem lost hold of its trainer and ended it.",
-        fix="Press Train again; the node's log has the details.",
-        detail=repr(error),
-    )
+            self._on_output(batch)

@@ -1,15 +1,11 @@
-"""How a trainer that died without a last word ended: its exit status made into a typed ``Exit``.
-
-Reads the kernel's counters of memory kills; no other I/O.
-"""
+"""Why a trainer failed, by exit status, by a limit or by its peers' ports: typed failures. No I/O."""
 
 from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
-from pathlib import Path
 
+from core.supervisor.state import Answer
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit
 
@@ -17,55 +13,6 @@ _LOST = re.compile(
     r"UNAVAILABLE|Connection reset|Socket closed|heartbeat|Coordination|coordination service|"
     r"failed to connect to all addresses|Collective ops is aborted",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryKills:
-    """The kernel's counts of processes ended for want of memory: of our control group, and of the machine."""
-
-    group: int | None
-    machine: int | None
-
-    def more_than(self, before: MemoryKills) -> bool:
-        return _grew(before.group, self.group) or _grew(before.machine, self.machine)
-
-
-def _grew(before: int | None, after: int | None) -> bool:
-    return before is not None and after is not None and after > before
-
-
-def memory_kills(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> MemoryKills:
-    """None where the system has no such count."""
-    return MemoryKills(group=_group_kills(proc, cgroups), machine=_count(proc / "vmstat"))
-
-
-def _group_kills(proc: Path, cgroups: Path) -> int | None:
-    try:
-        lines = (proc / "self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            found = _count(cgroups / path.lstrip("/") / "memory.events")
-        elif "memory" in controllers.split(","):
-            found = _count(cgroups / "memory" / path.lstrip("/") / "memory.oom_control")
-        else:
-            continue
-        if found is not None:
-            return found
-    return None
-
-
-def _count(path: Path) -> int | None:
-    try:
-        for line in path.read_text().splitlines():
-            name, _, value = line.partition(" ")
-            if name == "oom_kill":
-                return int(value)
-    except (OSError, ValueError):
-        pass
-    return None
 
 
 def signal_name(number: int) -> str:
@@ -181,4 +128,47 @@ def forced(words: str, tail: str = "") -> Exit:
             fix="Files that the script was writing may be incomplete.",
             detail=tail,
         ),
+    )
+
+
+def never_met(peers: dict[str, str], answers: dict[str, Answer], waited_s: float) -> Problem:
+    """The sentence that names who did not come, where, how long was waited, and what to do."""
+    missing = {task: answer for task, answer in answers.items() if answer != "answers"}
+    waited = f"within {waited_s:.0f} s"
+    if not missing:
+        return Problem(
+            code="never-met",
+            what=f"The trainers did not meet {waited}, though every peer's port answers: "
+            f"{_list(peers, peers)}.",
+            fix="Press Train again. If it comes again, restart Tandem on the laptops named here.",
+        )
+    what = "; ".join(f"{task} ({peers[task]}) {_SAYING[answer]}" for task, answer in missing.items())
+    reasons = [mend for answer, mend in _MENDS.items() if answer in missing.values()]
+    return Problem(
+        code="never-met", what=f"The trainers did not meet {waited}: {what}.", fix=" ".join(reasons)
+    )
+
+
+_SAYING: dict[Answer, str] = {
+    "refused": "is there, but nothing listens on that port",
+    "silent": "did not answer on that port",
+    "unreachable": "cannot be reached from here",
+}
+_MENDS: dict[Answer, str] = {
+    "refused": "That laptop's log of the run says more: its trainer did not start, or a firewall rejects it.",
+    "silent": "Allow TCP ports 20000–32000 between the laptops in that laptop's firewall.",
+    "unreachable": "Put both laptops into the same network.",
+}
+
+
+def _list(peers: dict[str, str], tasks: dict[str, str]) -> str:
+    return ", ".join(f"{task} ({peers[task]})" for task in tasks)
+
+
+def supervision_broke(error: Exception) -> Problem:
+    return Problem(
+        code="supervision-broke",
+        what="Tandem lost hold of its trainer and ended it.",
+        fix="Press Train again; the node's log has the details.",
+        detail=repr(error),
     )

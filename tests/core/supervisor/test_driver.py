@@ -13,8 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from core.supervisor import spawn
-from core.supervisor.machine import Limits
+from core.supervisor import memory_kills, spawn
+from core.supervisor.memory_kills import MemoryKills
+from core.supervisor.state import Limits
 from core.vocabulary import trainer_messages
 from core.vocabulary.errors import TandemError
 from tests.core.run.fake_trainer import COMMAND
@@ -219,10 +220,8 @@ async def test_a_log_that_cannot_be_written_is_said_once_and_the_run_goes_on(
 async def test_memory_that_ran_out_is_told_by_the_kernels_count(
     run: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.supervisor import exit_causes
-
-    counts = iter([exit_causes.MemoryKills(group=4, machine=7), exit_causes.MemoryKills(group=5, machine=8)])
-    monkeypatch.setattr(exit_causes, "memory_kills", lambda: next(counts))
+    counts = iter([MemoryKills(group=4, machine=7), MemoryKills(group=5, machine=8)])
+    monkeypatch.setattr(memory_kills, "counted", lambda: next(counts))
     exit = await run("import os; os.kill(os.getpid(), 9)").exit()
     assert exit.reason == "out-of-memory"
 
