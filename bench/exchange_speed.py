@@ -1,7 +1,7 @@
 """What a sum between two members takes: by the exchange, by plain sockets, by TensorFlow's collectives.
 
 All three in one run, round by round in turns, so that what else the machine does meets all of them. On a busy
-machine their seconds compare badly even so, since more threads get more of a core: a core's time is told, too.
+machine their seconds compare badly even so: more threads get more of a core. So a core's time is told, too.
 """
 
 from __future__ import annotations
