@@ -29,6 +29,7 @@ MEASUREMENTS = {
     "frame-time": ("Drawing very many points", "bench.frame_time"),
     "window": ("The open window", "bench.window_life"),
     "engine": ("The engine against a hand-written loop", "bench.engine_speed"),
+    "exchange": ("Sums between two members", "bench.exchange_speed"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "prediction": ("What is expected before training", "bench.prediction"),

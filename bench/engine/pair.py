@@ -36,7 +36,7 @@ class Pair:
     ``link``: what joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel.
     ``shares`` in rank order; with one share it is one process alone. ``balance``: they follow the members'
     speeds. ``keep``: the folder of checkpoints, with one in it for each member. ``cores`` by rank, else the
-    machine's.
+    machine's. ``module`` is what each member runs; ``keys``: where it finds the exchange's, by rank.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class Pair:
         shares: tuple[int, ...] = (1, 1),
         balance: bool = False,
         cores: Sequence[int] = (),
+        module: str = "bench.engine.member",
+        keys: Path | None = None,
     ) -> None:
         self.kind = kind
         self._ranks = range(len(shares))
@@ -70,6 +72,7 @@ class Pair:
                 balance=balance,
                 wire=wire,
                 keep=str(keep / str(rank)) if keep else "",
+                keys=str(keys or ""),
             )
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
             if len(shares) > 1:
@@ -79,7 +82,7 @@ class Pair:
             member = subprocess.Popen(
                 [
                     *(link.enter(rank) if link else ()),
-                    *(sys.executable, "-m", "bench.engine.member", msgspec.json.encode(place).decode()),
+                    *(sys.executable, "-m", module, msgspec.json.encode(place).decode()),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -13,6 +13,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kind``: ``tandem``, or a loop by hand (``guide``, ``tuned``). ``shares``: one a member, by rank, where
     they begin if the engine is to ``balance`` them. ``keep``: the folder of its checkpoints, ``""`` for none.
+    ``keys``: that of the exchange's keys, by rank.
     """
 
     kind: str
@@ -24,6 +25,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     wire: Wire = "f32"
     keep: str = ""
     keep_every_s: float = 10.0
+    keys: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

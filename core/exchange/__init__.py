@@ -45,6 +45,7 @@ way. Arrays that are handed over must not change any more, and results are read-
 
 **The parts.** ``state`` has the data, ``machine`` what follows from what happens (pure), ``pack`` the arrays,
 ``frames`` the bytes on the wire, ``send_window`` and ``inbox`` one peer's messages out and in, ``channel``
-its sessions, ``greeting`` and ``acceptor`` how a connection comes to be, ``driver`` what the trainer calls.
-Threads per peer: one dials, one sends, one receives and adds; and one listens.
+its sessions (``duplex``), ``tls_stream``, ``greeting`` and ``acceptor`` how a connection comes to be,
+``driver`` what the trainer calls. Threads per peer: one dials, one sends, one receives and adds; and one
+listens.
 """

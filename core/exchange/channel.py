@@ -16,7 +16,7 @@ import time
 import msgspec
 
 from core.exchange import frames, greeting, problems
-from core.exchange.duplex import Session, write, write_piece
+from core.exchange.duplex import Session, write_piece
 from core.exchange.frames import Ack, Alive, BadFrame, Begin, Goodbye, Hello
 from core.exchange.greeting import Met, Sockets
 from core.exchange.inbox import Inbox, Owner
@@ -28,6 +28,8 @@ from core.vocabulary.errors import Problem
 ALIVE_S = 1.0
 SILENT_S = 5.0
 """After so long without a sign another session is dialled beside the present one, which goes on till then."""
+WORN_BYTES = 2**38
+"""AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""
 BEGIN_S = 10.0
 IDLE_S = 0.25
 """A confirmation waits at most so long for something that it can travel with."""
@@ -56,7 +58,9 @@ class Channel:
         self._own_rank, self._address, self._run = own_rank, address, run
         self._keyring, self._sockets, self._owner = keyring, sockets, owner
         self._leads = own_rank < rank
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed, self._to_send = threading.Condition(lock), threading.Condition(lock)
+        """The second for the sender alone: it is woken for every message."""
         self._session: Session | None = None
         self._last: Session | None = None
         self._number = 0
@@ -79,7 +83,7 @@ class Channel:
         with self._changed:
             if not self._is_over:
                 self._window.put(message)
-                self._changed.notify_all()
+                self._to_send.notify_all()
 
     def drop(self, floor: tuple[int, int]) -> None:
         """Do not begin to send what is of an earlier (generation, attempt)."""
@@ -110,7 +114,7 @@ class Channel:
             if self._goodbye is None:
                 self._goodbye = frames.goodbye(problem)
                 self._linger_until_s = time.monotonic() + linger_s
-            self._changed.notify_all()
+            self._wake_all()
 
     def wait_over(self, limit_s: float) -> None:
         """Until the goodbye is said, or can't be."""
@@ -130,9 +134,9 @@ class Channel:
             halves, self._halves = self._halves, {}
             session, self._session = self._session, None
             self._window = SendWindow()
-            self._changed.notify_all()
+            self._wake_all()
         for half in halves.values():
-            self._sockets.end(half.tls)
+            self._sockets.end(half.stream.sock)
         if session:
             session.wake()
 
@@ -160,15 +164,15 @@ class Channel:
                     stale = self._halves.pop(next(iter(self._halves)))
                 self._halves[met.hello.nonce] = met
         if stale:
-            self._sockets.end(stale.tls)
+            self._sockets.end(stale.stream.sock)
         if other is None or stale:
             return
         if {other.hello.carries, met.hello.carries} != {"from-caller", "to-caller"}:
-            self._sockets.end(other.tls)
-            self._sockets.end(met.tls)
+            self._sockets.end(other.stream.sock)
+            self._sockets.end(met.stream.sock)
             return
         sending, receiving = (met, other) if met.hello.carries == "to-caller" else (other, met)
-        self._offer(Session(sending.tls, receiving.tls, seen=met.hello.seen))
+        self._offer(Session(sending.stream, receiving.stream, seen=met.hello.seen))
 
     def _dial(self) -> None:
         pause_s = REDIAL_S[0]
@@ -176,7 +180,7 @@ class Channel:
             self._sockets.wait_closed(FOLLOWER_S)
         while True:
             with self._changed:
-                while not self._is_over and self._session is not None and not self._is_silent():
+                while not self._is_over and not self._needs_another():
                     pause_s = REDIAL_S[0]
                     self._changed.wait(SILENT_S / 5)
                 if self._is_over or self._address is None:
@@ -186,7 +190,7 @@ class Channel:
             except OSError as error:
                 _log.debug("member %d can't be reached: %s", self.rank, error)
             with self._changed:
-                if self._session is None or self._is_silent():
+                if self._needs_another():
                     self._changed.wait_for(lambda: self._is_over, pause_s)
             pause_s = min(2 * pause_s, REDIAL_S[1])
 
@@ -204,27 +208,29 @@ class Channel:
             back = msgspec.structs.replace(hello, carries="to-caller")
             receiving = greeting.dial(address, self.rank, self._keyring, back, self._sockets)
         except BaseException:
-            self._sockets.end(sending.tls)
+            self._sockets.end(sending.stream.sock)
             raise
-        return Session(sending.tls, receiving.tls)
+        return Session(sending.stream, receiving.stream)
 
-    def _is_silent(self) -> bool:
-        return self.heard_s > SILENT_S
+    def _needs_another(self) -> bool:
+        """The session that lives, if any, should be replaced; it goes on till then."""
+        session = self._session
+        return session is None or self.heard_s > SILENT_S or session.sent_bytes > WORN_BYTES
 
     def _offer(self, session: Session) -> None:
         """A session that could be: taken or closed."""
         try:
             if not self._leads:
-                session.receiving.settimeout(BEGIN_S)
+                session.receiving.limit(time.monotonic() + BEGIN_S)
                 word = greeting.read_word(session.receiving)
-                session.receiving.settimeout(None)
+                session.receiving.limit(None)
                 if not isinstance(word, Begin):
                     raise BadFrame("no beginning")
                 session.begin = word
         except (OSError, BadFrame) as error:
             _log.debug("a session with member %d did not begin: %s", self.rank, error)
-            self._sockets.end(session.sending)
-            self._sockets.end(session.receiving)
+            self._sockets.end(session.sending.sock)
+            self._sockets.end(session.receiving.sock)
             return
         with self._changed:
             before = self._session
@@ -241,17 +247,17 @@ class Channel:
                 )
                 session.threads.append(sender)
                 sender.start()
-            self._changed.notify_all()
+            self._wake_all()
         if not is_taken:
-            self._sockets.end(session.sending)
-            self._sockets.end(session.receiving)
+            self._sockets.end(session.sending.sock)
+            self._sockets.end(session.receiving.sock)
         elif before:
             before.wake()
 
     def _is_wanted(self, session: Session, live: Session | None) -> bool:
         if session.begin:
             return session.begin.session > self._number
-        if live is None or self._is_silent():
+        if live is None or self._needs_another():
             return True
         # A peer that calls although it knew of the present session has lost it. Else the calls crossed.
         return session.seen is not None and session.seen >= live.number
@@ -275,7 +281,7 @@ class Channel:
                 session.threads.append(receiver)
                 self._confirmed = inbox.expected
                 receiver.start()
-            write(session.sending, frames.encode(begin))
+            session.sending.write(frames.encode(begin))
             self._send(session)
         except OSError as error:
             self._lost(session, error)
@@ -283,7 +289,7 @@ class Channel:
             self._lost(session, error)
             self._owner.broke(error)
         finally:
-            self._sockets.end(session.sending)
+            self._sockets.end(session.sending.sock)
 
     def _send(self, session: Session) -> None:
         said_s = time.monotonic()
@@ -303,8 +309,9 @@ class Channel:
                 elif piece is None and now_s - said_s >= ALIVE_S:
                     words = frames.encode(Alive())
                 elif piece is None:
-                    self._changed.wait(IDLE_S)
+                    self._to_send.wait(IDLE_S)
                     continue
+                session.sent_bytes += piece.end - piece.begin if piece else 0
             write_piece(session.sending, words, piece)
             said_s = now_s
             if is_last:
@@ -320,7 +327,7 @@ class Channel:
                 if self.is_live(session):
                     self._window.resume(begin.message, begin.bytes)
                     session.is_resumed = True
-                self._changed.notify_all()
+                self._wake_all()
             goodbye = self._inbox.read(session.receiving, lambda: self.is_live(session), self._on_ack)
             self._owner.left(self.rank, goodbye.problem)
             self.end()
@@ -335,20 +342,26 @@ class Channel:
             self._lost(session, error)
             self._owner.broke(error)
         finally:
-            self._sockets.end(session.receiving)
+            self._sockets.end(session.receiving.sock)
 
     def _on_ack(self, message: int) -> None:
         with self._changed:
+            if self._is_over:
+                return
             self._window.confirm(message)
-            if self._window.is_empty:
-                self._changed.notify_all()
+            if self._window.is_empty and self._goodbye:
+                self._wake_all()
+
+    def _wake_all(self) -> None:
+        self._changed.notify_all()
+        self._to_send.notify_all()
 
     def _lost(self, session: Session, error: Exception) -> None:
         with self._changed:
             if self._session is session:
                 self._session = None
                 _log.info("the connection to member %d is lost: %s", self.rank, error)
-            self._changed.notify_all()
+            self._wake_all()
         session.wake()
 
     def _leave(self, problem: Problem) -> None:

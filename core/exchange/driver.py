@@ -136,6 +136,7 @@ class Exchange:
             if key in state.meetings:
                 pack = self._packs.setdefault(key, Pack(self.rank, self.members))
                 pack.bring(array, call)
+                self._changed.notify_all()  # a channel may wait for it with what came early
             later = self._take_on(state, effects)
         if pack and pack.early_bytes() > INLINE_BYTES:
             self._do([effect for effect in later if not isinstance(effect, Add)])
@@ -291,7 +292,9 @@ class Exchange:
                     later.append(effect)
                 case Take():
                     pass
-        self._changed.notify_all()
+        # Not for every piece of news: who waits needs the interpreter to look.
+        if any(isinstance(effect, Complete | Fail | Forget) for effect in effects):
+            self._changed.notify_all()
         return later
 
     def _do(self, effects: Sequence[_Outgoing | Add]) -> None:

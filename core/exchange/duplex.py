@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 from dataclasses import dataclass, field
 
@@ -10,15 +9,13 @@ from core.exchange import frames
 from core.exchange.frames import Begin
 from core.exchange.greeting import wake
 from core.exchange.send_window import Piece
-
-_SMALL_BYTES = 16 * 1024
-"""So much is copied behind its header rather than written for itself: a record of TLS holds as much."""
+from core.exchange.tls_stream import TlsStream
 
 
 @dataclass(eq=False, slots=True)
 class Session:
-    sending: ssl.SSLSocket
-    receiving: ssl.SSLSocket
+    sending: TlsStream
+    receiving: TlsStream
     seen: int | None = None
     """The number that the peer had seen when it dialled; None: this side dialled."""
     number: int = 0
@@ -26,31 +23,22 @@ class Session:
     """The peer's, where it came first."""
     is_resumed: bool = False
     """It is known from where on the peer needs what was not confirmed."""
+    sent_bytes: int = 0
     threads: list[threading.Thread] = field(default_factory=list)
 
     def wake(self) -> None:
         """Its threads find it broken."""
-        wake(self.sending)
-        wake(self.receiving)
+        wake(self.sending.sock)
+        wake(self.receiving.sock)
 
 
-def write_piece(tls: ssl.SSLSocket, words: bytes, piece: Piece | None) -> None:
+def write_piece(stream: TlsStream, words: bytes, piece: Piece | None) -> None:
+    """``words``: whole frames, which go before the piece."""
     if piece and piece.head:
         words += frames.encode(piece.head)
     length = piece.end - piece.begin if piece else 0
     if piece is None or not length:
-        write(tls, words)
+        stream.write(words)
         return
-    words += frames.piece_header(length)
     data = piece.payload.piece(piece.begin, piece.end).data
-    if length <= _SMALL_BYTES:
-        write(tls, words + data)
-        return
-    write(tls, words)
-    write(tls, data)
-
-
-def write(tls: ssl.SSLSocket, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[tls.write(view) :]
+    stream.write(words + frames.piece_header(length), data)

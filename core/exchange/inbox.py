@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from core.exchange import frames
 from core.exchange.frames import PIECE_BYTES, Ack, Alive, BadFrame, Goodbye, Head
 from core.exchange.pack import Landing
 from core.exchange.state import message_bytes
+from core.exchange.tls_stream import TlsStream
 from core.vocabulary.errors import Problem
 
 
@@ -70,17 +70,17 @@ class Inbox:
     def hear(self) -> None:
         self._heard_s = time.monotonic()
 
-    def read(self, tls: ssl.SSLSocket, is_live: Callable[[], bool], on_ack: Callable[[int], None]) -> Goodbye:
+    def read(self, stream: TlsStream, is_live: Callable[[], bool], on_ack: Callable[[int], None]) -> Goodbye:
         """Until the peer says goodbye. Raises ``OSError``, ``BadFrame``, and what ``on_ack`` raises."""
         header = memoryview(bytearray(frames.HEADER.size))
         body = memoryview(bytearray(frames.MAX_WORD_BYTES))
         while True:
-            self._fill(tls, header)
+            self._fill(stream, header)
             kind, length = frames.read_header(header)
             if kind == frames.PIECE:
-                self._read_piece(tls, length)
+                self._read_piece(stream, length)
                 continue
-            self._fill(tls, body[:length])
+            self._fill(stream, body[:length])
             match frames.decode(body[:length]):
                 case Alive():
                     pass
@@ -93,13 +93,10 @@ class Inbox:
                 case word:
                     raise BadFrame(f"{type(word).__name__} within a session")
 
-    def _fill(self, tls: ssl.SSLSocket, into: memoryview) -> None:
-        at, end = 0, len(into)
-        while at < end:
-            got = tls.read(end - at, into[at:])
-            if not got:
-                raise ConnectionError("the peer closed the connection")
-            at += int(got)
+    def _fill(self, stream: TlsStream, into: memoryview) -> None:
+        at = 0
+        while at < len(into):
+            at += stream.read_some(into[at:])
             self._heard_s = time.monotonic()
 
     def _begin(self, head: Head, is_live: Callable[[], bool]) -> None:
@@ -124,16 +121,16 @@ class Inbox:
         if incoming.received == incoming.size:
             self._finish(incoming)
 
-    def _read_piece(self, tls: ssl.SSLSocket, length: int) -> None:
+    def _read_piece(self, stream: TlsStream, length: int) -> None:
         incoming = self._incoming
         if incoming is None or length != min(PIECE_BYTES, incoming.size - incoming.received):
             raise BadFrame(f"a piece of {length} bytes that no message has")
         begin = incoming.received
         landing = incoming.landing
         if landing is None:
-            self._fill(tls, self._nowhere[:length])
+            self._fill(stream, self._nowhere[:length])
         else:
-            self._fill(tls, landing.data.data[begin : begin + length])
+            self._fill(stream, landing.data.data[begin : begin + length])
             landing.received = begin + length
             self._owner.came(self._rank, incoming.head)
         incoming.received = begin + length

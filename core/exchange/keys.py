@@ -53,6 +53,6 @@ class Keyring:
     def client(self, rank: int) -> ssl.SSLContext:
         return self._clients[rank]
 
-    def rank_of(self, connection: ssl.SSLSocket) -> int | None:
-        """Who is at the other end; None: nobody of this run and generation."""
-        return self._rank_of.get(tls.peer_der(connection))
+    def rank_of(self, certificate: bytes) -> int | None:
+        """Whose it is; None: nobody's of this run and generation."""
+        return self._rank_of.get(certificate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from core.vocabulary.errors import Problem
 from tests.core.exchange.members import (
     DONE,
     Way,
+    address,
     keys_of,
     meeting,
     numbers,
@@ -192,6 +193,23 @@ def test_three_members_go_on_after_cuts_at_any_time(tmp_path: Path) -> None:
     assert sum(way.cuts for way in ways) >= 5
     for way in ways:
         way.close()
+
+
+def test_a_worn_session_is_replaced_while_the_steps_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One key must not encrypt too much."""
+    monkeypatch.setattr("core.exchange.channel.WORN_BYTES", 4_000_000)
+    monkeypatch.setattr("core.exchange.channel.SILENT_S", 1.0)
+    with meeting(tmp_path, 2) as exchanges:
+        channel = exchanges[0]._channels[1]
+        step = 0
+        while channel._number < 3:
+            sums = together(lambda exchange, step=step: summed(exchange, step, 300_000, 2), exchanges)  # type: ignore[misc]
+            assert sums == [expected(2, 300_000, 2)] * 2
+            step += 1
+            assert step < 5_000
+        assert step > 3, "not with each step"
 
 
 @pytest.mark.parametrize("caller", [0, 1])
@@ -380,6 +398,22 @@ def test_a_member_that_never_comes_is_said_to_be_called(tmp_path: Path) -> None:
         exchanges[0].close(STOPPED)
         thread.join(LIMIT_S)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["handshake", "connect"])
+def test_closing_does_not_wait_for_a_call_that_nobody_answers(tmp_path: Path, is_full: bool) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0), backlog=0)) as deaf, ExitStack() as stack:
+        # With its queue full, it does not even answer the first packet.
+        for _ in range(4 if is_full else 0):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(address(deaf))
+        with meeting(tmp_path, 2, lambda *_: address(deaf)) as exchanges:
+            time.sleep(0.6)
+            assert {each._channels[1 - each.rank].connection for each in exchanges} == {"dialling"}
+            began_s = time.monotonic()
+            together(lambda exchange: exchange.close(STOPPED), exchanges)
+            assert time.monotonic() - began_s < 2.0
 
 
 def test_silence_is_known_and_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

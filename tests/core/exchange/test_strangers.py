@@ -25,6 +25,7 @@ from core.exchange.greeting import Refused, Sockets
 from core.exchange.keys import Keyring
 from core.exchange.problems import ExchangeFailed
 from core.exchange.state import Key
+from core.exchange.tls_stream import TlsStream
 from core.home.identity import Identity
 from core.net import tls
 from tests.core.exchange.members import DONE, address, identities, keyring, listener, numbers
@@ -61,8 +62,8 @@ def test_the_right_key_is_let_in(tmp_path: Path) -> None:
     with member(tmp_path) as (_, at, of):
         met = greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets())
         assert met.hello.rank == 0
-        assert met.tls.version() == "TLSv1.3"
-        met.tls.close()
+        assert met.stream.version == "TLSv1.3"
+        met.stream.sock.close()
 
 
 def test_a_wrong_key_gets_nothing(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them
         deadline_s = time.monotonic() + 20.0
         while True:
             try:
-                greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets()).tls.close()
+                greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets()).stream.sock.close()
                 break
             except OSError:
                 assert time.monotonic() < deadline_s
@@ -166,27 +167,28 @@ def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them
             sock.close()
 
 
-def session(at: tuple[str, int], of: list[Identity]) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
+def session(at: tuple[str, int], of: list[Identity]) -> tuple[TlsStream, TlsStream]:
     """As rank 1 would: sending and receiving connection."""
     nonce = os.urandom(8)
     hellos = [
         msgspec.structs.replace(HELLO, nonce=nonce, carries=carries)
         for carries in ("from-caller", "to-caller")
     ]
-    sending, receiving = (greeting.dial(at, 0, keyring(of, 1), hello, Sockets()).tls for hello in hellos)
+    sending, receiving = (greeting.dial(at, 0, keyring(of, 1), hello, Sockets()).stream for hello in hellos)
     return sending, receiving
 
 
 def say(at: tuple[str, int], of: list[Identity], data: Callable[[Begin], bytes]) -> None:
     """Begin a session as a member would, then send what none would."""
     sending, receiving = session(at, of)
-    with closing(sending), closing(receiving):
+    with closing(sending.sock), closing(receiving.sock):
         begin = greeting.read_word(receiving)
         assert isinstance(begin, Begin)
         try:
             sending.write(frames.encode(Begin(session=begin.session, message=0, bytes=0)) + data(begin))
-            receiving.settimeout(10.0)
-            while receiving.read(4096):
+            receiving.limit(time.monotonic() + 10.0)
+            nowhere = memoryview(bytearray(4096))
+            while receiving.read_some(nowhere):
                 pass
         except OSError:
             pass
