@@ -44,19 +44,6 @@ def test_a_folder_or_an_endless_file_is_refused(tmp_path: Path) -> None:
         assert failure.value.fix
 
 
-def test_a_folder_is_made_private_with_those_above_it(tmp_path: Path) -> None:
-    make_private_folder(tmp_path / "a" / "b")
-    make_private_folder(tmp_path / "a" / "b")
-    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
-
-
-def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
-    make_private_folder(tmp_path / "theirs")
-    (tmp_path / "ours").symlink_to(tmp_path / "theirs")
-    with pytest.raises(TandemError):
-        make_private_folder(tmp_path / "ours")
-
-
 def test_a_file_as_large_as_allowed_is_read(tmp_path: Path) -> None:
     assert len(read_private(private(tmp_path / "a", b"\0" * MAX_BYTES))) == MAX_BYTES
 
@@ -85,3 +72,16 @@ def test_a_mode_is_mended_by_the_right_command(tmp_path: Path) -> None:
     with pytest.raises(TandemError) as failure:
         make_private_folder(tmp_path / "file" / "folder")
     assert failure.value.code == "folder-unusable"
+
+
+def test_a_folder_is_made_private_with_those_above_it(tmp_path: Path) -> None:
+    make_private_folder(tmp_path / "a" / "b")
+    make_private_folder(tmp_path / "a" / "b")
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
+    make_private_folder(tmp_path / "theirs")
+    (tmp_path / "ours").symlink_to(tmp_path / "theirs")
+    with pytest.raises(TandemError):
+        make_private_folder(tmp_path / "ours")
