@@ -66,3 +66,19 @@ def test_no_measurement_makes_a_part_negative() -> None:
     assert line(8, 0.02, 32, 0.01) == Cost(0.01, 0.0)  # more rows took less: the rows cost nothing
     assert line(8, 0.001, 32, 0.032) == Cost(0.0, 0.001)  # more than proportional
     assert line(1, 0.5, 1, 0.5) == Cost(0.0, 0.5)
+
+
+def test_costs_of_nothing_give_any_answer_that_adds_up() -> None:
+    free = [Cost(0.0, 0.0)] * 3
+    for rows in (0, 1, 7):
+        found = fastest_rows(rows, free)
+        assert sum(found) == rows and min(found) >= 0
+
+
+def test_a_slower_member_is_slower_in_both_parts_and_holds_as_much() -> None:
+    assert Cost(0.5, 0.25, most=8).slower(2.0) == Cost(1.0, 0.5, most=8)
+
+
+def test_a_member_without_rows_takes_the_time_of_one() -> None:
+    assert Cost(0.5, 0.25).of(0) == Cost(0.5, 0.25).of(1) == 0.75
+    assert Cost(0.5, 0.25).of(2) == 1.0

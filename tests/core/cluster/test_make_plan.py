@@ -118,3 +118,64 @@ def test_each_task_gets_the_port_that_its_device_chose() -> None:
     complete = with_ports(plan, {ANNA: {"chief:0": 21_000}, BEN: {"worker:0": 22_000}})
     assert [task.port for task in complete.tasks] == [21_000, 22_000]
     assert replace(complete, tasks=plan.tasks) == plan
+
+
+def test_one_of_several_may_have_no_share_and_all_none_may_not() -> None:
+    plan = plan_for(RunSpec(script="t", shares={ANNA: 64, BEN: 0}))
+    assert [member.share for member in plan.members] == [64, 0]
+    for shares, words in (({ANNA: 0, BEN: 0}, "All shares are 0"), ({ANNA: 1, BEN: -1}, "share is -1")):
+        with pytest.raises(TandemError, match=words) as failure:
+            plan_for(RunSpec(script="t", shares=shares))
+        assert failure.value.code == "bad-shares" and failure.value.fix
+
+
+def test_the_rest_of_a_total_may_be_nothing_and_not_less() -> None:
+    plan = plan_for(RunSpec(script="t", shares={ANNA: 100}, shares_total=100))
+    assert [member.share for member in plan.members] == [100, 0]
+    with pytest.raises(TandemError, match="more than 100"):
+        plan_for(RunSpec(script="t", shares={ANNA: 101}, shares_total=100))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31 - 1])
+def test_a_seed_is_what_the_user_chose(seed: int) -> None:
+    assert plan_for(RunSpec(script="t", seed=seed)).seed == seed
+
+
+@pytest.mark.parametrize("seed", [-1, 2**31])
+def test_a_seed_that_cannot_be_is_refused(seed: int) -> None:
+    with pytest.raises(TandemError, match=f"{seed} cannot be a seed") as failure:
+        plan_for(RunSpec(script="t", seed=seed))
+    assert failure.value.code == "bad-seed"
+
+
+def test_without_a_wish_the_seed_is_another_one_each_time() -> None:
+    assert len({plan_for(RunSpec(script="t")).seed for _ in range(20)}) > 15
+
+
+def test_a_plan_follows_speeds_only_where_nobody_fixed_shares_and_there_are_two() -> None:
+    assert plan_for(RunSpec(script="t")).balance
+    assert not plan_for(RunSpec(script="t", shares={ANNA: 1, BEN: 1})).balance
+    assert not plan_of((ANNA,)).balance
+    assert not plan_of(strategy="own").balance
+
+
+def test_ports_follow_each_other_and_all_lie_in_tensorflows_range() -> None:
+    for _ in range(200):
+        first, second = (task.port for task in plan_for(RunSpec(script="t")).tasks)
+        assert FIRST_PORT <= first < second == first + 1 < LAST_PORT
+
+
+def test_one_task_alone_needs_neither_host_nor_port() -> None:
+    (task,) = plan_of((ANNA,)).tasks
+    assert (task.host, task.port) == ("", 0)
+
+
+def test_what_the_user_asked_for_is_in_the_plan() -> None:
+    plan = plan_for(RunSpec(script="t", arguments=("--epochs", "3"), wire="bf16"))
+    assert (plan.arguments, plan.wire, plan.script, plan.starter) == (
+        ("--epochs", "3"),
+        "bf16",
+        "train.py",
+        ANNA,
+    )
+    assert [member.name for member in plan.members] == [NAMES[ANNA], NAMES[BEN]]

@@ -139,3 +139,37 @@ def test_whatever_is_fixed_there_is_one_chief_or_a_sentence(
     for device, wanted in fixed.items():
         if wanted and NONE not in wanted:
             assert roles[device][: len(wanted)] == wanted
+
+
+def test_names_are_listed_as_people_say_them() -> None:
+    three = {ANNA: (CHIEF,), BEN: (CHIEF,), CLEO: (CHIEF,)}
+    assert "Anna's, Ben's and Cleo's" in refusal(ANNA, BEN, CLEO, fixed=three).what
+    two = {ANNA: (CHIEF,), BEN: (CHIEF,)}
+    assert "Anna's and Ben's were" in refusal(ANNA, BEN, fixed=two).what
+    workers = {ANNA: (WORKER,), BEN: (WORKER,)}
+    assert "one of Anna's and Ben's the chief" in refusal(ANNA, BEN, fixed=workers).fix
+
+
+def test_a_device_without_a_name_is_called_by_its_id() -> None:
+    with pytest.raises(TandemError) as caught:
+        propose_roles([ANNA], fixed={BEN: (WORKER,)}, hardware={}, strategy="managed")
+    assert caught.value.code == "role-without-device" and "bbbbbbbb" in caught.value.what
+
+
+def test_a_device_whose_hardware_is_not_known_is_no_chief_where_another_is() -> None:
+    known = {BEN: hardware(cores=1)}
+    assert next(iter(propose_roles([ANNA, BEN], fixed={}, hardware=known, strategy="managed"))) == BEN
+
+
+def test_more_graphics_cards_count_before_more_cores_and_cores_before_memory() -> None:
+    cards, cores = hardware(cores=2, gpus=1), hardware(cores=64)
+    for fast, slow in ((cards, cores), (cores, hardware(cores=8))):
+        found = propose_roles([ANNA, BEN], fixed={}, hardware={ANNA: slow, BEN: fast}, strategy="managed")
+        assert next(iter(found)) == BEN
+
+
+def test_only_scripts_with_a_strategy_of_their_own_have_servers_and_evaluators() -> None:
+    for role in (PS, EVALUATOR):
+        assert refusal(ANNA, BEN, fixed={BEN: (role,)}).code == "role-needs-own-strategy"
+        assert propose(ANNA, BEN, fixed={BEN: (role,)}, strategy="own")[BEN] == (role,)
+    assert propose(ANNA, BEN, parameter_server=True) == {ANNA: (CHIEF,), BEN: (WORKER,)}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.history.index import FILE, SCHEMA, History
+from core.history.index import FILE, MOST_NAMED, SCHEMA, History
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import TandemError
@@ -228,3 +228,54 @@ def test_a_folder_that_is_no_folder_is_said_and_reading_refused(tmp_path: Path) 
     with pytest.raises(TandemError) as caught:
         history.newest(5)
     assert caught.value.code == "history-unusable"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "Of one run"), (2, "Of 2 runs"), (30, "Of 30 runs")])
+def test_how_many_runs_are_damaged_is_said_and_some_are_named(tmp_path: Path, count: int, words: str) -> None:
+    for number in range(count):
+        keep_folder(tmp_path, entry(number))
+        (tmp_path / entry(number).run / SUMMARY).write_bytes(b"{")
+    history = opened(tmp_path)
+    problem = history.problem
+    history.close()
+    assert problem is not None and problem.code == "history-incomplete"
+    assert problem.what.startswith(words)
+    assert problem.what.endswith("the list lacks it." if count == 1 else "the list lacks them.")
+    named = problem.fix.count("20261121-")
+    assert named == min(count, MOST_NAMED)
+    assert problem.fix.endswith(" ….") == (count > MOST_NAMED)
+
+
+def test_the_whole_id_of_a_run_finds_it_though_another_begins_so(history: History) -> None:
+    longer = replace(entry(1), run=RunId(entry(1).run + "0"))
+    for each in (entry(1), longer):
+        history.put(each)
+    assert history.find(entry(1).run) == entry(1)
+    assert history.find(longer.run) == longer
+
+
+def test_a_closed_history_is_not_opened_again_by_reading(tmp_path: Path) -> None:
+    history = opened(tmp_path)
+    history.close()
+    with pytest.raises(TandemError) as caught:
+        history.newest(1)
+    assert caught.value.code == "history-closed"
+
+
+def test_a_folder_with_another_runs_summary_is_left_out(tmp_path: Path) -> None:
+    keep_folder(tmp_path, entry(1))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / SUMMARY).write_bytes(wire.to_json(entry(2)))
+    (tmp_path / "empty").mkdir()
+    history = opened(tmp_path)
+    assert history.newest(9) == (entry(1),) and history.problem is None
+    history.close()
+
+
+def test_every_broken_index_is_kept(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / FILE).write_bytes(b"not a database at all, but long enough to be looked at" * number)
+        history = opened(tmp_path)
+        assert history.problem is not None and history.problem.code == "history-rebuilt"
+        history.close()
+        assert (tmp_path / f"{FILE}.broken-{number}").exists()

@@ -45,6 +45,36 @@ def test_a_folder_or_an_endless_file_is_refused(tmp_path: Path) -> None:
         assert failure.value.fix
 
 
+def test_a_file_as_large_as_allowed_is_read(tmp_path: Path) -> None:
+    assert len(read_private(private(tmp_path / "a", b"\0" * MAX_BYTES))) == MAX_BYTES
+
+
+def test_a_file_of_somebody_else_is_refused_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = private(tmp_path / "a")
+    monkeypatch.setattr("os.geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(TandemError) as failure:
+        read_private(path)
+    assert failure.value.code == "wrong-owner" and "sudo chown" in failure.value.fix
+
+
+def test_a_mode_is_mended_by_the_right_command(tmp_path: Path) -> None:
+    path = private(tmp_path / "a")
+    path.chmod(0o644)
+    with pytest.raises(TandemError, match=r"chmod 600"):
+        read_private(path)
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    with pytest.raises(TandemError, match=r"chmod 700"):
+        make_private_folder(folder)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(TandemError) as failure:
+        make_private_folder(tmp_path / "file" / "folder")
+    assert failure.value.code == "folder-unusable"
+
+
 def test_a_folder_is_made_private_with_those_above_it(tmp_path: Path) -> None:
     make_private_folder(tmp_path / "a" / "b")
     make_private_folder(tmp_path / "a" / "b")

@@ -58,3 +58,45 @@ def test_a_name_that_cannot_be_announced_is_refused(name: str) -> None:
         settings_file.check(Settings(name=name))
 
     assert failure.value.code == "bad-name"
+
+
+@pytest.mark.parametrize(
+    ("port", "fits"), [(0, True), (1, False), (1023, False), (1024, True), (65535, True), (65536, False)]
+)
+def test_a_port_is_any_or_one_that_an_ordinary_program_may_have(port: int, fits: bool) -> None:
+    if fits:
+        settings_file.check(Settings(port=port))
+    else:
+        with pytest.raises(TandemError, match=f"{port} can't be Tandem's port"):
+            settings_file.check(Settings(port=port))
+
+
+def test_a_name_of_63_bytes_is_taken_and_a_longer_one_not() -> None:
+    settings_file.check(Settings(name="ü" * 31 + "x"))
+    with pytest.raises(TandemError):
+        settings_file.check(Settings(name="ü" * 31 + "xx"))
+
+
+def test_a_file_as_large_as_allowed_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    for size, said in ((settings_file.MAX_BYTES, None), (settings_file.MAX_BYTES + 1, "too large")):
+        path.write_bytes(b'{"name": "a"}'.ljust(size))
+        settings, problem = settings_file.read(path)
+        assert (settings.name, problem is None) == (("a", True) if said is None else ("", False))
+        assert problem is None or "too large" in problem.detail
+
+
+def test_where_a_broken_file_was_put_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"{")
+    _, problem = settings_file.read(path)
+    (kept,) = tmp_path.glob("settings-corrupt-*.json")
+    assert problem is not None and kept.name in problem.fix
+
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(30, "Read-only file system")
+
+    path.write_bytes(b"{")
+    monkeypatch.setattr(Path, "rename", refuse)
+    _, problem = settings_file.read(path)
+    assert problem is not None and "written anew" in problem.fix and path.exists()

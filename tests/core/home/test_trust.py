@@ -139,3 +139,53 @@ def test_a_device_that_is_not_paired_is_named(change: object) -> None:
         change(STORE, DeviceId("f" * 64))  # type: ignore[operator]
     assert failure.value.code == "not-paired"
     assert "ffffffff" in failure.value.what
+
+
+def test_a_device_goes_by_its_nickname_where_it_has_one() -> None:
+    renamed = rename(STORE, ID, "desk").peer(ID)
+    assert renamed is not None and renamed.name == "desk"
+    assert PEER.name == "Anna's laptop"
+
+
+def test_a_name_is_known_whatever_its_case_and_whether_given_or_said() -> None:
+    store = rename(STORE, ID, "Desk")
+    for name in ("desk", "DESK", "anna's LAPTOP"):
+        assert list(store.known_as(name)) == [ID]
+    assert list(store.known_as("bert")) == []
+
+
+def test_a_change_of_one_device_leaves_the_others_as_they_are() -> None:
+    bert = TrustedPeer(cert_der=BERT, name_at_pairing="Bert", paired_at=2.0)
+    both = add(STORE, bert)
+    after = rename(set_policy(approve(both, bert.device, PROJECT), ID, "always"), ID, "desk")
+    assert [peer.device for peer in after.peers] == [ID, bert.device]
+    changed, kept = after.peers
+    assert (changed.nickname, changed.code_policy, changed.approved) == ("desk", "always", ())
+    assert (kept.nickname, kept.code_policy, kept.approved_projects) == ("", "ask", (PROJECT,))
+    assert may_run(after, bert.device, PROJECT) and not may_run(after, bert.device, ProjectId("b" * 64))
+
+
+def test_a_stranger_may_run_nothing() -> None:
+    assert may_run(EMPTY, ID, PROJECT) is False
+
+
+def test_a_device_paired_again_keeps_what_its_user_decided() -> None:
+    before = add_hint(approve(set_policy(rename(STORE, ID, "desk"), ID, "always"), ID, PROJECT), ID, "a:1")
+    again = TrustedPeer(cert_der=ANNA, name_at_pairing="new", paired_at=9.0, addr_hints=("b:2",))
+    peer = add(before, again).peer(ID)
+    assert peer is not None
+    assert (peer.name_at_pairing, peer.paired_at, peer.nickname) == ("new", 9.0, "desk")
+    assert (peer.code_policy, peer.approved_projects, peer.addr_hints) == (
+        "always",
+        (PROJECT,),
+        ("b:2", "a:1"),
+    )
+
+
+def test_an_address_that_is_no_news_changes_nothing_and_an_older_one_comes_first() -> None:
+    store = add_hint(add_hint(STORE, ID, "a:1"), ID, "b:2")
+    peer = store.peer(ID)
+    assert peer is not None and peer.addr_hints == ("b:2", "a:1")
+    assert add_hint(store, ID, "b:2") is store
+    peer = add_hint(store, ID, "a:1").peer(ID)
+    assert peer is not None and peer.addr_hints == ("a:1", "b:2")

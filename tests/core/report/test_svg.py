@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from core.report.curves import MOST, Curve, Panel, Points
 from core.report.svg import HEIGHT, WIDTH, label, log_ticks, svg, ticks
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "plot.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 LEFT, RIGHT, TOP, BOTTOM = 120, WIDTH - 40, 70, HEIGHT - 70
 """Where the first panel's curves lie."""
@@ -118,3 +120,28 @@ def test_powers_of_ten_are_thinned() -> None:
     assert log_ticks(-0.5, 2.5) == pytest.approx([1.0, 10.0, 100.0])
     assert len(log_ticks(-90.0, 0.0)) <= 7
     assert [label(value) for value in (0.0, 0.25, 1e-7, 123456.0)] == ["0", "0.25", "1e-07", "123456"]
+
+
+LOOKED_AT = [
+    Panel(
+        "loss",
+        [
+            Curve("loss", [(1, 2.3), (10, 1.1), (100, 0.45), (200, 0.25)]),
+            Curve("val_loss", [(100, 0.6), (200, 0.4)]),
+            Curve(
+                "loss", [(step, 2.3 - step / 100 + (step % 7) / 10) for step in range(1, 200, 3)], faint=True
+            ),
+        ],
+    ),
+    Panel("learning_rate", [Curve("learning_rate", [(0, 1.0), (5, 1e-3), (10, 1e-6)])]),
+    Panel("a flat <line>", [Curve("a flat <line>", [(step, 3.0) for step in range(300)])]),
+]
+
+
+def test_a_picture_stays_as_it_was_when_somebody_looked_at_it() -> None:
+    """After a change that is meant: ``python -m tests.core.report.test_svg``, and look at it again."""
+    assert svg(LOOKED_AT) == GOLDEN.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(svg(LOOKED_AT), encoding="utf-8")

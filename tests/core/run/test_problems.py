@@ -7,6 +7,7 @@ import pytest
 from core.run import problems
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit, ExitReason
+from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 
@@ -29,3 +30,70 @@ def test_names_are_listed_as_in_a_sentence() -> None:
     assert problems.listed(["A"]) == "A"
     assert problems.listed(["A", "B"]) == "A and B"
     assert problems.listed(["A", "B", "C"]) == "A, B and C"
+
+
+WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Traceback …")
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "words"),
+    [
+        (
+            problems.no_consent(["Anna", "Ben"]),
+            "no-consent",
+            "on Anna and Ben answered within 5 minutes",
+        ),
+        (problems.declined("Ben", WHY), "why", "Ben does not take part: The link closed."),
+        (problems.refused_by_user(), "consent-refused", "its user did not allow"),
+        (problems.busy(), "device-busy", "another run under way"),
+        (problems.known_run(), "run-known", "heard of this very run"),
+        (problems.not_prepared(["Ben"]), "not-prepared", "Ben did not get ready: no sign"),
+        (problems.not_started(["Ben"], [20001]), "not-started", "on Ben (TCP port 20001) did not start"),
+        (problems.not_started(["Ben"], []), "not-started", "on Ben did not start"),
+        (problems.lost_device("Ben", WHY), "device-lost", "Ben was lost during the run: The link closed."),
+        (problems.lost_starter("Ben", WHY), "starter-lost", "Ben, which started the run, was lost"),
+        (problems.never_launched("Ben"), "never-launched", "Ben asked for this run"),
+        (problems.starter_silent("Ben"), "starter-silent", "did not say how it ended"),
+        (problems.still_running(["Ben"]), "still-running", "still runs on Ben, 10 minutes after"),
+        (problems.outputs_missing("Ben", WHY), "outputs-missing", "did not come: The link closed."),
+        (problems.outputs_missing("Ben"), "outputs-missing", "nothing came for 60 seconds."),
+        (problems.model_too_large("Ben"), "outputs-left", "it stays on Ben"),
+        (problems.model_unmoved("Ben", OSError(28, "No space left")), "outputs-left", "(No space left)"),
+        (problems.model_unmoved("Ben", OSError("odd")), "outputs-left", "(odd)"),
+        (problems.bad_message("Ben"), "broken-talk", "Ben said something"),
+        (problems.closed("Ben"), "closed", "closed on Ben"),
+    ],
+)
+def test_every_failure_says_what_happened_and_what_to_do(problem: Problem, code: str, words: str) -> None:
+    assert problem.code == code
+    assert words in problem.what and problem.fix
+
+
+def test_the_details_of_a_cause_are_not_lost() -> None:
+    for passed_on in (
+        problems.declined("Ben", WHY),
+        problems.lost_device("Ben", WHY),
+        problems.lost_starter("Ben", WHY),
+        problems.outputs_missing("Ben", WHY),
+    ):
+        assert passed_on.detail == WHY.detail
+    assert problems.declined("Ben", WHY).fix == WHY.fix
+
+
+def test_a_laptop_with_several_trainers_names_the_one_that_failed() -> None:
+    cards = plan_of((ANNA, BEN), fixed={BEN: (Role.WORKER, Role.WORKER)})
+    what = problems.trainer_failed(cards, BEN, "worker:1", Exit(reason="killed")).what
+    assert what.startswith("On Ben's (worker:1): ")
+
+
+def test_a_stop_is_no_failure_that_has_to_be_mended() -> None:
+    assert problems.stopped_by("Ben") == Problem(code="stopped", what="The run was stopped on Ben.")
+
+
+def test_times_are_said_in_seconds_and_long_ones_in_minutes() -> None:
+    assert problems.minutes(119.0) == "119 seconds"
+    assert problems.minutes(120.0) == "2 minutes"
+    assert "now terminated" in problems.slow_to_stop(["Ben"], 120.0, 1)
+    assert "within 15 seconds; the training there is now killed" in problems.slow_to_stop(["Ben"], 15.0, 2)
+    assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say within 5 seconds")
+    assert problems.nothing_shared() and problems.unequal_weights()
