@@ -63,7 +63,7 @@ KNOWN_PATCHED = {
     "tests/app/test_single_instance.py": 1,
     "tests/app/widgets/test_labels.py": 1,
     "tests/bench/test_main.py": 3,
-    "tests/core/exchange/test_exchange.py": 3,
+    "tests/core/exchange/test_exchange.py": 5,
     "tests/core/node/test_client.py": 2,
     "tests/core/supervisor/test_attendance.py": 1,
     "tests/core/exchange/test_strangers.py": 2,
