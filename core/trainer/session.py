@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
-from core.trainer import cluster_hooks, exits, graphics, kept_models, own_fit, script, tpu
+from core.trainer import cluster_hooks, exits, graphics, own_fit, saved_models, script, tpu
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
@@ -110,26 +110,26 @@ class TrainerSession:
 
     def _ended(self, exit: Exit, installation: Installation) -> Exit:
         if exit.reason not in ("finished", "stopped"):
-            self._keep_alone(exit, installation.models)
+            self._save_alone(exit, installation.models)
             return exit
         shared = not self._cluster or installation.trained
         exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
-        kept = self._keep(installation.models)
+        saved = self._save(installation.models)
         # The chief saves meanwhile; all members have the same models, and so the same limit.
-        self._close(_CLOSING_S + kept_models.bytes_of(installation.models) / _SAVED_BYTES_S)
+        self._close(_CLOSING_S + saved_models.bytes_of(installation.models) / _SAVED_BYTES_S)
         if exit.reason == "finished" and self._train.checkpoints:
             installation.end_checkpointing()
-            self._clear(Path(self._train.checkpoints), kept)
+            self._clear(Path(self._train.checkpoints), saved)
         return exit
 
-    def _clear(self, folder: Path, kept: bool) -> None:
+    def _clear(self, folder: Path, saved: bool) -> None:
         """There is nothing left to go on with; but what was trained must not be lost with the model."""
         # By their names: after the script no manifest can be decoded for the first time (script.hide_house).
-        if kept or not any(folder.glob("[0-9]*")):
+        if saved or not any(folder.glob("[0-9]*")):
             checkpoint_store.clear(folder)
         else:
             self._observer.on_said(
-                f"Since the model could not be kept, its checkpoints are left in {folder}."
+                f"Since the model could not be saved, its checkpoints are left in {folder}."
             )
 
     def _checkpointing(self) -> Checkpointing | None:
@@ -140,17 +140,17 @@ class TrainerSession:
         every_s = float(os.environ.get(KEEP_EVERY_S) or train.keep_every_s)
         return Checkpointing(Path(train.checkpoints), every_s, resume)
 
-    def _keep_alone(self, exit: Exit, models: Sequence[Any]) -> None:
+    def _save_alone(self, exit: Exit, models: Sequence[Any]) -> None:
         """Also what a script trained before an error of its own. In a cluster the others are about to end
         this process then, or would have to meet to read the variables of a strategy of the script's own."""
         if not self._cluster and exit.reason in ("finished", "stopped", "script-error"):
-            self._keep(models)
+            self._save(models)
 
-    def _keep(self, models: Sequence[Any]) -> bool:
-        """False where something could not be kept, whose loss would be this member's."""
+    def _save(self, models: Sequence[Any]) -> bool:
+        """False where something could not be saved, whose loss would be this member's."""
         if not self._train.keep:
             return True
-        return kept_models.keep(models, Path(self._train.keep), self._observer.on_said)
+        return saved_models.save(models, Path(self._train.keep), self._observer.on_said)
 
     def _strategy(self) -> Any:
         if self._cluster:
@@ -191,7 +191,7 @@ class TrainerSession:
         if self._engine is not None:
             return self._ended(exit, self._engine)
         if alone is not None:
-            self._keep_alone(exit, alone.trained)
+            self._save_alone(exit, alone.trained)
         if exit.reason == "finished":
             if self._cluster and not watch.shared:
                 return Exit(reason="finished", shared=False)

@@ -47,7 +47,7 @@ class Cluster:
     seed: int | None
     """None: whoever installs has set every seed, alike on all members."""
     wire: str = "f32"
-    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see narrowing.py)."""
+    """How gradients travel: ``f32`` (exact), ``bf16``, ``fp16``, or ``auto`` (see gradients.py)."""
     balance: bool = False
     """Shares follow the members' speeds; `shares` is where they begin."""
     checkpointing: Checkpointing | None = None

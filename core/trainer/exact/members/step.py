@@ -32,7 +32,7 @@ class Step:
     """int64: rows of the global batch."""
     gauge: Gauge
     wire: str = "f32"
-    """How dense float32 gradients travel: see narrowing.py."""
+    """How dense float32 gradients travel: see gradients.py."""
     applying: bool = False
     """Inside an optimizer's apply: gradients are already reduced."""
 

@@ -15,8 +15,9 @@ from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import summed_bytes
 from core.trainer.exact.members.gauge import loss_scale
 from core.trainer.exact.members.step import Step
-from core.trainer.exact.members.wire_dtype import narrowed, wire_type
 
+LARGE_ELEMENTS = 1_000_000
+"""``auto`` uses bfloat16 from here on: below, a step's time on the wire is latency, whatever the bytes."""
 _PACK_ELEMENTS = 1 << 20
 """A pack is full from here on: 4 MB take longer than a link takes to answer."""
 
@@ -49,7 +50,7 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         kind = wire_type(step.wire, sum(_known_size(grad) for grad in grads))
         members = step.collectives.members
         flats = [_weighted(step, [grads[place] for place in places]) for places in groups]
-        sent = [narrowed(flat, kind, members) for flat in flats]
+        sent = [as_sent(flat, kind, members) for flat in flats]
         step.gauge.sends(summed_bytes(sent, members))
         for places, flat, sum_ in zip(groups, flats, step.collectives.sum(sent), strict=True):
             total = tf.cast(sum_, flat.dtype)
@@ -102,3 +103,34 @@ def _gathered(step: Step, grad: Any) -> Any:
     members = step.collectives.members
     step.gauge.sends((members - 1) * gathered / members)
     return tf.IndexedSlices(values, indices, dense_shape=grad.dense_shape)
+
+
+# --- in fewer bits
+#
+# All members still end with the same bits, since each gets the same sum, though not that of one process.
+# bfloat16 keeps float32's range and 8 bits of precision; float16 has 11 bits, and what is beyond its range is
+# held at its edge. Infinities and NaNs pass, so that loss scaling still finds them.
+
+
+def wire_type(wire: str, elements: int) -> Any:
+    """The type in which dense float32 gradients of so many elements in all travel; None: as they are."""
+    match wire:
+        case "bf16":
+            return tf.bfloat16
+        case "fp16":
+            return tf.float16
+        case "auto" if elements >= LARGE_ELEMENTS:
+            return tf.bfloat16
+    return None
+
+
+def as_sent(tensor: Any, kind: Any, members: int) -> Any:
+    """``tensor`` as it travels. Anything but float32 stays as it is."""
+    if kind is None or tensor.dtype != tf.float32:
+        return tensor
+    if kind == tf.float16:
+        # The sum over the members must stay within the range, too.
+        edge = tf.float16.max / members
+        held = tf.clip_by_value(tensor, -edge, edge)
+        tensor = tf.where(tf.math.is_finite(tensor), held, tensor)
+    return tf.cast(tensor, kind)

@@ -12,15 +12,12 @@ from core.trainer.exact.interface import Cluster, Observer
 from core.trainer.exact.keras import callback_kinds, model_state
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.patch import (
-    batch_norm,
     callbacks,
     gradients,
+    in_step,
     load_files,
-    losses,
-    metrics,
     one_member,
     predict,
-    seeds,
 )
 from core.trainer.exact.steps import data
 from core.trainer.exact.steps.engine import Engine
@@ -95,7 +92,7 @@ def _replace_all(engine: Engine) -> None:
     private.replace(trainer, "fit", _fit(engine))
     private.replace(trainer, "evaluate", _evaluate(engine))
     private.replace(trainer, "predict", _predict(engine))
-    private.replace(*private.ADDITIONAL_LOSS, losses.add_loss)
+    private.replace(*private.ADDITIONAL_LOSS, in_step.add_loss)
     private.replace(
         *private.SHOULD_VALIDATE,
         lambda original, model, *args: not engine.stopping and original(model, *args),
@@ -105,29 +102,13 @@ def _replace_all(engine: Engine) -> None:
         lambda original, model, logs: original(model, logs or engine.keeper.logs_before(model)),
     )
     private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
-    private.replace(private.loss_module, "reduce_values", losses.reduce_values)
-    private.replace(private.loss_module, "apply_mask", losses.apply_mask)
-    private.replace(private.reduction_metrics.Mean, "update_state", metrics.update_state)
-    private.replace(private.reduction_metrics.Sum, "update_state", metrics.update_state)
-    private.replace(*private.SYNCHRONISED_MOMENTS, batch_norm.synchronised)
-    private.replace(private.SeedGenerator, "next", seeds.next_seed)
-    _replace_loading(engine)
-
-
-def _replace_loading(engine: Engine) -> None:
-    def load_weights(original: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
-        if engine.alone:
-            return original(model, filepath, *args, **kwargs)
-        return load_files.load(engine.collectives, original, model, filepath, *args, **kwargs)
-
-    def load_model(original: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
-        if engine.alone:
-            return original(filepath, *args, **kwargs)
-        return load_files.load(engine.collectives, original, None, filepath, *args, **kwargs)
-
-    private.replace(keras.Model, "load_weights", load_weights)
-    for module in (keras.models, keras.saving):
-        private.replace(module, "load_model", load_model)
+    private.replace(private.loss_module, "reduce_values", in_step.reduce_values)
+    private.replace(private.loss_module, "apply_mask", in_step.apply_mask)
+    private.replace(private.reduction_metrics.Mean, "update_state", in_step.update_mean)
+    private.replace(private.reduction_metrics.Sum, "update_state", in_step.update_mean)
+    private.replace(*private.SYNCHRONISED_MOMENTS, in_step.moments)
+    private.replace(private.SeedGenerator, "next", in_step.next_seed)
+    load_files.replace_loading(engine)
 
 
 def _bound(original: Any, model: Any, args: Any, kwargs: Any) -> dict[str, Any]:

@@ -7,7 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
+
+from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.steps.engine import Engine
 
 
 def load(
@@ -30,3 +34,21 @@ def load(
         copy = Path(folder) / own.name
         copy.write_bytes(data[1:])
         return original(*subject, str(copy), *args, **kw)
+
+
+def replace_loading(engine: Engine) -> None:
+    """Has Keras read weights and models so, but in a callback that only the chief has."""
+
+    def load_weights(original: Any, model: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        if engine.alone:
+            return original(model, filepath, *args, **kwargs)
+        return load(engine.collectives, original, model, filepath, *args, **kwargs)
+
+    def load_model(original: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        if engine.alone:
+            return original(filepath, *args, **kwargs)
+        return load(engine.collectives, original, None, filepath, *args, **kwargs)
+
+    private.replace(keras.Model, "load_weights", load_weights)
+    for module in (keras.models, keras.saving):
+        private.replace(module, "load_model", load_model)

@@ -19,12 +19,12 @@ import tensorflow as tf
 
 from core.cluster.balance import Balancer
 from core.cluster.costs import Cost, line
-from core.trainer.exact.keras.snapshot import StateSnapshot
-from core.trainer.exact.members import memory, several
+from core.trainer.exact.keras.local_state import StateSnapshot
+from core.trainer.exact.members import memory
 from core.trainer.exact.members import step as steps
-from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.members.collectives import Collectives, NoCollectives
 from core.trainer.exact.members.gauge import Gauge
-from core.trainer.exact.members.no_collectives import NoCollectives
+from core.trainer.exact.steps import while_loop
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import PortionResult, Traced
 from core.vocabulary.progress import Expectation
@@ -159,7 +159,7 @@ def _alone(
     """
 
     def steps_of(shares: Any, limit: Any) -> Any:
-        return several.up_to(limit, step, lambda: step(batches.get_next(), shares))
+        return while_loop.up_to(limit, step, lambda: step(batches.get_next(), shares))
 
     call = tf.function(steps_of, autograph=False)
 

@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.members.pace import PortionPace
 from core.trainer.exact.resume.position import Positioned
+from core.trainer.exact.steps.pace import PortionPace
 
 
 def untuned(dataset: Any) -> Any:

@@ -14,12 +14,11 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import LocalState
-from core.trainer.exact.members import several
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge, arrived
 from core.trainer.exact.members.step import Step
-from core.trainer.exact.steps import calibration
+from core.trainer.exact.steps import calibration, while_loop
 from core.trainer.exact.steps.data import Portion
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import PortionResult, Traced
@@ -90,7 +89,7 @@ class Loop:
 
     def _run_batch(self, data: Any) -> dict[str, Any]:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
-        traced = self._for(tf.nest.map_structure(several.spec_of, data))
+        traced = self._for(tf.nest.map_structure(while_loop.spec_of, data))
         self.engine.equalise(self.model)
         self._share(traced)
         result = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
@@ -154,7 +153,7 @@ class Loop:
 
     def _for(self, data_spec: Any) -> Traced:
         """The step for batches like `data_spec` with any number of rows."""
-        spec = several.free_rows(data_spec)
+        spec = while_loop.free_rows(data_spec)
         key = repr(spec)
         if key not in self._traced:
             self._traced[key] = self._eager() if self.model.run_eagerly else self._trace(spec)
@@ -184,7 +183,7 @@ class Loop:
         shares_spec = tf.TensorSpec([self.engine.members], tf.int64)
         one = functools.partial(self._one_step, collectives, gauge)
         return tf.function(one, autograph=False).get_concrete_function(
-            several.free_rows(data_spec), shares_spec
+            while_loop.free_rows(data_spec), shares_spec
         )
 
     def _build(self, data_spec: Any) -> None:
@@ -235,10 +234,10 @@ class Loop:
 
     def _sure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
         before = self._before(traced)
-        done, *last = several.up_to(
+        done, *last = while_loop.up_to(
             limit, traced.step, lambda: self._step(traced, iterator.get_next(), shares)
         )
-        return self._meet(traced, before, several.packed(traced.step, last), done, shares, words)
+        return self._meet(traced, before, while_loop.packed(traced.step, last), done, shares, words)
 
     def _unsure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
         """As `_sure`, for data that may end: stops before the first step that has none."""
@@ -247,14 +246,14 @@ class Loop:
             outputs = self._step(traced, batch.get_value(), shares)
             # Never one more than the limit: what is taken from an iterator is gone.
             batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
-            return done + 1, batch, *several.flat(outputs)
+            return done + 1, batch, *while_loop.flat(outputs)
 
         before = self._before(traced)
         start = [tf.constant(0), iterator.get_next_as_optional()]
-        done, _, *last = several.loop(
+        done, _, *last = while_loop.loop(
             lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
         )
-        return self._meet(traced, before, several.packed(traced.step, last), done, shares, words)
+        return self._meet(traced, before, while_loop.packed(traced.step, last), done, shares, words)
 
     def _eagerly(self, traced: Traced, iterator: Any, limit: int, shares: Any, words: Any) -> Any:
         known, before = traced.state.variables, self._before(traced)

@@ -1,4 +1,4 @@
-"""Several steps inside one call into TensorFlow, for data of any number of rows."""
+"""Several steps inside one call into TensorFlow: a while loop in its graph, for any number of rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Saves what a run trained, at its end, whether the script saves anything or not. Main thread of the trainer.
 
-Never fails a run: what cannot be kept is said.
+Never fails a run: what cannot be saved is said.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ def bytes_of(models: Sequence[Any]) -> int:
     return sum(_size(variable) for model in models for variable in model_state.variables(model))
 
 
-def keep(models: Sequence[Any], folder: Path, say: Say) -> bool:
+def save(models: Sequence[Any], folder: Path, say: Say) -> bool:
     """Saves each as ``model.keras``, ``model-2.keras`` and so on, in the order in which they were trained.
 
-    A model that Keras cannot save whole leaves ``model.weights.h5``. False where one could not be kept.
+    A model that Keras cannot save whole leaves ``model.weights.h5``. False where one could not be saved.
     """
-    parts, kept = folder / _PARTS, True
+    parts, saved = folder / _PARTS, True
     if len(models) > MOST:
-        say(f"The script trained {len(models)} models; the last {MOST} of them are kept.")
+        say(f"The script trained {len(models)} models; the last {MOST} of them are saved.")
     for number, model in list(enumerate(models, 1))[-MOST:]:
         stem = "model" if number == 1 else f"model-{number}"
         try:
             parts.mkdir(mode=0o700, parents=True, exist_ok=True)
             check_room(parts, bytes_of([model]))
-            _keep(model, parts, stem, say)
+            _save(model, parts, stem, say)
         except Exception as error:
-            kept = False
-            say(f"The trained model ({stem}) could not be kept: {_words(error)}")
+            saved = False
+            say(f"The trained model ({stem}) could not be saved: {_words(error)}")
     shutil.rmtree(parts, ignore_errors=True)
-    return kept
+    return saved
 
 
-def _keep(model: Any, parts: Path, stem: str, say: Say) -> None:
+def _save(model: Any, parts: Path, stem: str, say: Say) -> None:
     whole, weights = parts / f"{stem}.keras", parts / f"{stem}.weights.h5"
     try:
         model.save(whole)
@@ -61,7 +61,7 @@ def _keep(model: Any, parts: Path, stem: str, say: Say) -> None:
         weights.replace(parts.parent / weights.name)
         say(
             f"Keras cannot save the whole of the model {model.name}, of the class {type(model).__name__} "
-            f"({_words(error)}), so its weights alone are kept, as {weights.name}. With a get_config of its "
+            f"({_words(error)}), so its weights alone are saved, as {weights.name}. With a get_config of its "
             "own, such a class can be saved."
         )
     else:

@@ -1,4 +1,4 @@
-from core.trainer.exact.members.pace import PortionPace
+from core.trainer.exact.steps.pace import PortionPace
 
 
 def test_portions_grow_to_the_reporting_interval_and_no_further() -> None:

@@ -1,0 +1,125 @@
+"""What Keras computes inside a step: losses, metrics and batch statistics of all rows, random numbers.
+
+Each function takes Keras' original first, for use outside a step, and has Keras' arguments otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from keras import ops
+
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.step import Step
+
+_SEED_STRIDE = 0x3C6EF372
+"""Far from the small increments by which Keras advances a seed's state."""
+
+# --- losses
+
+
+def reduce_values(
+    original: Callable[..., Any],
+    values: Any,
+    sample_weight: Any = None,
+    reduction: str | None = "sum_over_batch_size",
+) -> Any:
+    """Weighted values to one loss: this member's estimate of the global one (see step.py)."""
+    step = steps.current()
+    if step is None or tuple(values.shape) in ((), (0,)):
+        return original(values, sample_weight, reduction)
+    if reduction == "sum":
+        return step.per_weight(ops.sum(values))
+    if reduction == "mean_with_sample_weight" and sample_weight is not None:
+        divisor = step.total(ops.cast(ops.sum(sample_weight), values.dtype))
+        return step.per_weight(tf.math.divide_no_nan(ops.sum(values), divisor))
+    return original(values, sample_weight, reduction)
+
+
+def apply_mask(
+    original: Callable[..., Any], sample_weight: Any, mask: Any, dtype: Any, reduction: Any
+) -> Any:
+    """A mask as weights whose mean is over the valid entries of all members.
+
+    Keras' weight is total/valid for valid entries; here total is the own entries (the mean divides by them)
+    and valid is all members' valid entries, taken back by the member's weight.
+    """
+    step = steps.current()
+    if step is None or mask is None or reduction not in ("mean", "sum_over_batch_size"):
+        return original(sample_weight, mask, dtype=dtype, reduction=reduction)
+    entries = ops.cast(ops.size(mask), dtype)
+    valid = step.total(ops.sum(ops.cast(mask, dtype)))
+    weight = step.per_weight(tf.math.divide_no_nan(entries, valid))
+    weights = ops.cast(mask, dtype) * weight
+    return original(sample_weight, weights, dtype=dtype, reduction="sum")
+
+
+def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
+    """An additional loss. One value: taken as a mean over rows, or as free of them. One a row: Keras sums."""
+    step = steps.current()
+    total = original(model, loss)
+    if step is not None and len(loss.shape) > 0 and loss.shape[0] is None:
+        return step.per_weight(total)
+    return total
+
+
+# --- metrics
+
+
+def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_weight: Any = None) -> Any:
+    """Mean's or Sum's update_state; weights a bare scalar by the member's part of the batch."""
+    step = steps.current()
+    if step is not None and sample_weight is None and len(getattr(values, "shape", ())) == 0:
+        sample_weight = step.weight
+    return original(metric, values, sample_weight)
+
+
+# --- batch statistics
+
+
+def moments(original: Callable[..., Any], x: Any, axes: Any, keepdims: bool) -> Any:
+    """Mean and variance over the global batch, by Keras' formula E[x^2] - E[x]^2, in one all-reduce."""
+    step = steps.current()
+    if step is None:
+        return original(x, axes, keepdims)
+    sums = tf.reduce_sum(x, axis=axes, keepdims=True)
+    squares = tf.reduce_sum(tf.square(x), axis=axes, keepdims=True)
+    counts = tf.reduce_sum(tf.ones_like(x), axis=axes, keepdims=True)
+    totals = _total(step, tf.stack([sums, squares, counts]))
+    mean = tf.math.divide_no_nan(totals[0], totals[2])
+    variance = tf.maximum(tf.math.divide_no_nan(totals[1], totals[2]) - tf.square(mean), 0.0)
+    if not keepdims:
+        mean, variance = tf.squeeze(mean, axes), tf.squeeze(variance, axes)
+    return mean, variance
+
+
+def _total(step: Step, value: Any) -> Any:
+    """The sum over members, with its gradient.
+
+    The loss is the weighted mean of the members' losses and a member's gradients are weighted at the
+    optimizer. So what comes back is the sum of all members' weighted gradients, over the own weight.
+    """
+
+    def total(own: Any) -> tuple[Any, Callable[[Any], Any]]:
+        def back(upstream: Any) -> Any:
+            weight = tf.cast(step.weight, upstream.dtype)
+            return step.per_weight(step.sum(tf.math.multiply_no_nan(upstream, weight)))
+
+        return step.total(own), back
+
+    return tf.custom_gradient(total)(value)
+
+
+# --- random numbers
+
+
+def next_seed(original: Callable[..., Any], generator: Any, *args: Any, **kwargs: Any) -> Any:
+    """A SeedGenerator's next value, offset by rank inside a step. The chief draws what one process would."""
+    value = original(generator, *args, **kwargs)
+    step = steps.current()
+    if step is None or step.collectives.rank == 0:
+        return value
+    offset = tf.constant([(step.collectives.rank * _SEED_STRIDE) % 2**31, 0], tf.int64)
+    return value + tf.cast(offset, value.dtype)
