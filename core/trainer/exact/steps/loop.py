@@ -21,7 +21,16 @@ from core.trainer.exact.members.step import Step
 from core.trainer.exact.steps import calibration, while_loop
 from core.trainer.exact.steps.data import Portion
 from core.trainer.exact.steps.engine import Engine
-from core.trainer.exact.steps.result import PortionResult, Traced
+from core.trainer.exact.steps.result import (
+    Batch,
+    CallOutputs,
+    Logs,
+    PortionResult,
+    Spec,
+    StepOutputs,
+    Tensor,
+    Traced,
+)
 
 _log = logging.getLogger(__name__)
 _TRACES = 4
@@ -32,15 +41,15 @@ _TRACES = 4
 class _Before:
     """How it was when a call began."""
 
-    values: list[Any]
-    waited_s: Any
+    values: list[Tensor]
+    waited_s: Tensor
 
 
 class Loop:
     """A model's train_function or test_function: takes a Portion, or Keras' generator of one batch."""
 
     def __init__(
-        self, model: Any, step_function: Callable[[Any], Any], engine: Engine, *, is_training: bool
+        self, model: Any, step_function: Callable[[Batch], Logs], engine: Engine, *, is_training: bool
     ) -> None:
         self.model = model
         self.is_training = is_training
@@ -53,16 +62,16 @@ class Loop:
                 "that. What comes out is the same."
             )
 
-    def __call__(self, source: Portion | Iterator[Any]) -> dict[str, Any]:
+    def __call__(self, source: Portion | Iterator[Batch]) -> Logs:
         if isinstance(source, Portion):
             return self._run(source)
         return self._run_batch(next(source))
 
-    def prepare(self, data_spec: Any) -> None:
+    def prepare(self, data_spec: Spec) -> None:
         """Traces the step for batches like `data_spec`, which makes every variable that it needs."""
         self._for(data_spec)
 
-    def _run(self, portion: Portion) -> dict[str, Any]:
+    def _run(self, portion: Portion) -> Logs:
         engine = self.engine
         traced = self._for(portion.iterator.element_spec)
         engine.equalise(self.model)
@@ -87,7 +96,7 @@ class Loop:
         portion.pace.brief = traced.balancer is not None and traced.balancer.unsure
         return result.logs
 
-    def _run_batch(self, data: Any) -> dict[str, Any]:
+    def _run_batch(self, data: Batch) -> Logs:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
         traced = self._for(tf.nest.map_structure(while_loop.spec_of, data))
         self.engine.equalise(self.model)
@@ -116,7 +125,7 @@ class Loop:
             raise StopIteration from None
 
     def _met(
-        self, traced: Traced, name: str, untraced: Callable[..., Any] | None, *source: Any
+        self, traced: Traced, name: str, untraced: Callable[..., CallOutputs] | None, *source: Any
     ) -> PortionResult:
         """Runs a call on `source`, or what it is made of where it is not traced."""
         call = traced.calls.get(name, untraced)
@@ -126,11 +135,12 @@ class Loop:
         began = time.perf_counter()
         # What this member tells the others: whether it is asked to stop, and when it began, if that counts.
         words = tf.constant([float(self.engine.asked_to_stop()), time.time() if timed else 0.0], tf.float64)
-        logs, rows, done, stops, times = call(*source, self.engine.shares, words)
-        count = int(done)
-        step_s = (time.perf_counter() - began) / count if timed and count else 0.0
-        own_s, wait_s = (tuple(row) for row in times.numpy().tolist())
-        return PortionResult(logs, int(rows), count, bool(stops > 0), step_s, own_s, wait_s)
+        outputs = call(*source, self.engine.shares, words)
+        done = int(outputs.done)
+        step_s = (time.perf_counter() - began) / done if timed and done else 0.0
+        own_s, wait_s = (tuple(row) for row in outputs.times_s.numpy().tolist())
+        stop = bool(outputs.stops > 0)
+        return PortionResult(outputs.logs, int(outputs.rows), done, stop, step_s, own_s, wait_s)
 
     # --- shares
 
@@ -151,7 +161,7 @@ class Loop:
 
     # --- tracing
 
-    def _for(self, data_spec: Any) -> Traced:
+    def _for(self, data_spec: Spec) -> Traced:
         """The step for batches like `data_spec` with any number of rows."""
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
@@ -163,7 +173,7 @@ class Loop:
         one = functools.partial(self._one_step, self.engine.collectives, self.engine.gauge)
         return Traced(one, self._state(local_state.statistic_variables(self.model)))
 
-    def _trace(self, data_spec: Any) -> Traced:
+    def _trace(self, data_spec: Spec) -> Traced:
         """Traces the step; again if that made variables, as a trace that makes them runs only once."""
         self._build(data_spec)
         for _ in range(_TRACES):
@@ -178,7 +188,7 @@ class Loop:
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
         return traced
 
-    def step(self, data_spec: Any, collectives: Collectives, gauge: Gauge) -> Any:
+    def step(self, data_spec: Spec, collectives: Collectives, gauge: Gauge) -> Any:
         """One step, traced for batches like `data_spec` with any number of rows."""
         shares_spec = tf.TensorSpec([self.engine.members], tf.int64)
         one = functools.partial(self._one_step, collectives, gauge)
@@ -186,7 +196,7 @@ class Loop:
             while_loop.free_rows(data_spec), shares_spec
         )
 
-    def _build(self, data_spec: Any) -> None:
+    def _build(self, data_spec: Spec) -> None:
         """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
 
         Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
@@ -208,10 +218,8 @@ class Loop:
     def _state(self, statistics: list[Any]) -> LocalState:
         return LocalState(local_state.metric_variables(self.model), statistics, self.engine.collectives)
 
-    def _one_step(
-        self, collectives: Collectives, gauge: Gauge, data: Any, shares: Any
-    ) -> tuple[Any, Any, Any, Any]:
-        """One step on a global batch: (logs of the own rows, own weight, global rows, own rows there)."""
+    def _one_step(self, collectives: Collectives, gauge: Gauge, data: Batch, shares: Tensor) -> StepOutputs:
+        """One step on a global batch."""
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
         begin, end = steps.bounds(rows, shares, self.engine.rank)
@@ -222,27 +230,31 @@ class Loop:
         step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
         with steps.active(step):
             logs = self._step_function(own)
-        return logs, weight, rows, present
+        return StepOutputs(logs, weight, rows, present)
 
     # --- several steps
 
-    def _step(self, traced: Traced, data: Any, shares: Any) -> Any:
+    def _step(self, traced: Traced, data: Batch, shares: Tensor) -> StepOutputs:
         before = traced.state.snapshot()
-        outputs = traced.step(data, shares)
-        traced.state.restore_unless(outputs[3], before)
+        outputs: StepOutputs = traced.step(data, shares)
+        traced.state.restore_unless(outputs.present, before)
         return outputs
 
-    def _sure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+    def _sure(
+        self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
+    ) -> CallOutputs:
         before = self._before(traced)
         done, *last = while_loop.up_to(
             limit, traced.step, lambda: self._step(traced, iterator.get_next(), shares)
         )
         return self._meet(traced, before, while_loop.packed(traced.step, last), done, shares, words)
 
-    def _unsure(self, traced: Traced, iterator: Any, limit: Any, shares: Any, words: Any) -> Any:
+    def _unsure(
+        self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
+    ) -> CallOutputs:
         """As `_sure`, for data that may end: stops before the first step that has none."""
 
-        def body(done: Any, batch: Any, *_: Any) -> Any:
+        def body(done: Tensor, batch: Any, *_: Tensor) -> tuple[Tensor, ...]:
             outputs = self._step(traced, batch.get_value(), shares)
             # Never one more than the limit: what is taken from an iterator is gone.
             batch = tf.cond(done + 1 < limit, iterator.get_next_as_optional, lambda: batch)
@@ -255,7 +267,9 @@ class Loop:
         )
         return self._meet(traced, before, while_loop.packed(traced.step, last), done, shares, words)
 
-    def _eagerly(self, traced: Traced, iterator: Any, limit: int, shares: Any, words: Any) -> Any:
+    def _eagerly(
+        self, traced: Traced, iterator: Iterator[Batch], limit: int, shares: Tensor, words: Tensor
+    ) -> CallOutputs:
         known, before = traced.state.variables, self._before(traced)
         last, done = None, 0
         for _ in range(limit):
@@ -272,7 +286,7 @@ class Loop:
         before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
         return self._meet(traced, before, last, tf.constant(done), shares, words)
 
-    def _on_batch(self, traced: Traced, data: Any, shares: Any, words: Any) -> Any:
+    def _on_batch(self, traced: Traced, data: Batch, shares: Tensor, words: Tensor) -> CallOutputs:
         before = self._before(traced)
         last = self._step(traced, data, shares)
         return self._meet(traced, before, last, tf.constant(1), shares, words)
@@ -282,13 +296,15 @@ class Loop:
     def _before(self, traced: Traced) -> _Before:
         return _Before(traced.state.snapshot(), self.engine.gauge.waited_s())
 
-    def _meet(self, traced: Traced, before: _Before, last: Any, done: Any, shares: Any, words: Any) -> Any:
+    def _meet(
+        self, traced: Traced, before: _Before, last: StepOutputs, done: Tensor, shares: Tensor, words: Tensor
+    ) -> CallOutputs:
         """Metrics and statistics of all members, and the logs they give; what members told each other."""
         engine = self.engine
-        logs, weight, rows, _ = last
+        logs = last.logs
         share = tf.cast(shares[engine.rank] / tf.reduce_sum(shares), tf.float64)
         scalars = {
-            name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), weight)
+            name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), last.weight)
             for name, value in (logs.items() if isinstance(logs, dict) else ())
             if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
         }
@@ -301,9 +317,10 @@ class Loop:
         if isinstance(logs, dict):
             # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
             logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
-        return logs, rows, done, stops, tf.reshape(tf.stack(every), [2, engine.members])
+        times_s = tf.reshape(tf.stack(every), [2, engine.members])
+        return CallOutputs(logs, last.rows, done, stops, times_s)
 
-    def _times(self, before: _Before, after: list[Any], done: Any, words: Any) -> tuple[Any, Any]:
+    def _times(self, before: _Before, after: list[Tensor], done: Tensor, words: Tensor) -> tuple[Tensor, ...]:
         """Seconds of a step since the call began: of own work; of waiting. 0 where it is not to be timed."""
         with tf.device("CPU:0"):
             waited_s = self.engine.gauge.waited_s()
@@ -314,5 +331,5 @@ class Loop:
             own_s = tf.maximum(took_s - waited_s, 0.0)
             return tuple(tf.where(words[1] > 0, time / count, 0.0) for time in (own_s, waited_s))
 
-    def _metric_results(self) -> dict[str, Any]:
+    def _metric_results(self) -> Logs:
         return {name: tf.convert_to_tensor(value) for name, value in self.model.get_metrics_result().items()}

@@ -1,13 +1,46 @@
-"""What comes of steps: a step traced for one kind of data, and what one call of steps gave. Data only."""
+"""What goes into steps and comes of them: shapes of tensors, a traced step, a call's result. Data only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from core.cluster.balance import Balancer
 from core.trainer.exact.keras.local_state import LocalState
+
+Tensor: TypeAlias = Any
+"""TensorFlow ships no types of use; where no shape is said, a scalar."""
+Batch: TypeAlias = Any
+"""A global batch as Keras has it: arrays in tuples and dicts, with rows along their first axis."""
+Spec: TypeAlias = Any
+"""The TensorSpecs of a batch, nested alike."""
+Logs: TypeAlias = dict[str, Tensor]
+
+
+class StepOutputs(NamedTuple):
+    """What one step gives, in tensors."""
+
+    logs: Logs
+    """Of the own rows. Whatever a ``train_step`` of the script's own returns, where that is no dict."""
+    weight: Tensor
+    """float32: own rows / all rows."""
+    rows: Tensor
+    """int64: of the global batch."""
+    present: Tensor
+    """bool: there are own rows."""
+
+
+class CallOutputs(NamedTuple):
+    """What one call of several steps gives, in tensors, after the members met."""
+
+    logs: Logs
+    rows: Tensor
+    done: Tensor
+    stops: Tensor
+    """float64: how many members are asked to stop."""
+    times_s: Tensor
+    """float64 [2, members]: a step's own work, and its wait for others."""
 
 
 @dataclass(slots=True)
@@ -17,7 +50,7 @@ class Traced:
     step: Any
     """A traced function, or an ordinary one where the model runs eagerly."""
     state: LocalState
-    calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    calls: dict[str, Callable[..., CallOutputs]] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
     """The calls made so far: the first of each traces, and is not measured."""
     balancer: Balancer | None = None
@@ -28,7 +61,7 @@ class Traced:
 class PortionResult:
     """What came of one call into TensorFlow, after which the members met."""
 
-    logs: Any
+    logs: Logs
     rows: int
     """Of the last global batch."""
     done: int

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from core.trainer.exact.steps.result import Spec, StepOutputs, Tensor
+
 
 def loop(condition: Callable[..., Any], body: Callable[..., Any], start: list[Any], step: Any) -> Any:
     """A while loop over `start` and the step's outputs, which are zeros before the first step."""
@@ -23,28 +25,28 @@ def loop(condition: Callable[..., Any], body: Callable[..., Any], start: list[An
     )
 
 
-def up_to(limit: Any, step: Any, run: Callable[[], Any]) -> Any:
+def up_to(limit: Tensor, step: Any, run: Callable[[], StepOutputs]) -> list[Tensor]:
     """`run`, which does a step, `limit` times: how often, and the last outputs, flat."""
 
-    def body(done: Any, *_: Any) -> Any:
+    def body(done: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
         return done + 1, *flat(run())
 
     return loop(lambda done, *_: done < limit, body, [tf.constant(0)], step)
 
 
-def packed(step: Any, outputs: list[Any]) -> Any:
+def packed(step: Any, outputs: list[Tensor]) -> StepOutputs:
     return tf.nest.pack_sequence_as(step.structured_outputs, outputs)
 
 
-def flat(outputs: Any) -> list[Any]:
+def flat(outputs: StepOutputs) -> list[Tensor]:
     return [tf.convert_to_tensor(value) for value in tf.nest.flatten(outputs)]
 
 
-def spec_of(leaf: Any) -> Any:
+def spec_of(leaf: Tensor | None) -> Spec:
     return None if leaf is None else tf.TensorSpec(leaf.shape, leaf.dtype)
 
 
-def free_rows(spec: Any) -> Any:
+def free_rows(spec: Spec) -> Spec:
     """Specs with any number of rows."""
 
     def free(leaf: Any) -> Any:
