@@ -1,4 +1,4 @@
-"""What ended a script, made into a typed ``Exit``: the script's own traceback and line, not ours."""
+"""What ended a script, as a typed ``Exit``: with the script's own traceback and line, not Tandem's."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def of_meeting(error: BaseException) -> Exit:
 
 
 def of_house(error: BaseException) -> Exit:
-    """Something of ours broke, or an install of Keras that we do not know."""
+    """Tandem itself failed, or Keras is of a release that it does not know."""
     problem = Problem(
         code="trainer-broke",
         what=f"Tandem's trainer failed, not the script: {_short(error)}.",
@@ -171,7 +171,7 @@ def _left(error: SystemExit, folder: Path, detail: str) -> Exit:
         problem=Problem(
             code="script-left",
             what=f"The script ended itself with {said}{_at(error, folder)}.",
-            fix="Its own words in the log say why; without sys.exit it would have gone on.",
+            fix="Its own words in the log say why; without sys.exit it would have continued.",
             detail=detail,
         ),
     )

@@ -17,7 +17,7 @@ import tensorflow as tf
 from core.project.script import analyse
 from core.trainer.exact.interface import Cluster
 
-# Not later: once the script runs, nothing of ours can be imported any more.
+# Not later: once the script runs, no module of Tandem's can be imported any more.
 from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
 from core.trainer.observer import ReportingObserver

@@ -38,9 +38,9 @@ class _NotOurs(MetaPathFinder):
 
 
 def hide_house() -> None:
-    """From here on ``import core`` means the script's. What is loaded of ours goes on working by reference.
+    """From here on ``import core`` means the script's. Loaded modules of ours keep working by reference.
 
-    So nothing of ours may be imported after this, and message decoders must exist before.
+    So none of them may be imported after this, and message decoders must exist before.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         _kept.append(sys.modules.pop(name))

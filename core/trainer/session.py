@@ -123,7 +123,7 @@ class TrainerSession:
         return exit
 
     def _clear(self, folder: Path, saved: bool) -> None:
-        """There is nothing left to go on with; but what was trained must not be lost with the model."""
+        """There is nothing left to resume; but what was trained must not be lost with the model."""
         # By their names: after the script no manifest can be decoded for the first time (script.hide_house).
         if saved or not any(folder.glob("[0-9]*")):
             checkpoint_store.clear(folder)
@@ -200,7 +200,7 @@ class TrainerSession:
 
     def _on_own_stop(self) -> None:
         """Alone, a ``fit`` ends after its step. Otherwise as Ctrl-C in a terminal: members cannot agree on
-        a step in a loop that is not ours; each gets the order, and whatever follows counts as stopped."""
+        a step in a loop of the script's own; each gets the order, and any end after it counts as stopped."""
         if self._engine is not None:
             self._on_managed_stop()
         elif self._cluster or not self._observer.fitting:

@@ -27,7 +27,7 @@ from core.vocabulary.progress import Expectation
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """Checkpoints: where this member writes them, and the one that its training goes on from."""
+    """Checkpoints: where this member writes them, and the one from which its training resumes."""
 
     folder: Path
     every_s: float = 60.0

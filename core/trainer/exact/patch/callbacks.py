@@ -51,14 +51,14 @@ class SharedCallbacks(private.Callbacks):
         self.set_params({**(self.params or {}), "steps": self._engine.fit.steps})
         super().on_train_begin(logs)
         self._engine.on_train_began(self.model)
-        self._kept.train_begun(self.history)
+        self._progress.train_begun(self.history)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._engine.on_epoch_began(epoch)
-        if not self._kept.epoch_begins(epoch):
+        if not self._progress.epoch_begins(epoch):
             super().on_epoch_begin(epoch, logs)
             return
-        self._engine.fit.batch = self._kept.batch
+        self._engine.fit.batch = self._progress.batch
         if self.progress_bar is not None:
             self.progress_bar.on_epoch_begin(epoch, logs)
 
@@ -66,26 +66,26 @@ class SharedCallbacks(private.Callbacks):
         super().on_train_batch_end(batch, logs)
         if self._hears_batches:
             self._agree()
-        self._kept.batch_ended(self._engine.fit.batch, logs)
+        self._progress.batch_ended(self._engine.fit.batch, logs)
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        if self._engine.fit.kept is not None:
-            self._engine.fit.kept.validation_begins()
+        if self._engine.fit.progress is not None:
+            self._engine.fit.progress.validation_begins()
         super().on_test_begin(logs)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_epoch_end(epoch, logs)
         due = self._agree(self._engine.rank == 0 and self._engine.keeper.due_at_epochs_end)
         last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
-        self._kept.epoch_ended(epoch, last=last, due=due)
+        self._progress.epoch_ended(epoch, last=last, due=due)
         self._engine.on_epoch_ended(epoch, logs)
 
     @property
-    def _kept(self) -> FitProgress:
+    def _progress(self) -> FitProgress:
         """These are the callbacks of a fit."""
-        kept = self._engine.fit.kept
-        assert kept is not None
-        return kept
+        progress = self._engine.fit.progress
+        assert progress is not None
+        return progress
 
     def _agree(self, flag: bool = False) -> bool:
         """Whether to stop is agreed on; returns whether any member set `flag`."""

@@ -125,10 +125,10 @@ def _fit(engine: Engine) -> Any:
         private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
         call = _bound(original, model, args, kwargs)
         heard = callback_kinds.each_batch(call["callbacks"])
-        kept = engine.keeper.begin(model, callback_kinds.listed(call["callbacks"]))
+        progress = engine.keeper.begin(model, callback_kinds.listed(call["callbacks"]))
         call["callbacks"] = callbacks.SharedCallbacks(
             engine,
-            call["callbacks"] if kept.left is None else None,
+            call["callbacks"] if progress.outcome is None else None,
             model,
             add_history=True,
             add_progbar=call["verbose"] != 0,
@@ -136,13 +136,13 @@ def _fit(engine: Engine) -> Any:
             epochs=call["epochs"],
             steps=None,
         )
-        with engine.inside(model, "fit", heard, call["epochs"], kept):
-            kept.began()
-            kept.change(call)
+        with engine.inside(model, "fit", heard, call["epochs"], progress):
+            progress.began()
+            progress.change(call)
             history = original(model, **call)
-            if kept.left is not None:
+            if progress.outcome is not None:
                 engine.on_trained(model)
-            kept.ended(history)
+            progress.ended(history)
         return history
 
     return fit

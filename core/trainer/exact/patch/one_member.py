@@ -1,4 +1,4 @@
-"""One member alone: Keras' own fit, with callbacks that report, stop and keep. Any strategy, or none."""
+"""One member alone: Keras' own fit, with callbacks that report, stop and write checkpoints. Any strategy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.trainer.exact.resume.position import Positioned
 
 
 class OneMember:
-    """What one member alone has trained, and how it is kept."""
+    """What one member alone has trained, and its checkpoints."""
 
     def __init__(self, observer: Observer, checkpointing: Checkpointing | None) -> None:
         self.observer = observer
@@ -34,7 +34,7 @@ class OneMember:
     def begin_after(self, step: int) -> None:
         self.step = step
 
-    def chiefs(self, data: bytes) -> bytes:
+    def from_chief(self, data: bytes) -> bytes:
         return data
 
     def prepare(self, model: Any, iterator: Any) -> None:
@@ -51,14 +51,14 @@ class OneMember:
 
 
 class Report(keras.callbacks.Callback):
-    """Tells the observer. Batches' ends may be heard on Keras' own thread; all telling is on the main one."""
+    """Tells the observer, on the main thread, even of batches whose end Keras told on a thread of its own."""
 
     async_safe = True
 
-    def __init__(self, host: OneMember, kept: FitProgress, global_batch: int | None) -> None:
+    def __init__(self, host: OneMember, progress: FitProgress, global_batch: int | None) -> None:
         super().__init__()
         self._host = host
-        self._kept = kept
+        self._progress = progress
         self._global_batch = global_batch
         self._epoch = 0
         self._last: tuple[int, Mapping[str, Any]] | None = None
@@ -79,15 +79,15 @@ class Report(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        self._last = (self._kept.done_with(batch), logs or {})
+        self._last = (self._progress.done_with(batch), logs or {})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._last[0] > self._batches_told:
             self._tell()
         self._host.observer.on_epoch_ended(epoch, numbers(logs))
 
-    def go_on_after(self, batch: int) -> None:
-        """The steps of this epoch until there were told in the run before."""
+    def count_from(self, batch: int) -> None:
+        """The previous run told the steps of this epoch up to there."""
         self._batches_told = batch
 
     def catch_up(self) -> None:
@@ -121,46 +121,46 @@ class Report(keras.callbacks.Callback):
 class OneMemberCallbacks(private.Callbacks):
     """Keras' list of callbacks, which tells a fit's checkpoints where it is. They run as in Keras."""
 
-    def __init__(self, kept: FitProgress, report: Report, callbacks: list[Any], **options: Any) -> None:
+    def __init__(self, progress: FitProgress, report: Report, callbacks: list[Any], **options: Any) -> None:
         super().__init__([*callbacks, report], **options)
-        self._kept = kept
+        self._progress = progress
         self._report = report
         self._batch_s = time.perf_counter()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        self.set_params({**(self.params or {}), "steps": self._kept.batches_in_epoch})
+        self.set_params({**(self.params or {}), "steps": self._progress.batches_in_epoch})
         super().on_train_begin(logs)
-        self._kept.train_begun(self.history)
+        self._progress.train_begun(self.history)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._batch_s = time.perf_counter()
-        if not self._kept.epoch_begins(epoch):
+        if not self._progress.epoch_begins(epoch):
             super().on_epoch_begin(epoch, logs)
             return
         for callback in (self.progress_bar, self._report):
             if callback is not None:
                 callback.on_epoch_begin(epoch, logs)
-        self._report.go_on_after(self._kept.batch)
+        self._report.count_from(self._progress.batch)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_train_batch_end(batch, logs)
-        keeper, now = self._kept.keeper, time.perf_counter()
+        keeper, now = self._progress.keeper, time.perf_counter()
         keeper.passed(now - self._batch_s)
         self._batch_s = now
         if keeper.due or keeper.host.stopping:
             self.wait_heard()
             self._report.catch_up()
-        self._kept.batch_ended(self._kept.done_with(batch), logs)
+        self._progress.batch_ended(self._progress.done_with(batch), logs)
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        if self._kept.under_way:
-            self._kept.validation_begins()
+        if self._progress.under_way:
+            self._progress.validation_begins()
         super().on_test_begin(logs)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         super().on_epoch_end(epoch, logs)
         last = self.model.stop_training or epoch + 1 == self.params["epochs"]
-        self._kept.epoch_ended(epoch, last=last, due=self._kept.keeper.due_at_epochs_end)
+        self._progress.epoch_ended(epoch, last=last, due=self._progress.keeper.due_at_epochs_end)
 
 
 def install(observer: Observer, checkpointing: Checkpointing | None = None) -> OneMember:
@@ -182,11 +182,11 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
             given.callbacks if isinstance(given, private.CallbackList) else private.flatten(given or ())
         )
         outer, host.opened = host.opened, host.keeper.begin(model, users)
-        kept = host.opened
+        progress = host.opened
         call["callbacks"] = OneMemberCallbacks(
-            kept,
-            Report(host, kept, _batch_size(call)),
-            users if kept.left is None else [],
+            progress,
+            Report(host, progress, _batch_size(call)),
+            users if progress.outcome is None else [],
             model=model,
             add_history=True,
             add_progbar=call["verbose"] != 0,
@@ -196,12 +196,12 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
         )
         host.began(model)
         try:
-            kept.began()
-            kept.change(call)
+            progress.began()
+            progress.change(call)
             history = original(*bound.args, **bound.kwargs)
-            kept.ended(history)
+            progress.ended(history)
         finally:
-            kept.over()
+            progress.over()
             host.opened = outer
         observer.on_fit_ended()
         if host.stopping:

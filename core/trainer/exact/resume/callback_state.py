@@ -1,4 +1,4 @@
-"""What callbacks hold, as far as it is plain data: kept in a checkpoint, put back when a fit goes on.
+"""What callbacks hold, as far as it is plain data: kept in a checkpoint, put back when a fit resumes.
 
 A checkpoint may come from another laptop. So only numbers go into a callback: its texts (paths, commands)
 and whatever its class defines stay as this process' script gives them.
@@ -21,7 +21,7 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.resume import plain
 
 _OF_THIS_PROCESS: dict[str, set[str]] = {
-    "CSVLogger": {"append", "append_header"},  # its file has been opened anew, to go on at its end
+    "CSVLogger": {"append", "append_header"},  # its file has been opened again, to append to it
     "EarlyStopping": {"min_delta"},  # Keras gives it its sign when it first compares
     "ReduceLROnPlateau": {"min_delta"},
     **private.OF_THE_PROCESS,
@@ -34,7 +34,7 @@ _ABSENT = object()
 
 
 def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
-    """[class name, {attribute: value}]; a copy. `say` hears what of a user's own callback is left out."""
+    """[class name, {attribute: value}]; a copy. `say` is told what of a user's own callback is left out."""
     held: dict[str, Any] = {}
     never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
     for name, value in vars(callback).items():
@@ -51,7 +51,7 @@ def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
 
 
 def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> None:
-    """Nothing, where this is another callback than the one that was kept. `say` hears of what is left."""
+    """Does nothing to another callback than the one that was kept. `say` is told what stays as it is."""
     name, held = kept
     if type(callback).__name__ != name:
         return
@@ -108,7 +108,7 @@ def _named_by_code(cls: type) -> set[str]:
 
 
 def before_train_begin(callbacks: Sequence[Any], epoch: int) -> None:
-    """A log that is gone on with in `epoch` is not begun anew, and has no line of what comes again."""
+    """A log that resumes in `epoch` is appended to, without the lines of what will be trained again."""
     for callback in callbacks:
         if isinstance(callback, keras.callbacks.CSVLogger):
             if epoch or not callback.append:  # else what is there may be of earlier trainings alone

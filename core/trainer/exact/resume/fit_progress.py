@@ -1,4 +1,4 @@
-"""One call of fit as it is kept in checkpoints, and how it goes on from one. Main thread."""
+"""Where one call of fit is, what of it a checkpoint keeps, and how it resumes from one. Main thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Host(Protocol):
     def begin_after(self, step: int) -> None:
         """So many steps were done in the run that is resumed."""
 
-    def chiefs(self, data: bytes) -> bytes:
+    def from_chief(self, data: bytes) -> bytes:
         """The chief's bytes, on every member."""
 
     def prepare(self, model: Any, iterator: Any) -> None:
@@ -69,17 +69,17 @@ class Checkpoints(Protocol):
 
 @dataclass(eq=False)
 class FitProgress:
-    """Where a fit is, and how it goes on. `number` -1: it is not kept, and every call here does nothing."""
+    """Where a fit is, and how it resumes. `number` -1: no checkpoint keeps it, and calls here do nothing."""
 
     keeper: Checkpoints
     model: Any
     callbacks: tuple[Any, ...]
     """The user's own, in their order."""
     number: int
-    left: Any | None = None
-    """What it left in the run that is resumed, where it had ended there: it need not train again."""
-    goes_on: Any | None = None
-    """The checkpoint's word on it, where it was under way, until it went on."""
+    outcome: Any | None = None
+    """What it came to in the run that is resumed, if it ended there: it need not train again."""
+    resumed: Any | None = None
+    """What the checkpoint has of it, if it was under way there, until it has resumed."""
     under_way: bool = False
     batch: int = 0
     """Batches done in the epoch under way."""
@@ -90,9 +90,9 @@ class FitProgress:
     _history: Any = None
     _iterator: Positioned | None = None
     _validations: int = 0
-    """Done in all, those of the run before too."""
+    """Done in all, the previous run's included."""
     _validations_unread: int = 0
-    """Those of the run before, until their data has been read again."""
+    """The previous run's, until their data has been read again."""
     _random: dict[str, Any] = field(default_factory=dict)
     """The states when it began."""
     _before_validation: tuple[Moment, Any] | None = None
@@ -113,37 +113,37 @@ class FitProgress:
 
     def change(self, call: dict[str, Any]) -> None:
         """Changes Keras' arguments: to begin at another epoch, or not to train at all."""
-        if self.left is not None:
+        if self.outcome is not None:
             call["epochs"] = 0
-        elif self.goes_on is not None:
-            call["initial_epoch"] = self.goes_on["epoch"]
+        elif self.resumed is not None:
+            call["initial_epoch"] = self.resumed["epoch"]
 
     # --- told by the fit
 
     def began(self) -> None:
         """Before anything of the fit happens."""
         self.under_way = True
-        if not self.kept or self.left is not None:
+        if not self.kept or self.outcome is not None:
             return
-        if self.goes_on is not None:
-            randomness.restore(self.goes_on["random"]["fit"])
-            callback_state.before_train_begin(self.callbacks, self.goes_on["epoch"])
+        if self.resumed is not None:
+            randomness.restore(self.resumed["random"]["fit"])
+            callback_state.before_train_begin(self.callbacks, self.resumed["epoch"])
         self._random = randomness.capture()
 
     def over(self) -> None:
-        """However it ended."""
+        """It ended, in whatever way."""
         self.under_way = False
 
     def ended(self, history: Any) -> None:
-        """It came to its end by itself."""
-        if self.left is None:
+        """It ran to its end."""
+        if self.outcome is None:
             self.keeper.ended(self, history)
             return
-        self._prepared(self.left["model"])
-        writer.restore(self.model, self.left["model"])
-        self._restore_callbacks(self.left, history)
-        self.keeper.host.begin_after(self.left["step"])
-        randomness.restore(self.left["random"])
+        self._prepared(self.outcome["model"])
+        writer.restore(self.model, self.outcome["model"])
+        self._restore_callbacks(self.outcome, history)
+        self.keeper.host.begin_after(self.outcome["step"])
+        randomness.restore(self.outcome["random"])
 
     def opened(self, iterator: Positioned) -> None:
         """Keras opened data; the first is that of the training."""
@@ -153,22 +153,22 @@ class FitProgress:
     def train_begun(self, history: Any) -> None:
         """After the callbacks' on_train_begin."""
         self._history = history
-        if self.goes_on is not None:
-            # What a callback of Keras restored counts for nothing now.
+        if self.resumed is not None:
+            # What a callback of Keras restored no longer counts.
             private.set_initial_epoch(self.model, None)
-            if not self.goes_on["batch"]:
-                self._go_on()
+            if not self.resumed["batch"]:
+                self._resume()
 
     def epoch_begins(self, epoch: int) -> bool:
-        """Whether it is gone on with in this epoch's middle: callbacks heard of its beginning before."""
+        """Whether it resumes in the middle of this epoch, of whose beginning callbacks were told before."""
         self._epoch, self.batch, self.logs = epoch, 0, None
-        if self.goes_on is None:
+        if self.resumed is None:
             return False
-        self._go_on()
+        self._resume()
         return True
 
     def batch_ended(self, batch: int, logs: Any) -> None:
-        """After the callbacks heard of it. `batch`: how many of this epoch are done."""
+        """After the callbacks were told. `batch`: how many of this epoch are done."""
         self.batch, self.logs, self.logs_before = batch, logs, {}
         if not self.kept:
             return
@@ -192,7 +192,7 @@ class FitProgress:
         self._validations += 1
 
     def epoch_ended(self, epoch: int, *, last: bool, due: bool) -> None:
-        """After the callbacks heard of it. `last`: the fit ends. `due`: all members say so."""
+        """After the callbacks were told. `last`: the fit ends. `due`: all members agreed on a checkpoint."""
         before, self._before_validation, self.logs_before = self._before_validation, None, {}
         if not self.kept:
             return
@@ -203,7 +203,7 @@ class FitProgress:
             self._epoch, self.batch, self.logs = epoch + 1, 0, None
             self.keeper.write(self._moment(), self._tree())
 
-    # --- keeping and going on
+    # --- checkpoint and resume
 
     def _moment(self) -> Moment:
         return Moment(step=self.keeper.host.step, fit=self.number, epoch=self._epoch, batch=self.batch)
@@ -224,8 +224,8 @@ class FitProgress:
             "random": {"fit": self._random, "epoch": data.pass_random, "now": randomness.capture()},
         }
 
-    def _go_on(self) -> None:
-        tree, self.goes_on = self.goes_on, None
+    def _resume(self) -> None:
+        tree, self.resumed = self.resumed, None
         assert tree is not None and self._iterator is not None
         host = self.keeper.host
         self._prepared(tree["model"])

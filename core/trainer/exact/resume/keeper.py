@@ -1,8 +1,8 @@
-"""Which of a script's fits are kept, skipped or gone on with. Main thread, the same on every member.
+"""Which of a script's fits are skipped, resumed or trained, and when a checkpoint is due. Main thread.
 
-A script that is resumed runs from its top. Its fits are counted: those that had ended leave what they left
-then (variables, history, callbacks' values, random states) without training; the one that was under way
-goes on at its batch; what follows is trained as ever.
+All members come to the same. A script that is resumed runs from its top, and its fits are counted: one that
+had ended is not trained again but takes over what it came to (variables, history, callbacks' values, random
+states); the one that was under way resumes at its batch; what follows is trained as usual.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class Keeper:
         """A call of fit. One inside another, from a callback say, is not kept."""
         if not self.enabled or (self._fit is not None and self._fit.under_way):
             return FitProgress(self, model, (), -1)
-        kept = self._fit = FitProgress(self, model, tuple(callbacks), self._fits)
+        progress = self._fit = FitProgress(self, model, tuple(callbacks), self._fits)
         self._fits += 1
         if self._resumed is not None:
             last = self._resumed.head.moment.fit
-            if kept.number < last:
+            if progress.number < last:
                 # None where it ended by an error that the script caught: it is run, and fails, again.
                 assert self._writer is not None
-                kept.left = self._writer.left(kept.number)
-            elif kept.number == last:
-                kept.goes_on, self._under_way = self._under_way, None
-        return kept
+                progress.outcome = self._writer.outcome(progress.number)
+            elif progress.number == last:
+                progress.resumed, self._under_way = self._under_way, None
+        return progress
 
     def logs_before(self, model: Any) -> dict[str, float]:
-        """Of an epoch that is gone on with and has no batch left."""
+        """Of an epoch that resumes with no batch left."""
         fit = self._fit
         return fit.logs_before if fit is not None and fit.under_way and fit.model is model else {}
 
@@ -95,25 +95,25 @@ class Keeper:
         self._passed_s, self._kept_s = 0.0, time.monotonic()
         self._writer.write(moment, self.host.share_numbers, now, wait=wait)
 
-    def ended(self, kept: FitProgress, history: Any) -> None:
-        """A fit came to its end: later checkpoints hold what it left."""
-        if self._writer is None or not kept.kept or self.host.stopping:
+    def ended(self, progress: FitProgress, history: Any) -> None:
+        """A fit ended: later checkpoints hold what it came to."""
+        if self._writer is None or not progress.kept or self.host.stopping:
             return
         # The chief's clock decides: a member that wrote by its own would count on from another moment.
-        due = self.host.chiefs(b"due" if self.due_at_epochs_end else b"") == b"due"
+        due = self.host.from_chief(b"due" if self.due_at_epochs_end else b"") == b"due"
         tree = {
-            "model": writer.capture(kept.model),
+            "model": writer.capture(progress.model),
             "history": callback_state.capture(history, self.host.say_once),
-            "callbacks": self.callbacks(kept.callbacks),
+            "callbacks": self.callbacks(progress.callbacks),
             "random": randomness.capture(),
             "step": self.host.step,
         }
-        self._writer.add_finished(kept.number, tree)
+        self._writer.add_finished(progress.number, tree)
         if due:
-            self.write(Moment(step=self.host.step, fit=kept.number + 1), None)
+            self.write(Moment(step=self.host.step, fit=progress.number + 1), None)
 
     def end(self) -> None:
-        """The training came to its end: nothing is written any more."""
+        """The training ended: nothing more is written."""
         if self._writer is not None:
             self._writer.end()
 
@@ -122,7 +122,7 @@ class Keeper:
         states = [callback_state.capture(each, self.host.say_once) for each in callbacks]
         places = [place for place, each in enumerate(callbacks) if isinstance(each, self.writers)]
         if places:
-            chiefs = plain.unpack(self.host.chiefs(plain.pack([states[place] for place in places])))
+            chiefs = plain.unpack(self.host.from_chief(plain.pack([states[place] for place in places])))
             for place, state in zip(places, chiefs, strict=True):
                 states[place] = state
         return states

@@ -82,8 +82,8 @@ class Writer:
     def busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def left(self, fit: int) -> Any | None:
-        """What a fit that had ended left in the run that is resumed. Raises TandemError.
+    def outcome(self, fit: int) -> Any | None:
+        """What a fit came to that had ended in the run that is resumed. Raises TandemError.
 
         Read where it lies now: the checkpoint that is resumed goes once there are newer ones.
         """
@@ -91,7 +91,7 @@ class Writer:
         return None if file is None else _load(file.parent, file.stem)
 
     def add_finished(self, fit: int, tree: Any) -> None:
-        """A fit ended: what it left goes into every checkpoint from now on."""
+        """A fit ended: what it came to goes into every checkpoint from now on."""
         if fit >= _MOST_FITS:
             self._give_up(f"No more checkpoints are kept: the script calls fit more than {_MOST_FITS} times.")
         if not self._given_up:
@@ -141,12 +141,12 @@ class Writer:
         self._thread.join(max(0.0, until - time.monotonic()))
         if self.busy:
             self._say(
-                f"This disk takes more than {_WAIT_S:.0f} s for a checkpoint, so the training can be gone on "
-                "with from an earlier one only."
+                f"This disk takes more than {_WAIT_S:.0f} s for a checkpoint, so the training can be resumed "
+                "from an earlier one only."
             )
 
     def _settle(self) -> None:
-        """What the thread left behind, once it ended."""
+        """Takes over what the thread did, once it has ended."""
         if self._trouble:
             self._give_up(f"No checkpoints are kept: {self._trouble}")
         if self._written is not None:
@@ -177,7 +177,7 @@ class Writer:
             self._trouble = f"{self._folder} cannot be written ({error.strerror or error})."
         except plain.NotPlain as error:
             self._trouble = f"the model has variables of a kind that is not kept ({error})."
-        except Exception as error:  # Whatever it is, the training goes on.
+        except Exception as error:  # No failure here may end the training.
             self._trouble = f"{type(error).__name__}: {error}"
 
 

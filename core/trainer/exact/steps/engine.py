@@ -39,7 +39,7 @@ class Fit:
     batch: int = 0
     iterator: SharedEpochIterator | None = None
     equal: set[int] = field(default_factory=set)
-    kept: FitProgress | None = None
+    progress: FitProgress | None = None
     """Of a fit: what checkpoints know of it."""
 
     @property
@@ -114,10 +114,10 @@ class Engine:
         kind: str,
         each_batch: tuple[bool, bool],
         epochs: int = 1,
-        kept: FitProgress | None = None,
+        progress: FitProgress | None = None,
     ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
-        fit = Fit(model, kind, each_batch, epochs, kept=kept)
+        fit = Fit(model, kind, each_batch, epochs, progress=progress)
         self._fits.append(fit)
         try:
             yield fit
@@ -125,8 +125,8 @@ class Engine:
                 model_state.equalise(model, self.collectives)  # what rounding drove apart
         finally:
             self._fits.pop()
-            if kept is not None:
-                kept.over()
+            if progress is not None:
+                progress.over()
         if kind == "fit":
             self._observer.on_fit_ended()
         if self.stopping and not self._fits:
@@ -147,8 +147,8 @@ class Engine:
             iterator.pace.each_batch = self.fit.each_batch[0 if trains else 1]
             if self.fit.iterator is None:
                 self.fit.iterator = iterator
-            if self.fit.kept is not None:
-                self.fit.kept.opened(iterator)
+            if self.fit.progress is not None:
+                self.fit.progress.opened(iterator)
 
     def equalise(self, model: Any) -> None:
         """Once a call, when every variable exists: members start from the chief's state."""
@@ -228,7 +228,7 @@ class Engine:
         self.step = step
         self.gauge.begin_after(step)
 
-    def chiefs(self, data: bytes) -> bytes:
+    def from_chief(self, data: bytes) -> bytes:
         return self.collectives.from_chief(data)
 
     def prepare(self, model: Any, iterator: Any) -> None:

@@ -145,7 +145,7 @@ class Loop:
     # --- shares
 
     def _share(self, traced: Traced) -> None:
-        """Each kind of step goes on with its own shares."""
+        """Each kind of step has shares of its own."""
         if traced.balancer is not None:
             self.engine.set_shares(traced.balancer.shares)
 

@@ -1,4 +1,4 @@
-"""Run by test_kept: trains a little script wholly, stopped in the middle, or gone on with from a checkpoint.
+"""Run by test_kept: trains a little script wholly, stopped in the middle, or resumed from a checkpoint.
 
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`

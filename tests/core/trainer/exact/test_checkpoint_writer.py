@@ -78,7 +78,7 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
     # A Stop waits once, for less than the node does, and never begins a second beside one that goes on.
     assert told["patience"] < 0.7 * min(Limits().grace_s, limits.STOP_S[0])
     assert told["stuck"] == [False, False] and told["threads"] == 1 and told["in the end"] == 8
-    assert all("for a checkpoint, so the training can be gone on" in words for words in told["slowly"])
+    assert all("for a checkpoint, so the training can be resumed" in words for words in told["slowly"])
     assert len(told["slowly"]) == 2 and told["after the end"] is False
 
 
@@ -94,7 +94,7 @@ from core.trainer.exact.interface import Checkpointing
 
 class Host:
     step, stopping, share_numbers = 5, False, (1, 1)
-    def chiefs(self, data):
+    def from_chief(self, data):
         self.own = data
         return self.chief
     def say_once(self, words):
@@ -132,7 +132,7 @@ resumed = Keeper(Checkpointing(base / "failed", resume=failed), host)
 told["left"] = []
 for number in range(3):
     kept = resumed.begin(model, [])
-    told["left"].append(kept.left is not None)
+    told["left"].append(kept.outcome is not None)
     for step in (10, 11) if number == 0 else ():
         resumed.write(Moment(step=step), {"epoch": 1}, wait=True)
 told["gone"] = not failed.exists()

@@ -1,4 +1,4 @@
-"""A training that is stopped in the middle of an epoch and gone on with ends as one that never stopped."""
+"""A training that is stopped in the middle of an epoch and resumed ends as one that never stopped."""
 
 from __future__ import annotations
 
