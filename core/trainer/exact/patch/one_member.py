@@ -50,7 +50,7 @@ class OneMember:
             self.trained.append(model)
 
 
-class Report(keras.callbacks.Callback):
+class ReportingCallback(keras.callbacks.Callback):
     """Tells the observer, on the main thread, even of batches whose end Keras told on a thread of its own."""
 
     async_safe = True
@@ -121,7 +121,9 @@ class Report(keras.callbacks.Callback):
 class OneMemberCallbacks(private.Callbacks):
     """Keras' list of callbacks, which tells a fit's checkpoints where it is. They run as in Keras."""
 
-    def __init__(self, progress: FitProgress, report: Report, callbacks: list[Any], **options: Any) -> None:
+    def __init__(
+        self, progress: FitProgress, report: ReportingCallback, callbacks: list[Any], **options: Any
+    ) -> None:
         super().__init__([*callbacks, report], **options)
         self._progress = progress
         self._report = report
@@ -185,7 +187,7 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
         progress = host.opened
         call["callbacks"] = OneMemberCallbacks(
             progress,
-            Report(host, progress, _batch_size(call)),
+            ReportingCallback(host, progress, _batch_size(call)),
             users if progress.outcome is None else [],
             model=model,
             add_history=True,
