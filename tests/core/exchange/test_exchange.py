@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
@@ -10,10 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from core.exchange import problems
-from core.exchange.driver import Exchange
+from core.exchange.driver import Exchange, Peer
 from core.exchange.problems import ExchangeFailed
 from core.exchange.state import Key, Waiting, Wire
 from core.vocabulary.errors import Problem
@@ -21,7 +23,10 @@ from tests.core.exchange.members import (
     DONE,
     Way,
     address,
+    identities,
+    keyring,
     keys_of,
+    listener,
     meeting,
     numbers,
     rank_order_sum,
@@ -122,6 +127,27 @@ def test_packs_may_be_handed_over_in_another_order_on_each_member(tmp_path: Path
 
     with meeting(tmp_path, 2) as exchanges:
         assert together(meet, exchanges) == [expected(2, 1000, 5)] * 2
+
+
+def test_nothing_is_kept_of_steps_that_are_over(tmp_path: Path) -> None:
+    process = psutil.Process()
+    with meeting(tmp_path, 3) as exchanges:
+
+        def steps(begin: int) -> int:
+            for step in range(begin, begin + 100):
+                together(lambda exchange, step=step: summed(exchange, step, 100_000, 2), exchanges)  # type: ignore[misc]
+            gc.collect()
+            return process.memory_info().rss
+
+        before, after = steps(0), steps(100)
+        assert after - before < 20 * 2**20, "200 steps' sums would be 480 MB"
+        for exchange in exchanges:
+            assert not exchange._packs
+            assert not exchange._over
+            assert not exchange._state.meetings
+            assert len(exchange._state.taken) <= 4
+            for channel in exchange._channels.values():
+                wait_until(lambda channel=channel: channel._window.is_empty)  # type: ignore[misc]
 
 
 def test_a_peer_that_is_far_ahead_waits_on_the_way_instead_of_filling_memory(tmp_path: Path) -> None:
@@ -244,6 +270,28 @@ def test_a_mismatch_is_named_on_both_sides_instead_of_a_hang(tmp_path: Path) -> 
     assert found[0].code == problems.MISMATCH
     assert "member 0 wants a sum of float32 [12] for 'gradients'" in found[0].what
     assert "member 1 wants a sum of float32 [3, 4] for 'gradients'" in found[0].what
+
+
+def test_a_large_mismatch_that_comes_in_the_middle_of_the_others_is_named(tmp_path: Path) -> None:
+    """The other's numbers are still coming, by the million, when this member says what it wants."""
+
+    def meet(exchange: Exchange) -> str:
+        time.sleep(0.01 * exchange.rank)
+        exchange.hand_over(Key(0, 0, 0, 0), np.zeros(8_000_000 - exchange.rank * 7_000_000, np.float32))
+        with pytest.raises(ExchangeFailed) as failure:
+            exchange.wait([Key(0, 0, 0, 0)])
+        return failure.value.code
+
+    for number in range(5):
+        with meeting(tmp_path / str(number), 2) as exchanges:
+            assert together(meet, exchanges) == [problems.MISMATCH] * 2
+
+
+def test_closing_one_that_was_never_started_is_no_error(tmp_path: Path) -> None:
+    of = identities(tmp_path, 2)
+    with closing(listener()) as sock:
+        Exchange(0, [Peer(1, None)], keyring(of, 0), "run", sock).close(DONE)
+        assert sock.fileno() == -1
 
 
 def test_closing_ends_waits_at_once_on_both_sides_and_says_why(tmp_path: Path) -> None:
