@@ -109,7 +109,7 @@ class Pack:
         self._total: Array | None = None
         """Flat, of all elements."""
         self._total_on_wire: Array | None = None
-        """This member's share of it, narrowed, where that has to be sent."""
+        """A copy of this member's share as it is sent: whoever gets the sum may write in it."""
         self._added = 0
 
     def bring(self, array: Array, call: Call) -> None:
@@ -120,7 +120,7 @@ class Pack:
                 return
             if self._members > 2 or call.is_narrowed:
                 self._total = np.empty(call.elements, call.dtype)
-            if self._members > 2 and call.is_narrowed:
+            if self._members > 2:
                 self._total_on_wire = np.empty(_length(self._share), call.wire_dtype)
 
     def land(self, rank: int, phase: Phase, call: Call) -> Landing:
@@ -175,8 +175,8 @@ class Pack:
         part = travelling(call, phase, self._rank, receiver, self._members)
         numbers = self._own[part]
         if phase == "total":
-            assert self._total is not None
-            numbers = self._total[part] if self._total_on_wire is None else self._total_on_wire
+            assert self._total_on_wire is not None
+            numbers = self._total_on_wire
         size = message_bytes(call, phase, self._rank, receiver, self._members)
         if phase == "part" and call.is_narrowed:
             item = call.wire_dtype.itemsize
@@ -185,7 +185,7 @@ class Pack:
         return Payload(size, lambda begin, end: flat[begin:end])
 
     def result(self) -> Array | list[Array]:
-        """The sum, or everybody's arrays in rank order; read-only: parts may have to be sent again."""
+        """The sum, or everybody's arrays in rank order; read-only, since one may be what was handed over."""
         assert self._call is not None and self._own is not None
         if self._call.kind == "sum":
             if self._members == 1:
@@ -241,9 +241,14 @@ class Pack:
         np.add(term(0), term(1), out=target)
         for rank in range(2, self._members):
             np.add(target, term(rank), out=target)
-        if self._total_on_wire is not None:
-            self._total_on_wire[begin:end] = narrowed(target, call.wire)
-            target[:] = widened(self._total_on_wire[begin:end], call.wire)
+        if self._total_on_wire is None:
+            return
+        if call.is_narrowed:
+            short = narrowed(target, call.wire)
+            target[:] = widened(short, call.wire)
+            self._total_on_wire[begin:end] = short
+        else:
+            self._total_on_wire[begin:end] = target
 
 
 def _length(part: slice) -> int:

@@ -1,0 +1,86 @@
+"""Where members meet by the exchange instead of TensorFlow's collectives: the same sums and gathers.
+
+A tensor is handed over as soon as it is there, which does not block; one operation then waits for all sums of
+its stage. Never may several block: TensorFlow has as few threads for operations as the machine has cores, and
+two members that block in different orders wait for ever. Functions of Python are stateful operations, which
+tf.function runs in the order of the trace, within loops and conditions and across them: so all members go
+through the same stages, and a count of those that have ended is a number that all of them agree on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.exchange.driver import Exchange
+from core.exchange.problems import ExchangeFailed
+from core.exchange.state import Key, Kind, Wire
+from core.trainer.exact.members.collectives import Collectives
+
+_NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
+"""Added in float32 by the exchange, which narrows it for the wire."""
+
+
+class ExchangeCollectives(Collectives):
+    """``failure``: why the exchange ended a meeting, since TensorFlow makes an error of its own of it."""
+
+    def __init__(self, exchange: Exchange, generation: int = 0) -> None:
+        self.rank, self.members = exchange.rank, exchange.members
+        self.failure: ExchangeFailed | None = None
+        self._exchange, self._generation = exchange, generation
+        self._stage = 0
+
+    def sum(self, value: Any) -> Any:
+        """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient.
+
+        Each tensor of a list travels on its own, the last one first, and leaves as soon as it is there.
+        """
+        tensors = [tf.stop_gradient(tf.convert_to_tensor(each)) for each in tf.nest.flatten(value)]
+        for pack, tensor in reversed(list(enumerate(tensors))):
+            self._hand_over(tensor, pack, "sum")
+        sums = self._wait([_wide(tensor) for tensor in tensors], "sum")
+        for total, tensor in zip(sums, tensors, strict=True):
+            total.set_shape(tensor.shape)
+        return tf.nest.pack_sequence_as(
+            value, [tf.cast(total, tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
+        )
+
+    def gather(self, value: Any) -> Any:
+        """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
+        tensor = tf.stop_gradient(tf.convert_to_tensor(value))
+        self._hand_over(tensor, 0, "gather")
+        [joined] = self._wait([_wide(tensor)], "gather")
+        joined.set_shape([None, *tensor.shape[1:]])
+        return tf.cast(joined, tensor.dtype)
+
+    def _hand_over(self, tensor: Any, pack: int, kind: Kind) -> None:
+        wire = _NARROW.get(tensor.dtype, "f32")
+
+        def hand_over(array: Any) -> None:
+            self._exchange.hand_over(self._key(pack), np.asarray(array), kind=kind, wire=wire)
+
+        tf.numpy_function(hand_over, [tf.cast(tensor, _wide(tensor))], [])
+
+    def _wait(self, dtypes: Sequence[Any], kind: Kind) -> list[Any]:
+        def wait() -> list[Any]:
+            keys = [self._key(pack) for pack in range(len(dtypes))]
+            try:
+                results = self._exchange.wait(keys)
+            except ExchangeFailed as failure:
+                self.failure = failure
+                raise
+            self._stage += 1
+            return [np.concatenate(each) for each in results] if kind == "gather" else results
+
+        found = tf.numpy_function(wait, [], list(dtypes))
+        return [found] if tf.is_tensor(found) else list(found)  # without a graph, of one there is no list
+
+    def _key(self, pack: int) -> Key:
+        return Key(self._generation, 0, self._stage, pack)
+
+
+def _wide(tensor: Any) -> Any:
+    return tf.float32 if tensor.dtype in _NARROW else tensor.dtype
