@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from app import device_names, run_again
 from app.cli import completion
@@ -14,7 +14,7 @@ from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.plan import RunSpec, StrategyKind, Wire
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, RunSpec, StrategyKind, Wire
 from core.vocabulary.roles import Role
 from core.vocabulary.state import Device, State
 from core.vocabulary.text import plain
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
-    """Who takes part, as what, with how much, and how gradients travel."""
+    """Who takes part, as what, with how much, and how gradients travel, and how members meet."""
     among = parser.add_mutually_exclusive_group()
     others = among.add_argument(
         "--with",
@@ -82,6 +82,13 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--wire",
         choices=("f32", "bf16", "fp16", "auto"),
         help="how gradients travel (default: f32, which is exact)",
+    )
+    parser.add_argument(
+        "--exchange",
+        choices=get_args(Exchange),
+        help="by what the laptops' trainers meet: TensorFlow's own collectives, open to everybody in the "
+        "network, or connections with TLS and keys of this run alone; tls is for scripts without a strategy "
+        f"of their own (default: {DEFAULT_EXCHANGE})",
     )
 
 
@@ -122,6 +129,7 @@ async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -
         strategy=strategy,
         seed=then.seed if arguments.seed is None else arguments.seed,
         wire=wire,
+        exchange=arguments.exchange or then.exchange,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import RunSpec, StrategyKind, Wire
+from core.vocabulary.plan import Exchange, RunSpec, StrategyKind, Wire
 from core.vocabulary.roles import Role
 from core.vocabulary.state import Device, State
 
@@ -29,6 +29,7 @@ class Draft:
     strategy: StrategyKind | None = None
     seed: int | None = None
     wire: Wire = "f32"
+    exchange: Exchange | None = None
     then: dict[DeviceId, str] = field(default_factory=dict)
 
 
@@ -51,6 +52,7 @@ def as_then(entry: RunEntry, state: State) -> Draft:
         strategy=spec.strategy,
         seed=spec.seed,
         wire=spec.wire,
+        exchange=spec.exchange,
         then=then,
     )
 
@@ -142,4 +144,5 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
         strategy=draft.strategy,
         seed=draft.seed,
         wire=draft.wire,
+        exchange=draft.exchange,
     )

@@ -13,6 +13,8 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, short
 from core.vocabulary.plan import (
     _COMPUTING,
+    DEFAULT_EXCHANGE,
+    Exchange,
     Member,
     Plan,
     RunSpec,
@@ -56,7 +58,7 @@ def make_plan(
     ``first_port`` is another one for each run: while TensorFlow loads, nobody holds its port, and two runs
     that begin at the same time on one machine would choose the same.
 
-    Raises ``TandemError`` for shares or a seed that cannot be.
+    Raises ``TandemError`` for shares, a seed or an exchange that cannot be.
     """
     first_port = first_port or FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT - _ROOM)
     tasks: list[Task] = []
@@ -85,7 +87,20 @@ def make_plan(
         balance=strategy == "managed" and len(members) > 1 and not spec.shares,
         seed=_seed(spec.seed),
         wire=spec.wire,
+        exchange=_exchange(spec, strategy, solo=len(tasks) == 1),
     )
+
+
+def _exchange(spec: RunSpec, strategy: StrategyKind, *, solo: bool) -> Exchange:
+    if strategy == "managed" and not solo:
+        return spec.exchange or DEFAULT_EXCHANGE
+    if strategy == "own" and spec.exchange == "tls":
+        raise TandemError(
+            code="exchange-needs-managed",
+            what="A script that brings its own strategy meets by TensorFlow, which --exchange tls replaces.",
+            fix="Leave --exchange away, or let Tandem share the script's fit: --strategy managed.",
+        )
+    return "tensorflow"
 
 
 def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:

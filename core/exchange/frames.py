@@ -15,8 +15,9 @@ import msgspec
 
 from core.exchange.state import MAX_PACK_BYTES, Call, Key, Phase
 from core.vocabulary.errors import Problem
+from core.vocabulary.versions import EXCHANGE
 
-VERSION = 1
+VERSION = EXCHANGE
 PIECE_BYTES = 256 * 1024
 """A multiple of every item's size: a whole piece holds whole numbers."""
 MAX_WORD_BYTES = 8192

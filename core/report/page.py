@@ -35,6 +35,8 @@ MOST_EPOCHS = 200
 MOST_FILES = 200
 TEMPLATE = Path(__file__).parents[2] / "resources" / "report" / "page.html"
 
+_MEETING = {"tensorflow": "TensorFlow's collectives", "tls": "TLS, with keys of this run"}
+
 Exits = Sequence[tuple[DeviceId, str, Exit]]
 """Device, task and end of each trainer."""
 
@@ -236,6 +238,7 @@ def _about(details: RunDetails) -> list[tuple[str, str]]:
             ("started on", starter),
             ("seed", str(plan.seed)),
             ("numbers on the wire", plan.wire),
+            ("members meet by", _MEETING.get(plan.exchange, plan.exchange) if not plan.solo else ""),
             ("project", plan.project),
         ]
     found += [

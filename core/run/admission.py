@@ -6,6 +6,7 @@ Who may run what stands in the trust store, for each device.
 from __future__ import annotations
 
 from collections import deque
+from typing import get_args
 
 from core.home.trust import approve, may_run, set_policy
 from core.home.trust_file import SavedTrust
@@ -19,7 +20,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Prepare
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Exchange, Plan
 from core.vocabulary.run_folder import is_run_id
 
 RUNS_REMEMBERED = 10_000
@@ -98,9 +99,13 @@ def why_unfit(
         and me in devices
         and {task.device for task in plan.tasks} == devices
         and plan.script == manifest.script
+        and (plan.exchange != "tls" or plan.strategy == "managed")
         and _resumes_soundly(plan, checkpoint)
     )
-    return None if fits else problems.bad_message("The other laptop")
+    if not fits:
+        return problems.bad_message("The other laptop")
+    known = plan.exchange in get_args(Exchange)
+    return None if known else problems.unknown_exchange(plan.exchange)
 
 
 def _resumes_soundly(plan: Plan, checkpoint: Manifest | None) -> bool:

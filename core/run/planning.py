@@ -22,6 +22,7 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Plan, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
+from core.vocabulary.versions import EXCHANGE
 
 
 class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +84,7 @@ def make(
     state: State,
     links: RunLinks,
 ) -> Plan:
-    """Raises ``TandemError`` for roles, shares or addresses that cannot be."""
+    """Raises ``TandemError`` for roles, shares, an exchange or addresses that cannot be."""
     names = names_of(me, state)
     roles = propose_roles(
         devices,
@@ -108,7 +109,22 @@ def make(
         hosts=hosts,
     )
     check(plan)
+    _check_exchange(plan, state)
     return plan
+
+
+def _check_exchange(plan: Plan, state: State) -> None:
+    if plan.exchange != "tls":
+        return
+    for member in plan.members:
+        known = state.devices.get(member.device)
+        if known and known.versions and known.versions.exchange != EXCHANGE:
+            raise TandemError(
+                code="exchange-unlike",
+                what=f"Tandem on {member.name} cannot meet others over TLS as Tandem here does "
+                f"(version {known.versions.exchange} there, {EXCHANGE} here).",
+                fix="Update Tandem on both laptops, or train with --exchange tensorflow.",
+            )
 
 
 def shown(plan: Plan) -> PlanMade:

@@ -9,6 +9,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S, START_S
 from core.vocabulary.phases import Exit, ExitReason
 from core.vocabulary.plan import Plan
+from core.vocabulary.text import plain
 
 CONSEQUENCES: frozenset[ExitReason] = frozenset({"lost-peer", "never-met"})
 """Exits that another member's end may have caused: a better cause is waited for."""
@@ -191,6 +192,15 @@ def model_unmoved(name: str, why: OSError) -> Problem:
         code="outputs-left",
         what=f"The trained model cannot be brought back ({why.strerror or why}): it stays on {name}.",
         fix=f"On {name}, look into the run's folder: it is in kept or in outputs.",
+    )
+
+
+def unknown_exchange(word: str) -> Problem:
+    """What a member answers to a plan of a newer Tandem."""
+    return Problem(
+        code="exchange-unknown",
+        what=f"its Tandem does not know how to meet by {plain(word, 40)!r}.",
+        fix="Update Tandem there, or train with --exchange tensorflow.",
     )
 
 

@@ -20,6 +20,11 @@ StrategyKind = Literal["managed", "own"]
 
 Wire = Literal["f32", "bf16", "fp16", "auto"]
 
+Exchange = Literal["tensorflow", "tls"]
+"""By what members of a managed run meet: TensorFlow's own collectives, or ``core.exchange``."""
+DEFAULT_EXCHANGE: Exchange = "tensorflow"
+"""Of a run that is not asked to meet by the one or the other."""
+
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """Where in a training a checkpoint was made. All count from 0."""
@@ -67,6 +72,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Overrules what reading the script found."""
     seed: int | None = None
     wire: Wire = "f32"
+    exchange: Exchange | None = None
+    """None: whatever is the default for the script."""
     resume: RunId | None = None
     """Go on with this run, which ended before its time, from its newest checkpoint."""
 
@@ -79,6 +86,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     host: str = ""
     port: int = 0
+    certificate: bytes = b""
+    """By which this trainer proves to the others in this run who it is (DER); empty where they meet by
+    TensorFlow, and before it is made."""
 
     @property
     def name(self) -> str:
@@ -112,6 +122,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Shares follow the members' measured speeds. Members' ``share`` is where they begin."""
     seed: int = 0
     wire: Wire = "f32"
+    exchange: str = "tensorflow"
+    """An ``Exchange``. Any other word is a newer Tandem's, and refused by name."""
     resume: Resumption | None = None
 
     @property

@@ -14,6 +14,8 @@ TANDEM = "0.1.0"
 LINK_PROTOCOL = 1
 """Version of the messages on a link; nodes with different ones do not talk beyond the hello."""
 
+EXCHANGE = 1
+"""Version of what trainers say to each other where they meet without TensorFlow's collectives."""
 VOCABULARY = 1
 """Version of the commands and events spoken by ``--jsonl`` and the local socket."""
 
@@ -27,6 +29,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     tensorflow: str
     keras: str
     platform: str
+    exchange: int = 0
+    """0: a Tandem whose trainers meet by TensorFlow alone."""
 
 
 def installed() -> Versions:
@@ -38,6 +42,7 @@ def installed() -> Versions:
         tensorflow=_version("tensorflow"),
         keras=_version("keras"),
         platform=f"{platform.system()} {platform.machine()}",
+        exchange=EXCHANGE,
     )
 
 

@@ -132,6 +132,7 @@ def _type(info: inspect.Type) -> str:
         "IntType": "integer",
         "FloatType": "number",
         "BoolType": "bool",
+        "BytesType": "text (base64)",
     }
     return plain[type(info).__name__]
 

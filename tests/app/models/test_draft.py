@@ -132,6 +132,7 @@ THEN = RunSpec(
     strategy="managed",
     seed=7,
     wire="bf16",
+    exchange="tls",
 )
 CLEO = DeviceId("c" * 64)
 

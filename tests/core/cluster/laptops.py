@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.cluster.make_plan import FIRST_PORT, make_plan
 from core.cluster.proposal import propose_roles
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.plan import Plan, RunSpec, StrategyKind
+from core.vocabulary.plan import Exchange, Plan, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.roles import Role
 
@@ -28,10 +28,11 @@ def plan_of(
     starter: DeviceId = ANNA,
     project: str = "d" * 64,
     script: str = "train.py",
+    exchange: Exchange | None = None,
 ) -> Plan:
     roles = propose_roles(devices, fixed=fixed or {}, hardware={}, strategy=strategy, names=NAMES)
     return make_plan(
-        RunSpec(script=script, seed=1),
+        RunSpec(script=script, seed=1, exchange=exchange),
         starter=starter,
         project=ProjectId(project),
         script=script,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT, make_plan, new_run_id
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
-from core.vocabulary.plan import Plan, RunSpec, shares_by_rank, with_ports
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Plan, RunSpec, shares_by_rank, with_ports
 from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
 
@@ -179,3 +179,17 @@ def test_what_the_user_asked_for_is_in_the_plan() -> None:
         ANNA,
     )
     assert [member.name for member in plan.members] == [NAMES[ANNA], NAMES[BEN]]
+
+
+def test_managed_members_meet_as_asked_or_by_the_default() -> None:
+    assert plan_for(RunSpec(script="t")).exchange == DEFAULT_EXCHANGE
+    assert plan_for(RunSpec(script="t", exchange="tls")).exchange == "tls"
+    assert plan_for(RunSpec(script="t", exchange="tensorflow")).exchange == "tensorflow"
+    assert plan_of((ANNA,), exchange="tls").exchange == "tensorflow", "nobody to meet"
+
+
+def test_a_strategy_of_the_scripts_own_meets_by_tensorflow_alone() -> None:
+    assert plan_of(strategy="own").exchange == "tensorflow"
+    with pytest.raises(TandemError) as failure:
+        plan_of(strategy="own", exchange="tls")
+    assert failure.value.code == "exchange-needs-managed"

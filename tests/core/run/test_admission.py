@@ -23,6 +23,7 @@ PLAN = plan_of(project=MANIFEST.digest)
         plan_of((ANNA, CLEO), project=MANIFEST.digest),
         structs.replace(PLAN, members=PLAN.members[1:]),
         structs.replace(PLAN, tasks=(), members=()),
+        structs.replace(PLAN, exchange="tls", strategy="own"),
     ],
 )
 def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:
@@ -47,6 +48,13 @@ def test_a_request_with_an_escaping_path_is_refused() -> None:
     problem = why_unsafe(plan_of(project=bad.digest), bad)
     assert problem is not None
     assert problem.code == "project-refused"
+
+
+def test_a_plan_of_an_exchange_that_a_newer_tandem_has_is_refused_by_name() -> None:
+    problem = why_unfit(BEN, ANNA, structs.replace(PLAN, exchange="quic"), MANIFEST)
+    assert problem is not None
+    assert problem.code == "exchange-unknown"
+    assert "'quic'" in problem.what and "Update Tandem" in problem.fix
 
 
 def test_a_good_request_is_taken() -> None:

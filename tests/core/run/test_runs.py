@@ -22,7 +22,7 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.roles import Role
 from core.vocabulary.trainer_messages import Measured, Progressed
-from tests.core.run.lan import FakeTrainer, Lan, LanNode
+from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
 
 
@@ -612,3 +612,28 @@ async def test_a_script_that_changes_while_it_is_sent(lan: Lan, spec: RunSpec) -
     assert problem_of(anna) == "project-changed"
     assert not anna.runs_a_trainer
     assert not ben.trainers
+
+
+# --- by what members meet -----------------------------------------------------------------------
+
+
+async def test_a_laptop_whose_tandem_cannot_meet_as_asked_is_named_before_anybody_is_asked(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    older = anna.state.devices[ben.device].versions
+    assert older is not None
+    anna.emit(ev.LinkDown(device=ben.device, problem=LOST))
+    anna.emit(
+        ev.LinkUp(
+            device=ben.device,
+            name="Ben",
+            address="127.0.0.1:1",
+            versions=replace(older, exchange=0),
+            hardware=anna.state.me.hardware,  # type: ignore[union-attr]
+        )
+    )
+    with pytest.raises(TandemError) as failure:
+        await anna.runs.start(replace(spec, exchange="tls"))
+    assert failure.value.code == "exchange-unlike"
+    assert "Ben" in failure.value.what and "--exchange tensorflow" in failure.value.fix

@@ -88,4 +88,5 @@ def test_of_two_moments_the_one_with_more_steps_is_newer_then_the_later_fit_epoc
 
 def test_what_a_plan_leaves_open_has_its_plainest_value() -> None:
     assert (TOGETHER.generation, TOGETHER.strategy, TOGETHER.wire) == (0, "managed", "f32")
+    assert TOGETHER.exchange == "tensorflow", "what a Tandem does that knows of no other"
     assert not TOGETHER.balance and TOGETHER.seed == 0 and TOGETHER.resume is None
