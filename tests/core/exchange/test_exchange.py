@@ -147,7 +147,7 @@ def test_nothing_is_kept_of_steps_that_are_over(tmp_path: Path) -> None:
             assert not exchange._state.meetings
             assert len(exchange._state.taken) <= 4
             for channel in exchange._channels.values():
-                wait_until(lambda channel=channel: channel._window.is_empty)  # type: ignore[misc]
+                wait_until(lambda channel=channel: channel._window.is_empty)
 
 
 def test_a_peer_that_is_far_ahead_waits_on_the_way_instead_of_filling_memory(tmp_path: Path) -> None:
