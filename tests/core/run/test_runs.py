@@ -18,9 +18,8 @@ from core.vocabulary.commands import Decision
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
-from core.vocabulary.plan import RunSpec
+from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
-from core.vocabulary.roles import Role
 from core.vocabulary.trainer_messages import Measured, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
