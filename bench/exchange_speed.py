@@ -1,7 +1,7 @@
 """What a sum between two members takes: by the exchange, by plain sockets, by TensorFlow's collectives.
 
-All three in one run, round by round in turns, so that what else the machine does meets all of them. On a busy
-machine their seconds compare badly even so: more threads get more of a core. So a core's time is told, too.
+All of them in one run, in turns round by round, so that what else the machine does meets all of them. On busy
+machines seconds compare badly even so, since more threads get more of a core: a core's time is told, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from bench.result import Row, median, ratios, spread
 from core.home.identity import load_or_create
 
 ROUNDS = 9
-KINDS = {"tls": "the exchange (TLS 1.3)", "ring": "TensorFlow's collectives", "tcp": "plain TCP"}
+KINDS = {
+    "ops": "the exchange within TensorFlow",
+    "ring": "TensorFlow's collectives",
+    "tls": "the exchange without TensorFlow",
+    "tcp": "plain TCP",
+}
+COMPARED = (("ops", "ring"), ("tls", "tcp"))
 WORKS = {"38000/1": ("38,000 floats", 100), "5000000/4": ("5 million floats", 8)}
 """Floats and packs: what it is called, and how many steps a round has."""
 OF_COLLECTIVES = {"38000/1": 1.0}
@@ -69,14 +75,14 @@ def rows(
         )
         for kind, seconds in took_s.items()
     ]
-    for kind in ("ring", "tcp"):
-        over = ratios(took_s["tls"], took_s[kind])
+    for ours, other in COMPARED:
+        over = ratios(took_s[ours], took_s[other])
         found.append(
             Row(
-                what=f"{words}: the exchange ÷ {KINDS[kind]}",
+                what=f"{words}: {KINDS[ours]} ÷ {KINDS[other]}",
                 value=median(over),
-                limit=limit if kind == "ring" else None,
-                note=f"{spread(over)}; of a core's time {used_s['tls'] / max(used_s[kind], 1e-9):.2f}",
+                limit=limit if other == "ring" else None,
+                note=f"{spread(over)}; of a core's time {used_s[ours] / max(used_s[other], 1e-9):.2f}",
             )
         )
     return found

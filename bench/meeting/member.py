@@ -1,8 +1,8 @@
 """One process of a pair that only exchanges: ``python -m bench.meeting.member PLACE``, with TF_CONFIG set.
 
-``PLACE.kind``: ``tls`` is the exchange, ``tcp`` plain sockets that both send at once, ``ring`` TensorFlow's
-collectives. ``PLACE.work``: floats and packs, such as ``5000000/4``. Lines on stdin say ``train N``: so many
-steps, each a sum of all packs; answered as by ``bench.engine.member``.
+``PLACE.kind``: ``tls`` is the exchange, ``ops`` the exchange within TensorFlow, ``tcp`` plain sockets that
+both send at once, ``ring`` TensorFlow's collectives. ``PLACE.work``: floats and packs, such as ``5000000/4``.
+Lines on stdin say ``train N``: so many steps, each a sum of all packs. Answers as ``bench.engine.member``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(place: Place) -> None:
     random = np.random.default_rng(place.rank)
     own = np.array_split(random.standard_normal(floats).astype(np.float32), packs)
     addresses = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
-    make = {"tls": exchange, "tcp": sockets, "ring": ring}[place.kind]
+    make = {"tls": exchange, "ops": operations, "tcp": sockets, "ring": ring}[place.kind]
     step = make(place, [_split(each) for each in addresses], own)
     for line in sys.stdin:
         steps = int(line.split()[1])
@@ -58,14 +58,18 @@ def main(place: Place) -> None:
     os._exit(0)
 
 
-def exchange(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -> Step:
+def started(place: Place, addresses: list[tuple[str, int]]) -> Exchange:
     folder, other = Path(place.keys), 1 - place.rank
     pin = load_or_create(folder / str(other)).cert_der
     ring = keys.Keyring(load_or_create(folder / str(place.rank)), {other: pin})
     listener = socket.create_server(addresses[place.rank])
     meeting = Exchange(place.rank, [Peer(other, addresses[other])], ring, "bench", listener)
     meeting.start()
-    steps = 0
+    return meeting
+
+
+def exchange(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -> Step:
+    meeting, steps = started(place, addresses), 0
 
     def step() -> Sequence[Any]:
         nonlocal steps
@@ -76,6 +80,17 @@ def exchange(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -
         return meeting.wait(packs)
 
     return step
+
+
+def operations(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -> Step:
+    import tensorflow as tf
+
+    from core.trainer.exact.members.exchange_ops import ExchangeCollectives
+
+    collectives = ExchangeCollectives(started(place, addresses))
+    variables = [tf.Variable(array) for array in own]
+    summed = tf.function(lambda: collectives.sum([variable.read_value() for variable in variables]))
+    return lambda: [total.numpy() for total in summed()]
 
 
 def sockets(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -> Step:

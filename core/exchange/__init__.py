@@ -34,7 +34,7 @@ for two threads. Either side may dial, and who dials opens both; so one open fir
 
 **Patience.** Nothing ends because it is slow or silent. Messages to a peer are numbered; it confirms them,
 and until then they are kept. A connection that breaks is dialled anew, ``Begin`` says how much has come, and
-the rest is sent: the same step goes on. After five silent seconds another session is tried beside the present
+the rest is sent: the same step goes on. After ten silent seconds another session is tried beside the present
 one. Only ``close``, a peer's goodbye (or one that breaks the protocol, or has lost its memory), or
 ``regroup`` ends a wait, and that at once. ``waiting`` tells meanwhile who is waited for, how long, and how
 much has come.

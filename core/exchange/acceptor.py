@@ -50,6 +50,9 @@ class Acceptor:
 
     def join(self) -> None:
         """After the sockets were closed."""
+        if self._thread.ident is None:
+            self._listener.close()
+            return
         self._thread.join()
         for thread in self._threads:
             thread.join()

@@ -26,7 +26,7 @@ from core.exchange.state import Connection, Key
 from core.vocabulary.errors import Problem
 
 ALIVE_S = 1.0
-SILENT_S = 5.0
+SILENT_S = 10.0
 """After so long without a sign another session is dialled beside the present one, which goes on till then."""
 WORN_BYTES = 2**38
 """AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""

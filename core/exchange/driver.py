@@ -6,6 +6,7 @@ in the channels' threads, outside of it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
@@ -70,12 +71,6 @@ class Peer:
     address: tuple[str, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Outgoing:
-    rank: int
-    message: Message
-
-
 class Exchange:
     """Meets the other members of one run. ``run`` names it; ``listener`` is a listening socket, or None for a
     member that only calls. Close it, or its threads stay."""
@@ -138,11 +133,11 @@ class Exchange:
                 pack.bring(array, call)
                 self._changed.notify_all()  # a channel may wait for it with what came early
             later = self._take_on(state, effects)
-        if pack and pack.early_bytes() > INLINE_BYTES:
-            self._do([effect for effect in later if not isinstance(effect, Add)])
-            self._adding.submit(self._do, [effect for effect in later if isinstance(effect, Add)])
+        if later and pack and pack.early_bytes() > INLINE_BYTES:
+            with contextlib.suppress(RuntimeError):  # closed meanwhile
+                self._adding.submit(self._add_apart, later)
         else:
-            self._do(later)
+            self._add(later)
 
     def wait(self, keys: Sequence[Key]) -> list[Any]:
         """The results in the order of ``keys``: an array for a sum, a list of arrays by rank for a gather;
@@ -239,7 +234,7 @@ class Exchange:
             if takes:
                 pack = self._packs.setdefault(head.key, Pack(self.rank, self.members))
             later = self._take_on(state, effects)
-        self._do(later)
+        self._add(later)
         return pack.land(rank, head.phase, head.call) if takes else None
 
     def came(self, rank: int, head: Head) -> None:
@@ -267,29 +262,30 @@ class Exchange:
     def _on(self, event: Event) -> None:
         with self._changed:
             later = self._take_on(*machine.step(self._state, event))
-        self._do(later)
+        self._add(later)
 
-    def _take_on(self, state: State, effects: Sequence[Effect]) -> list[_Outgoing | Add]:
-        """With the lock. What is left to do without it."""
+    def _take_on(self, state: State, effects: Sequence[Effect]) -> list[Key]:
+        """With the lock. Whose sums are to be added without it."""
         self._state = state
-        later: list[_Outgoing | Add] = []
+        later = []
         for effect in effects:
             match effect:
                 case Send(rank, key, phase):
-                    # With the lock: what completes a meeting may also be what lets its arrays go.
+                    # Before anybody learns that the meeting is complete, takes its result, and closes.
                     call = state.meetings[key].call
                     assert call is not None
                     payload = self._packs[key].payload(rank, phase)
-                    later.append(_Outgoing(rank, Message(key, phase, call, payload)))
+                    self._channels[rank].put(Message(key, phase, call, payload))
                 case Complete(key):
                     self._over[key] = None
                 case Fail(key, problem):
+                    self._packs.pop(key, None)
                     self._over[key] = problem
                 case Forget(key):
                     self._packs.pop(key, None)
                     self._over.pop(key, None)
-                case Add():
-                    later.append(effect)
+                case Add(key):
+                    later.append(key)
                 case Take():
                     pass
         # Not for every piece of news: who waits needs the interpreter to look.
@@ -297,17 +293,19 @@ class Exchange:
             self._changed.notify_all()
         return later
 
-    def _do(self, effects: Sequence[_Outgoing | Add]) -> None:
-        for effect in effects:
-            match effect:
-                case _Outgoing(rank, message):
-                    self._channels[rank].put(message)
-                case Add(key):
-                    with self._changed:
-                        pack = self._packs.get(key)
-                    if pack:
-                        pack.advance()
-                        self._on(Added(key))
+    def _add(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            with self._changed:
+                pack = self._packs.get(key)
+            if pack:
+                pack.advance()
+                self._on(Added(key))
+
+    def _add_apart(self, keys: Sequence[Key]) -> None:
+        try:
+            self._add(keys)
+        except Exception as error:
+            self.broke(error)
 
     def _all_over(self, keys: Sequence[Key]) -> bool:
         """Raises ``ExchangeFailed`` for the first that failed, ``KeyError`` for one that nobody brought."""

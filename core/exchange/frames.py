@@ -15,6 +15,7 @@ import msgspec
 
 from core.exchange.state import MAX_PACK_BYTES, Call, Key, Phase
 from core.vocabulary.errors import Problem
+from core.vocabulary.text import plain
 from core.vocabulary.versions import EXCHANGE
 
 VERSION = EXCHANGE
@@ -90,7 +91,10 @@ class Goodbye(_Word, frozen=True):
 
     @property
     def problem(self) -> Problem:
-        return Problem(code=self.code, what=self.what, fix=self.fix)
+        """Plain, as it will be shown."""
+        return Problem(
+            code=plain(self.code, 100), what=plain(self.what, MAX_REASON), fix=plain(self.fix, MAX_REASON)
+        )
 
 
 Word = Hello | Begin | Head | Ack | Alive | Goodbye

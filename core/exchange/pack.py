@@ -158,6 +158,8 @@ class Pack:
             if call is None or call.kind == "gather" or self._members == 1:
                 return
             parts = [self._landings.get((rank, "part")) for rank in self._others]
+            if any(each and not call.fits(each[1]) for each in parts):
+                return  # a mismatch that came early; the machine tells it
             item = call.wire_dtype.itemsize
             ready = min(each[0].received // item if each else 0 for each in parts)
             if ready and self._total is None:

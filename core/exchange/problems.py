@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.exchange.state import Call, Key
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.text import plain
 
 MISMATCH = "exchange-mismatch"
 LEFT = "exchange-left"
@@ -44,7 +45,7 @@ def incomprehensible(rank: int, detail: str) -> Problem:
         code="exchange-bad-frame",
         what=f"Member {rank} sent something that does not belong there.",
         fix="Install the same version of Tandem on all laptops.",
-        detail=detail,
+        detail=plain(detail),
     )
 
 

@@ -4,10 +4,15 @@ from bench import exchange_speed
 
 
 def test_each_way_is_compared_with_the_exchange_in_its_own_rounds() -> None:
-    took_s = {"tls": [0.002, 0.004, 0.003], "ring": [0.004, 0.008, 0.006], "tcp": [0.001, 0.002, 0.003]}
-    used_s = {"tls": 0.003, "ring": 0.006, "tcp": 0.001}
+    took_s = {
+        "ops": [0.002, 0.004, 0.003],
+        "ring": [0.004, 0.008, 0.006],
+        "tls": [0.002, 0.004, 0.003],
+        "tcp": [0.001, 0.002, 0.003],
+    }
+    used_s = {"ops": 0.003, "ring": 0.006, "tls": 0.003, "tcp": 0.001}
     *times, over_ring, over_tcp = exchange_speed.rows("few", took_s, used_s, 1.0)
-    assert [row.value for row in times] == [3.0, 6.0, 2.0]
+    assert [row.value for row in times] == [3.0, 6.0, 3.0, 2.0]
     assert "a core's time 1.00 ms" in times[0].note
     assert (over_ring.value, over_ring.kept) == (0.5, True)
     assert (over_tcp.value, over_tcp.kept) == (2.0, None)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from core.exchange import problems
-from core.exchange.driver import Exchange
+from core.exchange.driver import Exchange, Peer
 from core.exchange.problems import ExchangeFailed
 from core.exchange.state import Key, Waiting, Wire
 from core.vocabulary.errors import Problem
@@ -21,7 +24,10 @@ from tests.core.exchange.members import (
     DONE,
     Way,
     address,
+    identities,
+    keyring,
     keys_of,
+    listener,
     meeting,
     numbers,
     rank_order_sum,
@@ -42,6 +48,10 @@ def summed(exchange: Exchange, step: int, elements: int, packs: int = 1, wire: W
     return [total.tobytes() for total in exchange.wait(keys)]
 
 
+def all_summed(exchanges: list[Exchange], step: int, elements: int, packs: int = 1) -> list[list[bytes]]:
+    return together(lambda exchange: summed(exchange, step, elements, packs), exchanges)
+
+
 def expected(members: int, elements: int, packs: int = 1) -> list[bytes]:
     return [
         rank_order_sum([numbers(rank, elements, pack) for rank in range(members)]).tobytes()
@@ -49,8 +59,7 @@ def expected(members: int, elements: int, packs: int = 1) -> list[bytes]:
     ]
 
 
-def wait_until(holds: object) -> None:
-    assert callable(holds)
+def wait_until(holds: Callable[[], object]) -> None:
     until_s = time.monotonic() + LIMIT_S
     while not holds():
         assert time.monotonic() < until_s, "it never came to be"
@@ -64,7 +73,7 @@ def test_all_members_have_the_sum_in_rank_order_bit_by_bit(
 ) -> None:
     with meeting(tmp_path, members) as exchanges:
         for step in range(3):
-            sums = together(lambda exchange, step=step: summed(exchange, step, elements, 3), exchanges)  # type: ignore[misc]
+            sums = all_summed(exchanges, step, elements, 3)
             assert sums == [expected(members, elements, 3)] * members
 
 
@@ -124,6 +133,27 @@ def test_packs_may_be_handed_over_in_another_order_on_each_member(tmp_path: Path
         assert together(meet, exchanges) == [expected(2, 1000, 5)] * 2
 
 
+def test_nothing_is_kept_of_steps_that_are_over(tmp_path: Path) -> None:
+    process = psutil.Process()
+    with meeting(tmp_path, 3) as exchanges:
+
+        def steps(begin: int) -> int:
+            for step in range(begin, begin + 100):
+                all_summed(exchanges, step, 100_000, 2)
+            gc.collect()
+            return process.memory_info().rss
+
+        before, after = steps(0), steps(100)
+        assert after - before < 20 * 2**20, "200 steps' sums would be 480 MB"
+        for exchange in exchanges:
+            assert not exchange._packs
+            assert not exchange._over
+            assert not exchange._state.meetings
+            assert len(exchange._state.taken) <= 4
+        windows = [channel._window for each in exchanges for channel in each._channels.values()]
+        wait_until(lambda: all(window.is_empty for window in windows))
+
+
 def test_a_peer_that_is_far_ahead_waits_on_the_way_instead_of_filling_memory(tmp_path: Path) -> None:
     elements, packs = 100_000, 8
     with meeting(tmp_path, 2, early_bytes=1_000_000) as exchanges:
@@ -149,13 +179,13 @@ def test_a_connection_that_is_cut_in_the_middle_goes_on_with_the_same_result(tmp
 
     elements, packs = 1_000_000, 4
     with meeting(tmp_path, 2, reach) as exchanges:
-        together(lambda exchange: summed(exchange, 0, 10), exchanges)
+        all_summed(exchanges, 0, 10)
         for step in range(1, 4):
             before = sum(way.passed for way in ways)
             for way in ways:
                 way.cut_after = way.passed + 3_000_000 * step
             cuts = sum(way.cuts for way in ways)
-            sums = together(lambda exchange, step=step: summed(exchange, step, elements, packs), exchanges)  # type: ignore[misc]
+            sums = all_summed(exchanges, step, elements, packs)
             assert sums == [expected(2, elements, packs)] * 2
             assert sum(way.cuts for way in ways) > cuts, "the connection was cut in this step"
             passed = sum(way.passed for way in ways) - before
@@ -185,7 +215,7 @@ def test_three_members_go_on_after_cuts_at_any_time(tmp_path: Path) -> None:
         cutter.start()
         try:
             for step in range(20):
-                sums = together(lambda exchange, step=step: summed(exchange, step, 60_000, 3), exchanges)  # type: ignore[misc]
+                sums = all_summed(exchanges, step, 60_000, 3)
                 assert sums == [expected(3, 60_000, 3)] * 3
         finally:
             stop.set()
@@ -205,7 +235,7 @@ def test_a_worn_session_is_replaced_while_the_steps_go_on(
         channel = exchanges[0]._channels[1]
         step = 0
         while channel._number < 3:
-            sums = together(lambda exchange, step=step: summed(exchange, step, 300_000, 2), exchanges)  # type: ignore[misc]
+            sums = all_summed(exchanges, step, 300_000, 2)
             assert sums == [expected(2, 300_000, 2)] * 2
             step += 1
             assert step < 5_000
@@ -226,7 +256,7 @@ def test_one_open_firewall_is_enough(tmp_path: Path, caller: int, is_known: bool
 
     with meeting(tmp_path, 2, reach) as exchanges:
         for step in range(3):
-            sums = together(lambda exchange, step=step: summed(exchange, step, 1000), exchanges)  # type: ignore[misc]
+            sums = all_summed(exchanges, step, 1000)
             assert sums == [expected(2, 1000)] * 2
 
 
@@ -246,9 +276,31 @@ def test_a_mismatch_is_named_on_both_sides_instead_of_a_hang(tmp_path: Path) -> 
     assert "member 1 wants a sum of float32 [3, 4] for 'gradients'" in found[0].what
 
 
+def test_a_large_mismatch_that_comes_in_the_middle_of_the_others_is_named(tmp_path: Path) -> None:
+    """The other's numbers are still coming, by the million, when this member says what it wants."""
+
+    def meet(exchange: Exchange) -> str:
+        time.sleep(0.01 * exchange.rank)
+        exchange.hand_over(Key(0, 0, 0, 0), np.zeros(8_000_000 - exchange.rank * 7_000_000, np.float32))
+        with pytest.raises(ExchangeFailed) as failure:
+            exchange.wait([Key(0, 0, 0, 0)])
+        return failure.value.code
+
+    for number in range(5):
+        with meeting(tmp_path / str(number), 2) as exchanges:
+            assert together(meet, exchanges) == [problems.MISMATCH] * 2
+
+
+def test_closing_one_that_was_never_started_is_no_error(tmp_path: Path) -> None:
+    of = identities(tmp_path, 2)
+    with closing(listener()) as sock:
+        Exchange(0, [Peer(1, None)], keyring(of, 0), "run", sock).close(DONE)
+        assert sock.fileno() == -1
+
+
 def test_closing_ends_waits_at_once_on_both_sides_and_says_why(tmp_path: Path) -> None:
     with meeting(tmp_path, 2) as exchanges:
-        together(lambda exchange: summed(exchange, 0, 10), exchanges)
+        all_summed(exchanges, 0, 10)
         one, other = exchanges
         failures: list[tuple[int, ExchangeFailed, float]] = []
 
@@ -346,7 +398,7 @@ def test_who_is_waited_for_can_be_read_meanwhile(tmp_path: Path) -> None:
 
     elements = 100_000
     with meeting(tmp_path, 3, reach) as exchanges:
-        together(lambda exchange: summed(exchange, 0, 10), exchanges)
+        all_summed(exchanges, 0, 10)
         assert exchanges[0].waiting() == []
         keys = keys_of(1, 2)
         for exchange in exchanges[:2]:
@@ -420,7 +472,7 @@ def test_silence_is_known_and_ends_nothing(tmp_path: Path, monkeypatch: pytest.M
     """Keep-alives tell of life where there is nothing to say; without them another session is tried."""
     monkeypatch.setattr("core.exchange.channel.ALIVE_S", 0.3)
     with meeting(tmp_path, 2) as exchanges:
-        together(lambda exchange: summed(exchange, 0, 10), exchanges)
+        all_summed(exchanges, 0, 10)
         channel = exchanges[0]._channels[1]
         heard = []
         for _ in range(20):
@@ -432,4 +484,4 @@ def test_silence_is_known_and_ends_nothing(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("core.exchange.channel.SILENT_S", 0.3)
         number = channel._number
         wait_until(lambda: channel._number > number)
-        assert together(lambda exchange: summed(exchange, 1, 10), exchanges) == [expected(2, 10)] * 2
+        assert all_summed(exchanges, 1, 10) == [expected(2, 10)] * 2

@@ -144,6 +144,16 @@ def test_a_goodbye_is_cut_to_what_fits() -> None:
     assert decode(encode(word)[HEADER.size :]) == word
 
 
+def test_a_goodbye_is_plain_before_it_is_shown() -> None:
+    word = Goodbye(code="a\nb", what="One\x1b[2J\u202eline\r\n", fix="\x00Train\u2028again.")
+    problem = word.problem
+    assert (problem.code, problem.what, problem.fix) == ("a b", "Oneline", "Train again.")
+
+
+def test_a_callers_word_cannot_spoil_the_line_that_shows_it() -> None:
+    assert str(Call("sum", "int8", (1,), word="a\n\u202eb")).isprintable()
+
+
 FUZZED = int(os.environ.get("TANDEM_FUZZED_FRAMES", "10000"))
 """So many in the test; a longer search sets the variable, to a million, say."""
 

@@ -82,7 +82,7 @@ def test_a_process_that_stands_still_is_waited_for(tmp_path: Path) -> None:
         said(one, "step 0 ")
         other.send_signal(signal.SIGSTOP)
         said(one, "waits 1 connected")
-        time.sleep(6.0)  # longer than a silence after which another session is tried
+        time.sleep(11.0)  # longer than a silence after which another session is tried
         other.send_signal(signal.SIGCONT)
         for process in (one, other):
             assert said(process, "step 399 ") == expected(2, 100_001, 2)
