@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.engine.pair import Pair
 from bench.processes import own_cpu_s
 from bench.result import Row, median, ratios, spread
-from core.exchange import keys
+from core.home.identity import load_or_create
 
 ROUNDS = 9
 KINDS = {
@@ -39,7 +39,7 @@ def _measure(work: str) -> list[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-")))
         for rank in range(2):
-            keys.make(folder / str(rank))
+            load_or_create(folder / str(rank))
         pairs = [
             stack.enter_context(Pair(kind, work, module="bench.meeting.member", keys=folder))
             for kind in KINDS

@@ -1,41 +1,71 @@
 """Keys and certificates that members of one generation of a run have for each other, and for nothing else.
 
-A node makes its member's pair in a folder of the run; the certificates (DER, some 500 bytes) travel with the
-ports over the nodes' own links. The identity of the laptop never enters the process that runs the script.
-Security invariant: a member's rank is what its certificate says, byte by byte, never what it says itself.
+A node makes its member's pair; the certificates (DER, some 500 bytes) travel with the ports over the nodes'
+own links, the private key through the pipe to its trainer alone. The identity of the laptop never enters the
+process that runs the script.
+Security invariants: a run's private key is never on a disk, and shown by no ``repr``. A member's rank is what
+its certificate says, byte by byte, never what it says itself.
 """
 
 from __future__ import annotations
 
-import shutil
+import os
 import ssl
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from core.exchange.problems import bad_pins
-from core.home.certificate import check_peer_certificate
-from core.home.identity import Identity, load_or_create
+from core.home.certificate import build, check_peer_certificate
 from core.net import tls
 from core.vocabulary.errors import TandemError
 
 
-def make(folder: Path) -> Identity:
-    """A new key and certificate in ``folder``, which only this user may read; older ones there are gone."""
-    forget(folder)
-    return load_or_create(folder)
+@dataclass(frozen=True, slots=True)
+class RunPair:
+    """A member's certificate, and its private key: the 32 bytes of an Ed25519 key."""
+
+    cert_der: bytes
+    private_key: bytes = field(repr=False)
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        key = Ed25519PrivateKey.from_private_bytes(self.private_key)
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        # OpenSSL takes a context's own key from a file alone: a pipe is one, and no disk has it.
+        with (
+            _readable(ssl.DER_cert_to_PEM_cert(self.cert_der).encode()) as certificate,
+            _readable(pem) as own,
+        ):
+            context.load_cert_chain(certificate, own)
 
 
-def forget(folder: Path) -> None:
-    if folder.is_symlink():
-        folder.unlink()
-    elif folder.exists():
-        shutil.rmtree(folder)
+def make() -> RunPair:
+    """A new one."""
+    key = Ed25519PrivateKey.generate()
+    return RunPair(build(key), key.private_bytes_raw())
+
+
+@contextmanager
+def _readable(few: bytes) -> Iterator[str]:
+    """The path of a pipe out of which ``few`` bytes, less than any pipe's room, can be read once."""
+    read, write = os.pipe()
+    try:
+        try:
+            os.write(write, few)
+        finally:
+            os.close(write)
+        yield f"/dev/fd/{read}"
+    finally:
+        os.close(read)
 
 
 class Keyring:
     """One member's own pair, and the others' certificates by rank. Raises ``TandemError`` for unfit ones."""
 
-    def __init__(self, own: Identity, pins: Mapping[int, bytes]) -> None:
+    def __init__(self, own: tls.KeyPair, pins: Mapping[int, bytes]) -> None:
         if len(set(pins.values())) != len(pins) or own.cert_der in pins.values():
             raise bad_pins("two members have the same one")
         for rank, pin in pins.items():

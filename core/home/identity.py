@@ -41,6 +41,9 @@ class Identity:
     def device_id(self) -> DeviceId:
         return device_id(self.cert_der)
 
+    def load_into(self, context: ssl.SSLContext) -> None:
+        context.load_cert_chain(self.cert_path, self.key_path)
+
 
 def load_or_create(folder: Path) -> Identity:
     """The identity kept in ``folder`` (``key.pem``, ``cert.pem``); a new one where there is none.

@@ -10,27 +10,37 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Collection, Iterable
+from typing import Protocol
 
-from core.home.identity import Identity
 from core.vocabulary.errors import TandemError
 
 HANDSHAKE_S = 5.0
 CONNECT_S = 5.0
 
+
+class KeyPair(Protocol):
+    """A certificate (DER) and its private key, wherever that is kept."""
+
+    @property
+    def cert_der(self) -> bytes: ...
+
+    def load_into(self, context: ssl.SSLContext) -> None: ...
+
+
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def server_context(identity: Identity, pins: Iterable[bytes]) -> ssl.SSLContext:
+def server_context(own: KeyPair, pins: Iterable[bytes]) -> ssl.SSLContext:
     """For accepting the devices whose certificates (DER) are ``pins``; with none it accepts nobody."""
-    return _context(ssl.PROTOCOL_TLS_SERVER, identity, pins)
+    return _context(ssl.PROTOCOL_TLS_SERVER, own, pins)
 
 
-def client_context(identity: Identity, pin: bytes) -> ssl.SSLContext:
+def client_context(own: KeyPair, pin: bytes) -> ssl.SSLContext:
     """For reaching the one device whose certificate (DER) is ``pin``."""
-    return _context(ssl.PROTOCOL_TLS_CLIENT, identity, [pin])
+    return _context(ssl.PROTOCOL_TLS_CLIENT, own, [pin])
 
 
-def _context(protocol: int, identity: Identity, pins: Iterable[bytes]) -> ssl.SSLContext:
+def _context(protocol: int, own: KeyPair, pins: Iterable[bytes]) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the certificate is compared as a whole; addresses prove nothing
@@ -40,7 +50,7 @@ def _context(protocol: int, identity: Identity, pins: Iterable[bytes]) -> ssl.SS
     if protocol == ssl.PROTOCOL_TLS_SERVER:
         # Resumption would skip the certificates; and tickets lose a one-way stream's last bytes at close.
         context.num_tickets = 0
-    context.load_cert_chain(identity.cert_path, identity.key_path)
+    own.load_into(context)
     for pin in pins:
         context.load_verify_locations(cadata=pin)
     return context

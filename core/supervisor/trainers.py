@@ -17,7 +17,7 @@ from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Plan, Role, Task, ranks, shares_by_rank
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import CHECKPOINTS, LOGS, SAVED, log_name, task_name
-from core.vocabulary.trainer_messages import Report, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Report, Train
 
 
 class Trainer(Protocol):
@@ -63,8 +63,11 @@ def real_trainers(warm: WarmTrainer) -> MakeTrainer:
     return make
 
 
-def order(plan: Plan, task: Task, folder: Path, run: Path) -> Train:
-    """What one trainer is told. ``folder`` has its script and the files beside it; ``run``: the run's own."""
+def order(plan: Plan, task: Task, folder: Path, run: Path, private_key: bytes = b"") -> Train:
+    """What one trainer is told. ``folder`` has its script and the files beside it; ``run``: the run's own.
+
+    ``private_key``: where members meet over TLS, that of the task's certificate.
+    """
     in_cluster = [other for other in plan.tasks if other.role is not Role.EVALUATOR and other is not task]
     return Train(
         run=plan.run,
@@ -85,6 +88,15 @@ def order(plan: Plan, task: Task, folder: Path, run: Path) -> Train:
         resume=str(place) if (place := resumed(run, plan)) is not None else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
         meet_timeout_s=limits.MEET_S,
+        exchange=_exchange(plan, private_key) if private_key else None,
+    )
+
+
+def _exchange(plan: Plan, private_key: bytes) -> ExchangeKeys:
+    return ExchangeKeys(
+        generation=plan.generation,
+        certificates=tuple(task.certificate for task in plan.tasks),
+        private_key=private_key,
     )
 
 
@@ -112,11 +124,18 @@ class Trainers:
         self._on_exit = on_exit
         self._running: dict[str, Trainer] = {}
 
-    def start(self, plan: Plan, device: DeviceId, folders: Mapping[str, Path], run: Path) -> None:
-        """``folders`` by task name; ``run``: the run's own."""
+    def start(
+        self,
+        plan: Plan,
+        device: DeviceId,
+        folders: Mapping[str, Path],
+        run: Path,
+        private_keys: Mapping[str, bytes],
+    ) -> None:
+        """``folders`` and ``private_keys`` (see ``order``) by task name; ``run``: the run's own."""
         for task in plan.tasks_of(device):
             trainer = self._make(
-                order(plan, task, folders[task.name], run),
+                order(plan, task, folders[task.name], run, private_keys.get(task.name, b"")),
                 log_path=run / LOGS / log_name(task.name),
                 on_report=partial(self._on_report, task.name),
                 on_output=self._on_output,

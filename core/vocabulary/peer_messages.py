@@ -143,10 +143,14 @@ class FilesWanted(Tagged, frozen=True, kw_only=True):
 
 
 class Prepared(Tagged, frozen=True, kw_only=True):
-    """Files verified, ports chosen: one for each of this device's tasks, by task name."""
+    """Files verified, ports chosen: one for each of this device's tasks, by task name.
+
+    ``certificates``: where members meet over TLS, each task's for this run alone (DER).
+    """
 
     run: RunId
     ports: dict[str, int]
+    certificates: dict[str, bytes] = {}
 
 
 class Declined(Tagged, frozen=True, kw_only=True):

@@ -158,10 +158,27 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(task for task in self.tasks if task.device == device)
 
 
-def with_ports(plan: Plan, ports: Mapping[DeviceId, Mapping[str, int]]) -> Plan:
-    """The complete plan: each task with the port that its own device chose."""
-    tasks = [replace(task, port=ports[task.device][task.name]) for task in plan.tasks]
+def with_ports(
+    plan: Plan,
+    ports: Mapping[DeviceId, Mapping[str, int]],
+    certificates: Mapping[DeviceId, Mapping[str, bytes]] | None = None,
+) -> Plan:
+    """The complete plan: each task with the port that its own device chose, and the certificate it made."""
+    made = certificates or {}
+    tasks = [
+        replace(
+            task,
+            port=ports[task.device][task.name],
+            certificate=made.get(task.device, {}).get(task.name, b""),
+        )
+        for task in plan.tasks
+    ]
     return replace(plan, tasks=tuple(tasks))
+
+
+def without_ports(plan: Plan) -> Plan:
+    """As it was before anybody was prepared."""
+    return replace(plan, tasks=tuple(replace(task, port=0, certificate=b"") for task in plan.tasks))
 
 
 def ranks(plan: Plan) -> tuple[DeviceId, ...]:

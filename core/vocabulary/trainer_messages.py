@@ -6,12 +6,27 @@ The script's stdout and stderr are the process's own, read by the node as they a
 
 from __future__ import annotations
 
+import msgspec
+
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import StrategyKind, Wire
 from core.vocabulary.progress import EpochEnd, Expectation, Progress
 from core.vocabulary.wire import Tagged
 
 # --- node to trainer ---------------------------------------------------------------------------------------
+
+
+class ExchangeKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """With what a trainer meets the others over TLS, at the addresses in TF_CONFIG. Of this run alone."""
+
+    generation: int
+    certificates: tuple[bytes, ...]
+    """By rank, this trainer's own among them (DER)."""
+    private_key: bytes
+    """Of the own certificate: the 32 bytes of an Ed25519 key. Nothing shows or keeps it."""
+
+    def __repr__(self) -> str:
+        return f"ExchangeKeys(generation={self.generation}, members={len(self.certificates)})"
 
 
 class Train(Tagged, frozen=True, kw_only=True):
@@ -49,6 +64,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     peers: dict[str, str] = {}
     """By task name: ``device name at host:port``."""
     meet_timeout_s: float = 60.0
+    exchange: ExchangeKeys | None = None
+    """None: members meet by TensorFlow."""
 
 
 class Stop(Tagged, frozen=True, kw_only=True):

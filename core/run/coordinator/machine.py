@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from core.cluster.tf_config import check
+from core.home.certificate import MAX_DER_BYTES
 from core.run import problems
 from core.run.coordinator import state as co
 from core.run.coordinator.ending import (
@@ -42,7 +43,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.phases import Exit, Preparing, Starting
-from core.vocabulary.plan import with_ports
+from core.vocabulary.plan import Plan, with_ports
 from core.vocabulary.plausible import sound
 
 Stepped = tuple[co.Coordination, tuple[co.Effect, ...]]
@@ -111,8 +112,8 @@ def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
     match message:
         case ms.FilesWanted(files=files):
             _on_consent(turn, device, files)
-        case ms.Prepared(ports=ports):
-            _on_prepared(turn, device, ports)
+        case ms.Prepared():
+            _on_prepared(turn, device, message)
         case ms.Declined(problem=problem):
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
@@ -144,26 +145,41 @@ def _on_consent(turn: Turn, device: DeviceId, files: tuple[int, ...]) -> None:
     turn.wait("receive", limits.RECEIVE_S)
 
 
-def _on_prepared(turn: Turn, device: DeviceId, ports: dict[str, int]) -> None:
-    state, part = turn.state, turn.state.parts[device]
-    if not part.joined or part.ports is not None:
+def _on_prepared(turn: Turn, device: DeviceId, prepared: ms.Prepared) -> None:
+    part = turn.state.parts[device]
+    if not part.joined or part.prepared is not None:
         return
-    tasks = {task.name for task in state.plan.tasks_of(device)}
-    lowest = 0 if state.plan.solo else 1024
-    if set(ports) != tasks or not all(lowest <= port <= 65535 for port in ports.values()):
-        fail(turn, problems.bad_message(state.name(device)))
+    if not _is_complete(turn.state.plan, device, prepared):
+        fail(turn, problems.bad_message(turn.state.name(device)))
         return
-    know(turn, device, replace(part, ports=MappingProxyType(dict(ports))))
+    know(turn, device, replace(part, prepared=prepared))
     parts = turn.state.parts.values()
-    if all(each.ports is not None for each in parts):
+    if all(each.prepared is not None for each in parts):
         _launch(turn)
-    elif all(each.ports is not None for each in parts if each.joined):
+    elif all(each.prepared is not None for each in parts if each.joined):
         turn.no_longer("receive")  # only users' answers are waited for now
 
 
+def _is_complete(plan: Plan, device: DeviceId, prepared: ms.Prepared) -> bool:
+    """Whether there is what every one of the device's tasks needs, and no more."""
+    tasks = {task.name for task in plan.tasks_of(device)}
+    ports, certificates = prepared.ports, prepared.certificates
+    lowest = 0 if plan.solo else 1024
+    return (
+        set(ports) == tasks
+        and all(lowest <= port <= 65535 for port in ports.values())
+        and set(certificates) == (tasks if plan.exchange == "tls" else set())
+        and all(0 < len(certificate) <= MAX_DER_BYTES for certificate in certificates.values())
+    )
+
+
 def _launch(turn: Turn) -> None:
-    ports = {device: part.ports or {} for device, part in turn.state.parts.items()}
-    plan = with_ports(turn.state.plan, ports)
+    prepared = {device: part.prepared for device, part in turn.state.parts.items() if part.prepared}
+    plan = with_ports(
+        turn.state.plan,
+        {device: each.ports for device, each in prepared.items()},
+        {device: each.certificates for device, each in prepared.items()},
+    )
     try:
         check(plan)
     except TandemError as error:
@@ -285,7 +301,7 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
             late = [device for device, part in state.parts.items() if not part.joined]
             fail(turn, problems.no_consent([state.name(device) for device in late]))
         case "receive", _:
-            late = [device for device, part in state.parts.items() if part.joined and part.ports is None]
+            late = [device for device, part in state.parts.items() if part.joined and part.prepared is None]
             fail(turn, problems.not_prepared([state.name(device) for device in late]))
         case "start", _:
             late = [d for d, part in state.parts.items() if part.phase not in ("training", "ended")]

@@ -14,7 +14,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import From
+from core.vocabulary.peer_messages import From, Prepared
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Role, Task
 
@@ -182,7 +182,7 @@ class Part:
     linked: bool = True
     joined: bool = False
     """Its user allows the run: from here on it sees every event."""
-    ports: Mapping[str, int] | None = None
+    prepared: Prepared | None = None
     phase: MemberPhase = "waiting"
     exits: Mapping[str, Exit] = field(default_factory=lambda: MappingProxyType({}))
 

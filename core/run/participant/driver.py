@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
+from core.exchange import keys
+from core.exchange.keys import RunPair
 from core.project import checkpoint_store
 from core.project.copy import Changed, copy_project
 from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
@@ -60,6 +62,8 @@ class ParticipantDriver:
         )
         self._delivery: Delivery | None = None
         self._held = HeldPorts()
+        self._pairs: dict[str, RunPair] = {}
+        """Of this run alone. In the state there are the certificates, the private keys are only here."""
         self._folders: dict[str, Path] = {}
         self._snapshot: FolderSnapshot | None = None
 
@@ -99,7 +103,8 @@ class ParticipantDriver:
                 self._start("make a run ready", self._make_ready())
             case pa.StartTrainers(plan):
                 self._held.release()
-                self._trainers.start(plan, self.context.me, self._folders, self.folder)
+                private_keys = {task: pair.private_key for task, pair in self._pairs.items()}
+                self._trainers.start(plan, self.context.me, self._folders, self.folder, private_keys)
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
             case pa.FindOutputs():
@@ -166,7 +171,10 @@ class ParticipantDriver:
         except TandemError as error:
             self._preparing_failed(error)
             return
-        self.handle(pa.MadeReady(self._held.ports))
+        if self.state.plan.exchange == "tls":
+            self._pairs = {task.name: keys.make() for task in tasks}
+        certificates = {task: pair.cert_der for task, pair in self._pairs.items()}
+        self.handle(pa.MadeReady(self._held.ports, certificates))
 
     def _make_folders(self) -> None:
         """On the files' thread. The starter's own chief runs where the script lies; all others on a copy."""
@@ -265,6 +273,7 @@ class ParticipantDriver:
     def _leave(self, outputs_taken: bool, joined: bool) -> None:
         self._timers.cancel_all()
         self._held.release()
+        self._pairs = {}
         if self._delivery is not None:
             self._delivery.end()
         if joined:  # before that, nothing was made here that could be tidied up

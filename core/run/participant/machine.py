@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from msgspec import structs
-
 from core.cluster.tf_config import check
 from core.run import problems
 from core.run.draft import Draft
@@ -42,7 +40,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.peer_messages import From, Message
 from core.vocabulary.phases import Exit, MemberPhase, ended
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, without_ports
 from core.vocabulary.state import apply
 
 Stepped = tuple[pa.Participation, tuple[pa.Effect, ...]]
@@ -60,12 +58,8 @@ def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Partic
 
 
 def same_run(allowed: Plan, launched: Plan) -> bool:
-    """Whether ``launched`` is ``allowed`` with other ports, and nothing else."""
-    return _without_ports(allowed) == _without_ports(launched)
-
-
-def _without_ports(plan: Plan) -> Plan:
-    return structs.replace(plan, tasks=tuple(structs.replace(task, port=0) for task in plan.tasks))
+    """Whether ``launched`` is ``allowed`` with other ports and certificates, and nothing else."""
+    return without_ports(allowed) == without_ports(launched)
 
 
 def step(state: pa.Participation, input: pa.Input, now_s: float) -> Stepped:
@@ -93,9 +87,10 @@ def _take(turn: Turn, input: pa.Input) -> None:
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
             _make_ready(turn)
-        case pa.MadeReady(ports) if isinstance(state.stage, pa.Copying):
+        case pa.MadeReady(ports, certificates) if isinstance(state.stage, pa.Copying):
             enter(turn, pa.Ready())
-            tell_starter(turn, ms.Prepared(run=state.plan.run, ports=dict(ports)))
+            ready = ms.Prepared(run=state.plan.run, ports=dict(ports), certificates=dict(certificates))
+            tell_starter(turn, ready)
             say_phase(turn, "prepared")
             turn.wait("launch", limits.LAUNCH_S)
         case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Listing | pa.Receiving | pa.Copying):

@@ -62,9 +62,10 @@ class FilesHere:
 
 @dataclass(frozen=True, slots=True)
 class MadeReady:
-    """Working copies are made, ports chosen: by task name."""
+    """Working copies are made, ports chosen, and certificates of this run where needed: by task name."""
 
     ports: Mapping[str, int]
+    certificates: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from core.exchange import keys
 from core.exchange.driver import EARLY_BYTES, Exchange, Peer
 from core.exchange.keys import Keyring
 from core.exchange.state import Key
-from core.home.identity import Identity
+from core.home.identity import Identity, load_or_create
 from core.vocabulary.errors import Problem
 
 T = TypeVar("T")
@@ -29,7 +28,7 @@ LINGER_S = 10.0
 
 
 def identities(folder: Path, members: int) -> list[Identity]:
-    return [keys.make(folder / f"member-{rank}") for rank in range(members)]
+    return [load_or_create(folder / f"member-{rank}") for rank in range(members)]
 
 
 def keyring(of: Sequence[Identity], rank: int) -> Keyring:

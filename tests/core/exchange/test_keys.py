@@ -1,46 +1,50 @@
-"""Keys of one run: new each time, the owner's alone, and none of two members the same."""
+"""Keys of one run: new each time, on no disk, and none of two members the same."""
 
 from __future__ import annotations
 
-import stat
+import ssl
 from pathlib import Path
 
 import pytest
 
 from core.exchange import keys
-from core.exchange.keys import Keyring
+from core.exchange.keys import Keyring, RunPair
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import odd_certificate
 
 
-def test_each_run_has_keys_of_its_own_which_only_their_user_can_read(tmp_path: Path) -> None:
-    first, second = keys.make(tmp_path / "a"), keys.make(tmp_path / "a")
-    assert first.fingerprint != second.fingerprint
-    assert stat.S_IMODE(second.key_path.stat().st_mode) == 0o600
-    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
-    keys.forget(tmp_path / "a")
-    keys.forget(tmp_path / "a")
-    assert not (tmp_path / "a").exists()
+def test_each_run_has_keys_of_its_own_which_are_shown_nowhere() -> None:
+    first, second = keys.make(), keys.make()
+    assert first.cert_der != second.cert_der and first.private_key != second.private_key
+    assert len(first.private_key) == 32
+    assert repr(first.private_key) not in repr(first)
 
 
-def test_a_link_in_the_place_of_the_folder_is_taken_away_and_what_it_names_is_left(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "file").write_text("keep")
-    (tmp_path / "a").symlink_to(tmp_path / "other")
-    keys.make(tmp_path / "a")
-    assert (tmp_path / "other" / "file").read_text() == "keep"
-    assert not (tmp_path / "a").is_symlink()
+def descriptors() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
 
 
-def test_two_members_with_one_certificate_are_refused(tmp_path: Path) -> None:
-    own, other = keys.make(tmp_path / "a"), keys.make(tmp_path / "b")
+def test_a_context_gets_the_key_and_no_file_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    pair, open_before = keys.make(), descriptors()
+    for protocol in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
+        pair.load_into(ssl.SSLContext(protocol))  # raises where the two do not belong together
+    with pytest.raises(OSError):
+        RunPair(pair.cert_der, keys.make().private_key).load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+    assert list(tmp_path.iterdir()) == []
+    assert descriptors() == open_before
+
+
+def test_two_members_with_one_certificate_are_refused() -> None:
+    own, other = keys.make(), keys.make()
     for pins in ({1: own.cert_der}, {1: other.cert_der, 2: other.cert_der}):
         with pytest.raises(TandemError) as failure:
             Keyring(own, pins)
         assert failure.value.code == "exchange-pins"
 
 
-def test_an_authority_is_not_pinned(tmp_path: Path) -> None:
+def test_an_authority_is_not_pinned() -> None:
     with pytest.raises(TandemError) as failure:
-        Keyring(keys.make(tmp_path / "a"), {1: odd_certificate(ca=True)})
+        Keyring(keys.make(), {1: odd_certificate(ca=True)})
     assert "member 1" in failure.value.what

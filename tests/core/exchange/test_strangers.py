@@ -68,7 +68,7 @@ def test_the_right_key_is_let_in(tmp_path: Path) -> None:
 
 def test_a_wrong_key_gets_nothing(tmp_path: Path) -> None:
     with member(tmp_path) as (exchange, at, of):
-        stranger = keys.make(tmp_path / "stranger")
+        stranger = keys.make()
         refused(at, Keyring(stranger, {0: of[0].cert_der}))
         assert exchange._channels[1].connection == "dialling"
 
@@ -253,7 +253,7 @@ def test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory(tm
     hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
     process = psutil.Process()
     with member(tmp_path) as (exchange, at, of):
-        stranger = Keyring(keys.make(tmp_path / "stranger"), {0: of[0].cert_der})
+        stranger = Keyring(keys.make(), {0: of[0].cert_der})
 
         def junk(number: int) -> None:
             if number % 10 == 0:

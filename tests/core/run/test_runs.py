@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import errno
+import logging
+import ssl
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from core.exchange.keys import RunPair
 from core.home import trust_file
 from core.home.trust import may_run
 from core.project.store import ProjectStore
 from core.vocabulary import events as ev
-from core.vocabulary import limits
+from core.vocabulary import limits, wire
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import TandemError
@@ -636,3 +640,37 @@ async def test_a_laptop_whose_tandem_cannot_meet_as_asked_is_named_before_anybod
         await anna.runs.start(replace(spec, exchange="tls"))
     assert failure.value.code == "exchange-unlike"
     assert "Ben" in failure.value.what and "--exchange tensorflow" in failure.value.fix
+
+
+async def test_members_over_tls_get_keys_of_this_run_and_nothing_of_them_is_kept_or_told(
+    lan: Lan, spec: RunSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    anna, ben = both(lan)
+    await train(lan, replace(spec, exchange="tls"))
+    orders = [order for node in (anna, ben) if (order := node.trainers[-1].train.exchange)]
+    assert len(orders) == 2
+    assert orders[0].certificates == orders[1].certificates
+    for rank, order in enumerate(orders):
+        RunPair(order.certificates[rank], order.private_key).load_into(
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        )
+    plan = anna.state.run.plan  # type: ignore[union-attr]
+    assert tuple(task.certificate for task in plan.tasks) == orders[0].certificates
+    for node in (anna, ben):
+        node.trainers[-1].end()
+    await wait_over(lan)
+
+    told = repr([node.trainers[-1].train for node in (anna, ben)]) + caplog.text
+    told += "".join(wire.to_json(event).decode() for node in (anna, ben) for event in node.events)
+    kept = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(kept) > 10
+    for order in orders:
+        secret = order.private_key
+        for shape in (secret, secret.hex().encode(), b64encode(secret), b64encode(b"." + secret)[4:-4]):
+            assert not any(shape in data for data in kept)
+            assert shape not in told.encode()
+
+    await train(lan, replace(spec, exchange="tls"))
+    again = [node.trainers[-1].train.exchange for node in (anna, ben)]
+    assert not {each.private_key for each in orders} & {each.private_key for each in again if each}

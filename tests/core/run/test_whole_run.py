@@ -38,6 +38,7 @@ PLANS = (
     plan_of((ANNA,), project=MANIFEST.digest),
     plan_of((ANNA, BEN, CLEO), fixed={CLEO: (Role.CHIEF,)}, project=MANIFEST.digest),
     plan_of((BEN, CLEO), project=MANIFEST.digest),
+    plan_of((BEN, ANNA, CLEO), exchange="tls", project=MANIFEST.digest),
     plan_of(
         fixed={BEN: (Role.CHIEF, Role.PS), ANNA: (Role.WORKER,)}, strategy="own", project=MANIFEST.digest
     ),

@@ -33,6 +33,18 @@ def test_whether_shares_follow_the_speed_is_told() -> None:
     assert not order(fixed, fixed.chief, Path("/work"), Path("/run")).balance
 
 
+def test_a_trainer_gets_its_own_private_key_and_everybodys_certificate_by_rank() -> None:
+    bare = plan_of(exchange="tls")
+    tasks = [replace(task, certificate=task.name.encode()) for task in bare.tasks]
+    plan = replace(bare, tasks=tuple(tasks), generation=3)
+    train = order(plan, plan.tasks[1], Path("/work"), Path("/run"), b"secret")
+    assert train.exchange == trainer_messages.ExchangeKeys(
+        generation=3, certificates=(b"chief:0", b"worker:0"), private_key=b"secret"
+    )
+    assert "secret" not in repr(train)
+    assert order(bare, bare.tasks[1], Path("/work"), Path("/run")).exchange is None
+
+
 def test_trainers_of_one_laptop_know_of_each_other() -> None:
     plan = plan_of(fixed={ANNA: (Role.CHIEF,), BEN: (Role.WORKER, Role.WORKER)})
     orders = [order(plan, task, Path("/work"), Path("/run/kept")) for task in plan.tasks]
@@ -78,7 +90,7 @@ def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -
     plan = plan_of(fixed={BEN: (Role.WORKER, Role.PS)}, strategy="own")
     trainers = Trainers(make, on_report=on_report, on_output=on_output, on_exit=on_exit)
     folders = {"worker:0": tmp_path / "w", "ps:0": tmp_path / "p"}
-    trainers.start(plan, BEN, folders, tmp_path / "logs")
+    trainers.start(plan, BEN, folders, tmp_path / "logs", {})
     assert [trainer.work for trainer in made] == [tmp_path / "w", tmp_path / "p"]
     assert [trainer.log_path.name for trainer in made] == ["worker-0.log", "ps-0.log"]
     assert all(trainer.started for trainer in made)

@@ -3,7 +3,17 @@
 import pytest
 
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.plan import Member, Moment, Plan, Role, Task, ranks, shares_by_rank, with_ports
+from core.vocabulary.plan import (
+    Member,
+    Moment,
+    Plan,
+    Role,
+    Task,
+    ranks,
+    shares_by_rank,
+    with_ports,
+    without_ports,
+)
 
 ANNA, BEN, CLEO = DeviceId("a" * 64), DeviceId("b" * 64), DeviceId("c" * 64)
 
@@ -53,6 +63,14 @@ def test_each_task_gets_the_port_that_its_own_device_chose() -> None:
     )
     assert [task.port for task in complete.tasks] == [1000, 2000, 3000]
     assert all(task.port == 0 for task in TOGETHER.tasks)
+    assert without_ports(complete) == TOGETHER
+
+
+def test_each_task_gets_the_certificate_that_its_own_device_made() -> None:
+    ports = {ANNA: {"chief:0": 1000}, BEN: {"worker:0": 2000}, CLEO: {"evaluator:0": 3000}}
+    complete = with_ports(TOGETHER, ports, {ANNA: {"chief:0": b"anna's"}, BEN: {"worker:0": b"ben's"}})
+    assert [task.certificate for task in complete.tasks] == [b"anna's", b"ben's", b""]
+    assert without_ports(complete) == TOGETHER
 
 
 def test_only_chief_and_workers_compute_rows() -> None:

@@ -16,7 +16,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Role
+from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Booted, Measured, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -217,6 +217,40 @@ def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
     world.tell(ms.From(BEN, ms.Prepared(run=run, ports=ports)))
     assert verdict(world).code == "broken-talk"
+
+
+BY_TENSORFLOW = plan_of(project=MANIFEST.digest)
+TLS = plan_of(exchange="tls", project=MANIFEST.digest)
+
+
+@pytest.mark.parametrize(
+    ("plan", "certificates"),
+    [
+        (TLS, {}),
+        (TLS, {"worker:0": b""}),
+        (TLS, {"worker:0": bytes(4000)}),
+        (TLS, {"worker:0": b"one", "chief:0": b"another"}),
+        (BY_TENSORFLOW, {"worker:0": b"of no use"}),
+    ],
+)
+def test_certificates_that_cannot_be_end_the_run(plan: Plan, certificates: dict[str, bytes]) -> None:
+    world = World(plan)
+    world.tell(ms.From(BEN, ms.FilesWanted(run=plan.run, files=())))
+    world.tell(ms.From(BEN, ms.Prepared(run=plan.run, ports={"worker:0": 21_000}, certificates=certificates)))
+    assert verdict(world).code == "broken-talk"
+
+
+def test_everybody_is_told_everybodys_port_and_certificate() -> None:
+    world = World(TLS)
+    for device, task, port in ((ANNA, "chief:0", 21_000), (BEN, "worker:0", 22_000)):
+        world.tell(ms.From(device, ms.FilesWanted(run=TLS.run, files=())))
+        made = {task: f"{task}'s".encode()}
+        world.tell(ms.From(device, ms.Prepared(run=TLS.run, ports={task: port}, certificates=made)))
+    for device in (ANNA, BEN):
+        launch = world.to_member[device].pop()
+        assert isinstance(launch, ms.Launch)
+        told = [(task.name, task.port, task.certificate) for task in launch.plan.tasks]
+        assert told == [("chief:0", 21_000, b"chief:0's"), ("worker:0", 22_000, b"worker:0's")]
 
 
 def test_two_members_that_choose_one_address_are_told_so() -> None:

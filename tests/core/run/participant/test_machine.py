@@ -19,7 +19,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing
-from core.vocabulary.plan import Plan, Role
+from core.vocabulary.plan import Plan, Role, with_ports
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
@@ -185,6 +185,16 @@ def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
 
 
 # --- training --------------------------------------------------------------------------------------
+
+
+def test_the_certificates_of_a_run_are_told_and_those_of_all_come_back() -> None:
+    ben = Ben(plan_of(exchange="tls", project=MANIFEST.digest))
+    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}, {"worker:0": b"ben's"}))
+    assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, certificates={"worker:0": b"ben's"}) in ben.told()
+    ports = {ANNA: {"chief:0": 20000}, BEN: {"worker:0": 20001}}
+    made = {ANNA: {"chief:0": b"anna's"}, BEN: {"worker:0": b"ben's"}}
+    complete = with_ports(ben.known.plan, ports, made)
+    assert pa.StartTrainers(complete) in ben.hear(ms.Launch(plan=complete))
 
 
 def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
