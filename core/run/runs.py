@@ -255,7 +255,13 @@ class NodeRuns:
     # --- links -----------------------------------------
 
     def on_message(self, device: DeviceId, message: Message) -> None:
-        """Any message of a linked device; those that are not about runs are left alone."""
+        """Any message of a linked device; those that are not about runs are left alone.
+
+        Security invariant: what comes in this laptop's own name is not asked about, so the loopback alone
+        brings such a message, never a link.
+        """
+        if device == self.me:
+            return
         if not self._checkpoints.on_message(device, message) and not self._to_coordinator(device, message):
             self._to_participant(device, message)
 
