@@ -125,6 +125,12 @@ def _check_exchange(plan: Plan, state: State) -> None:
                 f"(version {known.versions.exchange} there, {EXCHANGE} here).",
                 fix="Update Tandem on both laptops, or train with --exchange tensorflow.",
             )
+    # Trainers would meet by TensorFlow, on an open port, under a plan that says otherwise.
+    raise TandemError(
+        code="exchange-not-built",
+        what="Trainers cannot meet over TLS yet.",
+        fix="Leave --exchange away, and train only in a network whose members you trust.",
+    )
 
 
 def shown(plan: Plan) -> PlanMade:

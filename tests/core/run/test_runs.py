@@ -653,3 +653,12 @@ async def test_a_laptop_whose_tandem_cannot_meet_as_asked_is_named_before_anybod
         await anna.runs.start(replace(spec, exchange="tls"))
     assert failure.value.code == "exchange-unlike"
     assert "Ben" in failure.value.what and "--exchange tensorflow" in failure.value.fix
+
+
+async def test_no_run_says_that_it_meets_over_tls_while_its_trainers_do_not(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    with pytest.raises(TandemError) as failure:
+        await anna.runs.start(replace(spec, exchange="tls"))
+    assert failure.value.code == "exchange-not-built"
+    assert not anna.runs.busy
+    assert ben.phase is None
