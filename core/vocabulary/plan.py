@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.roles import Role
 
-_COMPUTING = (Role.CHIEF, Role.WORKER)
+COMPUTING = (Role.CHIEF, Role.WORKER)
 
 StrategyKind = Literal["managed", "own"]
 """``managed``: Tandem makes ``fit`` work across members. ``own``: the script builds its own strategy."""
@@ -44,7 +44,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):
-    """A run goes on with another one."""
+    """A run resumes another one."""
 
     run: RunId
     """The run that ended before its time."""
@@ -154,7 +154,7 @@ def with_ports(plan: Plan, ports: Mapping[DeviceId, Mapping[str, int]]) -> Plan:
 
 def ranks(plan: Plan) -> tuple[DeviceId, ...]:
     """The devices that compute a batch's rows, by rank: chief and workers."""
-    return tuple(task.device for task in plan.tasks if task.role in _COMPUTING)
+    return tuple(task.device for task in plan.tasks if task.role in COMPUTING)
 
 
 def shares_by_rank(plan: Plan) -> tuple[int, ...]:
