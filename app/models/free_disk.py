@@ -14,7 +14,7 @@ Level = Literal["ok", "warning", "error"]
 
 
 def level(device: Device) -> Level | None:
-    """By the doctor's own limits; None where nothing is told."""
+    """By the doctor's own limits; None where a laptop says nothing of it."""
     free = device.reading.disk_free_bytes if device.reading is not None else None
     if free is None:
         return None

@@ -328,7 +328,7 @@ def _hosts(settings: Settings) -> Sequence[str]:
 
 
 def node_event(event: pairing_state.Event) -> ev.Event | None:
-    """What people see of a pairing; None for ``Paired``: that is told once the pin is stored."""
+    """What people see of a pairing; None for ``Paired``, which is shown once the pin is stored."""
     match event:
         case pairing_state.Began(incoming, name, address, device):
             return ev.PairingBegan(incoming=incoming, name=name, address=address, device=device)

@@ -49,7 +49,7 @@ PART_S = 5.0
 class NodeRuns:
     """One run at a time. ``emit`` must fold the event into ``state()`` before it returns.
 
-    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is told
+    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is called
     whenever ``busy`` changed.
     """
 
@@ -364,7 +364,7 @@ class NodeRuns:
         self._idle.set()
         self._on_busy(False)
         if self._hold_warm and not self._closing:
-            self._context.background.start("keep a trainer warm", self._warm.keep())
+            self._context.background.start("hold a trainer warm", self._warm.keep())
 
     def _my_name(self) -> str:
         me = self._state().me

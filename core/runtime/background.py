@@ -1,4 +1,4 @@
-"""Tasks that somebody owns: each has a name, a crash is told, and all are awaited at the end. On the loop."""
+"""Tasks that somebody owns: each has a name, crashes are reported, all are awaited at the end. Core loop."""
 
 from __future__ import annotations
 
