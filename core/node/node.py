@@ -41,7 +41,7 @@ from core.vocabulary.text import fit_name
 from core.vocabulary.versions import installed
 
 RUN_ENDS_S = 22.0
-"""Longer than ``NodeRuns.close`` gives itself; then trainers are ended by their leash."""
+"""Longer than ``NodeRuns.close`` gives itself. Trainers still alive then end with this process."""
 PART_ENDS_S = 5.0
 """The most that any other part of a node may take to end."""
 _log = logging.getLogger(__name__)

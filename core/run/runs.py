@@ -48,7 +48,7 @@ PART_S = 5.0
 class NodeRuns:
     """One run at a time. ``emit`` must fold the event into ``state()`` before it returns.
 
-    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is told
+    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is called
     whenever ``busy`` changed.
     """
 
@@ -254,7 +254,13 @@ class NodeRuns:
     # --- links -----------------------------------------
 
     def on_message(self, device: DeviceId, message: Message) -> None:
-        """Any message of a linked device; those that are not about runs are left alone."""
+        """Any message of a linked device; those that are not about runs are left alone.
+
+        Security invariant: what comes in this laptop's own name is not asked about, so the loopback alone
+        brings such a message, never a link.
+        """
+        if device == self.me:
+            return
         if not self._checkpoints.on_message(device, message) and not self._to_coordinator(device, message):
             self._to_participant(device, message)
 
@@ -357,7 +363,7 @@ class NodeRuns:
         self._idle.set()
         self._on_busy(False)
         if self._hold_warm and not self._closing:
-            self._context.background.start("keep a trainer warm", self._warm.keep())
+            self._context.background.start("hold a trainer warm", self._warm.keep())
 
     def _my_name(self) -> str:
         me = self._state().me

@@ -40,7 +40,7 @@ _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(tr
 
 
 class TrainerProcess:
-    """``child``: one that was kept warm; otherwise one is started. ``loop`` by default is the running one."""
+    """``child``: one that was held warm; otherwise one is started. ``loop`` by default is the running one."""
 
     def __init__(
         self,

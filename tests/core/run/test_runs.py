@@ -20,7 +20,9 @@ from core.vocabulary import limits, wire
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import ProjectId
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
@@ -323,6 +325,20 @@ async def test_an_answer_is_stored_and_counts_the_next_time(
     assert anna.state.run is not None
     assert may_run(kept, anna.device, anna.state.run.plan.project) is same_again
     assert may_run(kept, anna.device, ProjectId("f" * 64)) is another
+
+
+async def test_no_link_brings_a_request_in_this_laptops_own_name(lan: Lan, spec: RunSpec) -> None:
+    """Whoever pressed Train here is not asked: were a peer taken for that person, its code would run."""
+    anna, ben = both(lan)
+    await launch(lan, spec)
+    assert anna.state.run is not None
+    plan = replace(anna.state.run.plan, run=RunId("run-in-another-name"), starter=ben.device)
+    manifest = Manifest(script=plan.script, files=())
+    anna.runs.stop()
+    await wait_over(lan)
+    ben.runs.on_message(ben.device, Prepare(plan=plan, manifest=manifest, source=str(ben.home.folder)))
+    assert not ben.runs.busy
+    assert not ben.runs_a_trainer
 
 
 async def test_no_ends_the_run_and_leaves_the_member_free(lan: Lan, spec: RunSpec) -> None:
