@@ -30,7 +30,9 @@ same or different on stdin; the last line says {"ok": true, "device": ...} or {"
 
 def add_pair(parsers: Any) -> None:
     parser = add_subcommand(parsers, "pair", "pair with another laptop", pair, json=True, more=MORE)
-    parser.add_argument("device", metavar="NAME|ADDRESS", help="as the other laptop shows it")
+    parser.add_argument(
+        "device", metavar="NAME|ADDRESS", help="its name or address, as the other laptop shows it"
+    )
 
 
 async def pair(arguments: argparse.Namespace, screen: Screen) -> int:

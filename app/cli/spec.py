@@ -33,12 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again = what.add_argument(
         "--again",
         metavar="RUN",
-        help="instead of SCRIPT: as an earlier run was asked for (its id or a unique beginning of it), but "
-        "for what is said here",
+        help="instead of SCRIPT: repeat an earlier run (its id or a unique beginning of it); options given "
+        "here replace those that it had",
     )
     completion.completes(again, completion.runs)
     add_where(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="random seed, the same on every member (default: a new one)"
+    )
     parser.add_argument(
         "--strategy",
         choices=("managed", "own"),
@@ -54,7 +56,8 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--with",
         dest="others",
         metavar="NAME,…",
-        help="the paired devices that take part (default: every one that is connected)",
+        help="the paired devices that take part (default: those of the earlier run, or every one that is "
+        "connected)",
     )
     completion.completes(others, completion.device_list)
     among.add_argument("--solo", action="store_true", help="train on this laptop alone")
@@ -80,14 +83,14 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wire",
         choices=("f32", "bf16", "fp16", "auto"),
-        help="how gradients travel (default: f32, which is exact)",
+        help="number format of gradients between laptops (default: f32, which is exact)",
     )
     parser.add_argument(
         "--exchange",
         choices=get_args(Exchange),
-        help="by what the laptops' trainers meet: TensorFlow's own collectives, open to everybody in the "
-        "network, or connections with TLS and keys of this run alone; tls is for scripts without a strategy "
-        f"of their own (default: {DEFAULT_EXCHANGE})",
+        help="how the laptops' trainers reach each other: by TensorFlow's own collectives, which everybody "
+        "in the network can reach, or by TLS with keys for this run alone; tls is for scripts without a "
+        f"strategy of their own (default: {DEFAULT_EXCHANGE})",
     )
 
 

@@ -23,6 +23,7 @@ from tests.app.cli.scripted_node import (
     linked,
     paired,
 )
+from tests.core.samples import unsaid
 
 
 async def read(node: ScriptedNode, *argv: str, own: bool = False) -> RunSpec:
@@ -54,6 +55,8 @@ async def test_everything_that_can_be_said_reaches_the_spec() -> None:
     assert wanted.shares == {OTHER: 48}
     assert (wanted.seed, wanted.strategy, wanted.wire, wanted.solo) == (5, "own", "bf16", False)
     assert wanted.exchange == "tls"
+    others = {"arguments", "solo", "shares_total", "resume"}
+    assert unsaid(wanted) == others, "a field of RunSpec that this test does not try"
 
 
 @pytest.mark.parametrize(
