@@ -94,7 +94,9 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -> RunSpec:
+async def spec_of(
+    arguments: argparse.Namespace, follower: Follower, say: Say, *, link_s: float = LINK_S
+) -> RunSpec:
     """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
     then = await _then(arguments, follower)
     strategy: StrategyKind | None = arguments.strategy or then.strategy
@@ -114,7 +116,7 @@ async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -
     chosen = bool(names) or arguments.solo
     solo = arguments.solo or (then.solo and not chosen)
     if not solo:
-        await _wait_linked(follower, names or then.devices, say)
+        await _wait_linked(follower, names or then.devices, say, link_s)
     state = follower.state
     devices = tuple(
         dict.fromkeys(_paired(state, name).device for name in names if not device_names.is_me(state, name))
@@ -145,7 +147,7 @@ async def _then(arguments: argparse.Namespace, follower: Follower) -> RunSpec:
     return run_again.spec_of(found.entry, follower.state, others_said=others_said)
 
 
-async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> None:
+async def _wait_linked(follower: Follower, names: Sequence[str], say: Say, limit_s: float) -> None:
     """Until every device that should take part is connected; a node that ran before us has had its time."""
 
     def linked(state: State) -> bool | None:
@@ -159,7 +161,7 @@ async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> No
     if follower.own and linked(state) is None:
         called = (known.shown_name if (known := device_names.find(state, name)) else name for name in names)
         say(f"Looking for {plain(', '.join(called), 200) or 'the paired laptops'} …")
-        await follower.until(linked, LINK_S)
+        await follower.until(linked, limit_s)
 
 
 def _can_wait_no_more(device: Device) -> bool:

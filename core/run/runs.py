@@ -14,7 +14,7 @@ from core.home.trust_file import SavedTrust
 from core.project.store import ProjectStore
 from core.run import planning, problems
 from core.run.admission import Admission
-from core.run.context import Loopback, RunContext, RunLinks
+from core.run.context import Loopback, RunContext, RunLimits, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.draft import Shown
@@ -64,6 +64,7 @@ class NodeRuns:
         on_busy: Callable[[bool], None] = lambda busy: None,
         clock: Clock | None = None,
         make_trainer: MakeTrainer | None = None,
+        limits: RunLimits | None = None,
     ) -> None:
         self._state = state
         self._links = links
@@ -82,6 +83,7 @@ class NodeRuns:
             files=WorkerThread("files"),
             background=Background(self._on_crash),
             make_trainer=make_trainer or real_trainers(self._warm),
+            limits=limits or RunLimits(),
         )
         # In a run of this laptop's own, what one side sends to this laptop, the other one receives.
         self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))

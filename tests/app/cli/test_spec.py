@@ -26,9 +26,10 @@ from tests.app.cli.scripted_node import (
 from tests.core.samples import unsaid
 
 
-async def read(node: ScriptedNode, *argv: str, own: bool = False) -> RunSpec:
+async def read(node: ScriptedNode, *argv: str, own: bool = False, link_s: float = spec.LINK_S) -> RunSpec:
+    arguments = command_line.read(["run", "train.py", *argv])
     with follower(node, own=own) as events:
-        return await spec.spec_of(command_line.read(["run", "train.py", *argv]), events, lambda line: None)
+        return await spec.spec_of(arguments, events, lambda line: None, link_s=link_s)
 
 
 def with_other() -> ScriptedNode:
@@ -109,15 +110,12 @@ async def test_a_node_that_just_started_lets_the_devices_connect_first() -> None
     assert (await reading).devices == (OTHER,)
 
 
-async def test_a_device_that_stays_away_is_left_to_the_node_to_refuse(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(spec, "LINK_S", 0)
+async def test_a_device_that_stays_away_is_left_to_the_node_to_refuse() -> None:
     node = ScriptedNode()
     node.happen(paired())
     node.happen(ev.LinkDown(device=OTHER, problem=PROBLEM))
     node.happen(found())
-    assert (await read(node, "--with", "other", own=True)).devices == (OTHER,)
+    assert (await read(node, "--with", "other", own=True, link_s=0)).devices == (OTHER,)
 
 
 # --- once more ---------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from core.exchange.keys import RunPair
 from core.home import trust_file
 from core.home.trust import may_run
 from core.project.store import ProjectStore
+from core.run.context import RunLimits
 from core.vocabulary import events as ev
 from core.vocabulary import limits, wire
 from core.vocabulary.answers import ScriptRead
@@ -444,10 +445,8 @@ async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: Ru
     await lan.wait_until(model.exists)
 
 
-async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(
-    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.run.participant.driver.LIMIT_BYTES", 5)
+@pytest.mark.parametrize("limits", [RunLimits(outputs_bytes=5)], ids=["five bytes"])
+async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
     keep(ben.trainers[0], "model.keras")
