@@ -8,9 +8,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from core.exchange import greeting
-from core.exchange.frames import Hello
-from core.exchange.greeting import Met, Sockets
+from core.exchange import handshake
+from core.exchange.frames import MemberHello
+from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.keys import Keyring
 from core.net.address import host_of
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """``hello``: what is answered; ``on_met`` gets each member's connection, in a thread of its own.
+    """``hello``: what is answered; ``on_connection`` gets each member's connection, in a thread of its own.
 
     ``listener`` is a bound socket that listens; it is closed at the end.
     """
@@ -31,12 +31,12 @@ class Acceptor:
         self,
         listener: socket.socket,
         keyring: Keyring,
-        hello: Hello,
+        hello: MemberHello,
         sockets: Sockets,
-        on_met: Callable[[Met], None],
+        on_connection: Callable[[MemberConnection], None],
     ) -> None:
         self._listener, self._keyring, self._hello = listener, keyring, hello
-        self._sockets, self._on_met = sockets, on_met
+        self._sockets, self._on_connection = sockets, on_connection
         self._lock = threading.Lock()
         self._callers: Counter[str] = Counter()
         self._threads: set[threading.Thread] = set()
@@ -81,7 +81,9 @@ class Acceptor:
                 sock.close()
                 return
             self._callers[host] += 1
-        thread = threading.Thread(target=self._meet, args=(sock, host), name="exchange-greeting", daemon=True)
+        thread = threading.Thread(
+            target=self._meet, args=(sock, host), name="exchange-handshake", daemon=True
+        )
         thread.start()
         self._threads = {each for each in self._threads if each.is_alive()} | {thread}
 
@@ -89,10 +91,10 @@ class Acceptor:
         try:
             try:
                 self._sockets.add(sock)
-                met = greeting.accept(sock, self._keyring, self._hello, self._sockets)
+                connection = handshake.accept(sock, self._keyring, self._hello, self._sockets)
             finally:
                 with self._lock:
                     self._callers -= Counter([host])
-            self._on_met(met)
+            self._on_connection(connection)
         except OSError as error:
             _log.debug("a caller from %s was refused: %s", host, error)

@@ -15,10 +15,10 @@ import time
 
 import msgspec
 
-from core.exchange import frames, greeting, problems
+from core.exchange import frames, handshake, problems
 from core.exchange.duplex import Session, write_piece
-from core.exchange.frames import Ack, Alive, BadFrame, Begin, Goodbye, Hello
-from core.exchange.greeting import Met, Sockets
+from core.exchange.frames import Ack, Alive, Begin, Goodbye, MalformedFrame, MemberHello
+from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.inbox import Inbox, Owner
 from core.exchange.keys import Keyring
 from core.exchange.send_window import Message, NotSent, SendWindow
@@ -64,7 +64,7 @@ class Channel:
         self._session: Session | None = None
         self._last: Session | None = None
         self._number = 0
-        self._halves: dict[bytes, Met] = {}
+        self._halves: dict[bytes, MemberConnection] = {}
         self._is_over = False
         self._goodbye: Goodbye | None = None
         self._linger_until_s = 0.0
@@ -152,27 +152,29 @@ class Channel:
 
     # Calls
 
-    def met(self, met: Met) -> None:
+    def called(self, connection: MemberConnection) -> None:
         """The peer called; its second connection makes a session. May wait, at most ``BEGIN_S``."""
         stale = None
         with self._changed:
-            other = self._halves.pop(met.hello.nonce, None)
+            other = self._halves.pop(connection.hello.nonce, None)
             if self._is_over:
-                stale = met
+                stale = connection
             elif other is None:
                 if len(self._halves) >= _HALVES:
                     stale = self._halves.pop(next(iter(self._halves)))
-                self._halves[met.hello.nonce] = met
+                self._halves[connection.hello.nonce] = connection
         if stale:
             self._sockets.end(stale.stream.sock)
         if other is None or stale:
             return
-        if {other.hello.carries, met.hello.carries} != {"from-caller", "to-caller"}:
+        if {other.hello.carries, connection.hello.carries} != {"from-caller", "to-caller"}:
             self._sockets.end(other.stream.sock)
-            self._sockets.end(met.stream.sock)
+            self._sockets.end(connection.stream.sock)
             return
-        sending, receiving = (met, other) if met.hello.carries == "to-caller" else (other, met)
-        self._offer(Session(sending.stream, receiving.stream, seen=met.hello.seen))
+        sending, receiving = (
+            (connection, other) if connection.hello.carries == "to-caller" else (other, connection)
+        )
+        self._offer(Session(sending.stream, receiving.stream, seen=connection.hello.seen))
 
     def _dial(self) -> None:
         pause_s = REDIAL_S[0]
@@ -195,7 +197,7 @@ class Channel:
             pause_s = min(2 * pause_s, REDIAL_S[1])
 
     def _call(self, address: tuple[str, int]) -> Session:
-        hello = Hello(
+        hello = MemberHello(
             version=frames.VERSION,
             run=self._run,
             rank=self._own_rank,
@@ -203,10 +205,10 @@ class Channel:
             carries="from-caller",
             seen=self._number,
         )
-        sending = greeting.dial(address, self.rank, self._keyring, hello, self._sockets)
+        sending = handshake.dial(address, self.rank, self._keyring, hello, self._sockets)
         try:
             back = msgspec.structs.replace(hello, carries="to-caller")
-            receiving = greeting.dial(address, self.rank, self._keyring, back, self._sockets)
+            receiving = handshake.dial(address, self.rank, self._keyring, back, self._sockets)
         except BaseException:
             self._sockets.end(sending.stream.sock)
             raise
@@ -222,12 +224,12 @@ class Channel:
         try:
             if not self._leads:
                 session.receiving.limit(time.monotonic() + BEGIN_S)
-                word = greeting.read_word(session.receiving)
+                word = handshake.read_word(session.receiving)
                 session.receiving.limit(None)
                 if not isinstance(word, Begin):
-                    raise BadFrame("no beginning")
+                    raise MalformedFrame("no beginning")
                 session.begin = word
-        except (OSError, BadFrame) as error:
+        except (OSError, MalformedFrame) as error:
             _log.debug("a session with member %d did not begin: %s", self.rank, error)
             self._sockets.end(session.sending.sock)
             self._sockets.end(session.receiving.sock)
@@ -320,9 +322,9 @@ class Channel:
 
     def _run_receiver(self, session: Session) -> None:
         try:
-            begin = session.begin or greeting.read_word(session.receiving)
+            begin = session.begin or handshake.read_word(session.receiving)
             if not isinstance(begin, Begin) or begin.session != session.number:
-                raise BadFrame("no answer to the beginning")
+                raise MalformedFrame("no answer to the beginning")
             with self._changed:
                 if self.is_live(session):
                     self._window.resume(begin.message, begin.bytes)
@@ -334,7 +336,7 @@ class Channel:
         except NotSent as error:
             _log.warning("member %d: %s", self.rank, error)
             self._leave(problems.restarted(self.rank))
-        except BadFrame as error:
+        except MalformedFrame as error:
             self._leave(problems.incomprehensible(self.rank, str(error)))
         except OSError as error:
             self._lost(session, error)

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from core.exchange import frames, machine, problems
 from core.exchange.acceptor import Acceptor
 from core.exchange.channel import Channel
-from core.exchange.frames import Head, Hello
-from core.exchange.greeting import Met, Sockets
+from core.exchange.frames import MemberHello, MessageHead
+from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.keys import Keyring
 from core.exchange.pack import Landing, Pack, call_for
 from core.exchange.problems import ExchangeFailed
@@ -105,8 +105,10 @@ class Exchange:
         }
         self._acceptor: Acceptor | None = None
         if listener is not None:
-            hello = Hello(version=frames.VERSION, run=run, rank=rank, nonce=bytes(8), carries="from-caller")
-            self._acceptor = Acceptor(listener, keyring, hello, self._sockets, self._on_met)
+            hello = MemberHello(
+                version=frames.VERSION, run=run, rank=rank, nonce=bytes(8), carries="from-caller"
+            )
+            self._acceptor = Acceptor(listener, keyring, hello, self._sockets, self._on_connection)
 
     def start(self) -> None:
         """Begin to meet the others. Returns at once; what is handed over waits for them."""
@@ -219,7 +221,7 @@ class Exchange:
 
     # What the channels' threads do
 
-    def announced(self, rank: int, head: Head, is_live: Callable[[], bool]) -> Landing | None:
+    def announced(self, rank: int, head: MessageHead, is_live: Callable[[], bool]) -> Landing | None:
         event = Announced(rank, head.key, head.phase, head.call)
         size = head.call.elements * head.call.wire_dtype.itemsize
         with self._changed:
@@ -237,13 +239,13 @@ class Exchange:
         self._add(later)
         return pack.land(rank, head.phase, head.call) if takes else None
 
-    def came(self, rank: int, head: Head) -> None:
+    def came(self, rank: int, head: MessageHead) -> None:
         with self._changed:
             pack = self._packs.get(head.key)
         if pack:
             pack.take(rank, head.phase)
 
-    def arrived(self, rank: int, head: Head) -> None:
+    def arrived(self, rank: int, head: MessageHead) -> None:
         self._on(Arrived(rank, head.key, head.phase))
 
     def left(self, rank: int, problem: Problem) -> None:
@@ -254,8 +256,8 @@ class Exchange:
         _log.error("the exchange broke", exc_info=error)
         self._on(Closed(problems.broken(error)))
 
-    def _on_met(self, met: Met) -> None:
-        self._channels[met.rank].met(met)
+    def _on_connection(self, connection: MemberConnection) -> None:
+        self._channels[connection.rank].called(connection)
 
     # State and effects
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from core.exchange import frames
 from core.exchange.frames import Begin
-from core.exchange.greeting import wake
-from core.exchange.send_window import Piece
+from core.exchange.handshake import wake
+from core.exchange.send_window import MessagePiece
 from core.exchange.tls_stream import TlsStream
 
 
@@ -32,7 +32,7 @@ class Session:
         wake(self.receiving.sock)
 
 
-def write_piece(stream: TlsStream, words: bytes, piece: Piece | None) -> None:
+def write_piece(stream: TlsStream, words: bytes, piece: MessagePiece | None) -> None:
     """``words``: whole frames, which go before the piece."""
     if piece and piece.head:
         words += frames.encode(piece.head)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.exchange.frames import PIECE_BYTES, Head
+from core.exchange.frames import PIECE_BYTES, MessageHead
 from core.exchange.pack import Payload
 from core.exchange.state import Call, Key, Phase
 
@@ -23,10 +23,10 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MessagePiece:
     """``head`` None: the message goes on. ``begin == end``: a message without any bytes."""
 
-    head: Head | None
+    head: MessageHead | None
     payload: Payload
     begin: int
     end: int
@@ -58,7 +58,7 @@ class SendWindow:
         """Everything was sent and confirmed."""
         return not self._unconfirmed and not self._waiting
 
-    def next(self) -> Piece | None:
+    def next(self) -> MessagePiece | None:
         if self._at == self._first + len(self._unconfirmed):
             if not self._waiting:
                 return None
@@ -66,7 +66,7 @@ class SendWindow:
         message = self._unconfirmed[self._at - self._first]
         head = None
         if self._head_is_due:
-            head = Head(
+            head = MessageHead(
                 message=self._at,
                 offset=self._offset,
                 key=message.key,
@@ -79,7 +79,7 @@ class SendWindow:
             self._at, self._offset = self._at + 1, 0
         else:
             self._offset = end
-        return Piece(head, message.payload, begin, end)
+        return MessagePiece(head, message.payload, begin, end)
 
     def confirm(self, message: int) -> None:
         """The peer has all before ``message``. Raises ``NotSent``."""

@@ -18,10 +18,10 @@ import msgspec
 import psutil
 import pytest
 
-from core.exchange import frames, greeting, keys
+from core.exchange import frames, handshake, keys
 from core.exchange.driver import Exchange, Peer
-from core.exchange.frames import Begin, Hello, Word
-from core.exchange.greeting import Refused, Sockets
+from core.exchange.frames import Begin, MemberHello, Word
+from core.exchange.handshake import HandshakeRefused, Sockets
 from core.exchange.keys import Keyring
 from core.exchange.problems import ExchangeFailed
 from core.exchange.state import Key
@@ -32,7 +32,7 @@ from tests.core.exchange.members import DONE, address, identities, keyring, list
 
 pytestmark = pytest.mark.real
 
-HELLO = Hello(version=frames.VERSION, run="run", rank=1, nonce=b"12345678", carries="from-caller")
+HELLO = MemberHello(version=frames.VERSION, run="run", rank=1, nonce=b"12345678", carries="from-caller")
 JUNK = int(os.environ.get("TANDEM_JUNK_CONNECTIONS", "300"))
 """So many in the test; a longer search sets the variable, to 5,000, say."""
 
@@ -51,19 +51,19 @@ def member(folder: Path) -> Iterator[tuple[Exchange, tuple[str, int], list[Ident
         exchange.close(DONE)
 
 
-def refused(at: tuple[str, int], ring: Keyring, hello: Hello = HELLO) -> str:
+def refused(at: tuple[str, int], ring: Keyring, hello: MemberHello = HELLO) -> str:
     """Why the caller was not let in."""
     with pytest.raises(OSError) as failure:
-        greeting.dial(at, 0, ring, hello, Sockets())
+        handshake.dial(at, 0, ring, hello, Sockets())
     return str(failure.value)
 
 
 def test_the_right_key_is_let_in(tmp_path: Path) -> None:
     with member(tmp_path) as (_, at, of):
-        met = greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets())
-        assert met.hello.rank == 0
-        assert met.stream.version == "TLSv1.3"
-        met.stream.sock.close()
+        connection = handshake.dial(at, 0, keyring(of, 1), HELLO, Sockets())
+        assert connection.hello.rank == 0
+        assert connection.stream.version == "TLSv1.3"
+        connection.stream.sock.close()
 
 
 def test_a_wrong_key_gets_nothing(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_plain_bytes_get_nothing(tmp_path: Path) -> None:
 
 
 def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greeting, "HANDSHAKE_S", 0.3)
+    monkeypatch.setattr(handshake, "HANDSHAKE_S", 0.3)
     with member(tmp_path) as (_, at, _), socket.create_connection(at) as sock:
         sock.settimeout(10.0)
         began_s = time.monotonic()
@@ -149,16 +149,16 @@ def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path, monkeypatch: p
 def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(greeting, "HANDSHAKE_S", 2.0)
+    monkeypatch.setattr(handshake, "HANDSHAKE_S", 2.0)
     with member(tmp_path) as (_, at, of):
         silent = [socket.create_connection(at) for _ in range(40)]
         time.sleep(0.5)
-        hearing = [each for each in threading.enumerate() if each.name == "exchange-greeting"]
+        hearing = [each for each in threading.enumerate() if each.name == "exchange-handshake"]
         assert 1 <= len(hearing) <= 8
         deadline_s = time.monotonic() + 20.0
         while True:
             try:
-                greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets()).stream.sock.close()
+                handshake.dial(at, 0, keyring(of, 1), HELLO, Sockets()).stream.sock.close()
                 break
             except OSError:
                 assert time.monotonic() < deadline_s
@@ -174,7 +174,7 @@ def session(at: tuple[str, int], of: list[Identity]) -> tuple[TlsStream, TlsStre
         msgspec.structs.replace(HELLO, nonce=nonce, carries=carries)
         for carries in ("from-caller", "to-caller")
     ]
-    sending, receiving = (greeting.dial(at, 0, keyring(of, 1), hello, Sockets()).stream for hello in hellos)
+    sending, receiving = (handshake.dial(at, 0, keyring(of, 1), hello, Sockets()).stream for hello in hellos)
     return sending, receiving
 
 
@@ -182,7 +182,7 @@ def say(at: tuple[str, int], of: list[Identity], data: Callable[[Begin], bytes])
     """Begin a session as a member would, then send what none would."""
     sending, receiving = session(at, of)
     with closing(sending.sock), closing(receiving.sock):
-        begin = greeting.read_word(receiving)
+        begin = handshake.read_word(receiving)
         assert isinstance(begin, Begin)
         try:
             sending.write(frames.encode(Begin(session=begin.session, message=0, bytes=0)) + data(begin))
@@ -258,10 +258,10 @@ def test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory(tm
         def junk(number: int) -> None:
             if number % 10 == 0:
                 try:
-                    greeting.dial(at, 0, stranger, HELLO, Sockets())
+                    handshake.dial(at, 0, stranger, HELLO, Sockets())
                 except OSError:
                     return
-                raise Refused("a stranger was let in")
+                raise HandshakeRefused("a stranger was let in")
             with socket.create_connection(at, timeout=10.0) as sock:
                 try:
                     sock.sendall((hello if number % 2 else b"") + source.randbytes(source.randint(0, 2000)))
@@ -278,7 +278,7 @@ def test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory(tm
             deadline_s = time.monotonic() + 20
             # The one that is left is the listener.
             while len(exchange._sockets._open) > 1 or any(
-                thread.name == "exchange-greeting" for thread in threading.enumerate()
+                thread.name == "exchange-handshake" for thread in threading.enumerate()
             ):
                 assert time.monotonic() < deadline_s
                 time.sleep(0.05)
