@@ -138,8 +138,8 @@ def test_an_unshare_that_cannot_run_allows_nothing(tmp_path: Path, monkeypatch: 
     def broken(*_: object, **__: object) -> None:
         raise OSError("exec format error")
 
-    monkeypatch.setattr(machine.shutil, "which", lambda _: "/bin/unshare")
-    monkeypatch.setattr(machine.subprocess, "run", broken)
-    monkeypatch.setattr(machine.sys, "platform", "linux")
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/unshare")
+    monkeypatch.setattr("subprocess.run", broken)
+    monkeypatch.setattr("sys.platform", "linux")
 
     assert "not allowed here" in machine.check_sealing(view(tmp_path), tmp_path).what

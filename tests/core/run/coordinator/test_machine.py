@@ -14,6 +14,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
+from core.vocabulary.ids import RunId
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
 from core.vocabulary.progress import Expectation, LogLines, Progress
@@ -284,9 +285,9 @@ def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
 
 def test_words_about_another_run_are_not_heard() -> None:
     world = training()
-    known = world.starter
-    world.tell(ms.From(BEN, ms.StopAsked(run="another")))
-    world.tell(ms.From(BEN, ms.Declined(run="another", problem=LOST)))
+    known, another = world.starter, RunId("another")
+    world.tell(ms.From(BEN, ms.StopAsked(run=another)))
+    world.tell(ms.From(BEN, ms.Declined(run=another, problem=LOST)))
     assert world.starter == known
 
 
