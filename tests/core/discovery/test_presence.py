@@ -223,6 +223,47 @@ async def test_hostile_records_are_ignored_and_a_spoofed_id_does_not_hide_the_re
     assert made_up.isdisjoint(address for _, addresses in anna.found.values() for address in addresses)
 
 
+async def test_a_record_that_turns_into_another_devices_takes_the_first_away(make: Make) -> None:
+    anna = await make("anna")
+    evil: AsyncZeroconf = vars(browser)["AsyncZeroconf"](interfaces=["127.0.0.1"])
+    instance = f"turning {secrets.token_hex(4)}"
+    first, second = (DeviceId(secrets.token_hex(32)) for _ in range(2))
+
+    def saying(device: str) -> AsyncServiceInfo:
+        return AsyncServiceInfo(
+            SERVICE,
+            f"{instance}.{SERVICE}",
+            port=27610,
+            properties={"id": device, "name": "x", "v": "1"},
+            server=f"{instance}.local.",
+            parsed_addresses=["127.0.0.1"],
+        )
+
+    try:
+        await (await evil.async_register_service(saying(first), cooperating_responders=True))
+        await anna.wait_until(lambda: first in anna.found)
+        await (await evil.async_update_service(saying(second)))
+        await anna.wait_until(lambda: second in anna.found)
+        assert first not in anna.found
+        await (await evil.async_update_service(saying("no id")))
+        await anna.wait_until(lambda: second not in anna.found)
+    finally:
+        await evil.async_close()
+
+
+async def test_a_flood_of_records_does_not_fill_the_memory(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna = await make("anna")
+    bert, cleo = await make("bert", 27602), await make("cleo", 27603)
+    await anna.wait_until(lambda: {bert.device, cleo.device} <= anna.found.keys())
+    monkeypatch.setattr(browser, "MOST_RECORDS", len(anna.found))
+    dora = await make("dora", 27604)
+    await bert.presence.change(name="bert the second")
+    await anna.wait_until(lambda: anna.found[bert.device][0] == "bert the second")
+    assert dora.device not in anna.found
+
+
 async def test_what_two_records_of_a_device_say_is_told_together_its_usual_one_first(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", 27602)
     await anna.wait_until(lambda: bert.device in anna.found)

@@ -1,5 +1,6 @@
 """What the doctor says of the laptop itself."""
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -62,13 +63,27 @@ def test_without_a_node_the_driver_itself_is_asked(tmp_path: Path) -> None:
     assert machine.check_gpu(asked, lambda: Gpus([], "CPU only: asked.")).what == "CPU only: asked."
 
 
+def test_the_drivers_that_were_asked_are_let_go() -> None:
+    class Driver(Gpus):
+        is_closed = False
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    driver = Driver([], "CPU only: asked.")
+    machine.check_gpu(view(Path(), port=None), lambda: driver)
+
+    assert driver.is_closed
+
+
 @pytest.mark.parametrize(("available", "level"), [(8 << 30, "ok"), (300 << 20, "warning")])
 def test_little_memory_is_said_before_a_run(tmp_path: Path, available: int, level: str) -> None:
     assert machine.check_memory(view(tmp_path), lambda: SimpleNamespace(available=available)).level == level
 
 
 @pytest.mark.parametrize(
-    ("at_s", "level"), [(NOW_S - 1.0, "ok"), (NOW_S - 60.0, "warning"), (NOW_S + 60.0, "warning")]
+    ("at_s", "level"),
+    [(NOW_S - 5.0, "ok"), (NOW_S + 5.0, "ok"), (NOW_S - 60.0, "warning"), (NOW_S + 60.0, "warning")],
 )
 def test_clocks_that_differ_are_named(tmp_path: Path, at_s: float, level: str) -> None:
     finding = machine.check_clock(view(tmp_path, *other_at(at_s)), lambda: NOW_S)
@@ -101,3 +116,30 @@ def test_namespaces_that_are_switched_off_are_told_apart(tmp_path: Path) -> None
         (proc / name).parent.mkdir(parents=True)
         (proc / name).write_text(value + "\n")
         assert words in machine.check_sealing(view(tmp_path), proc).what
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [("exit 0", "available here, but"), ("exit 1", "not allowed here"), ("missing", "not allowed here")],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
+def test_whether_namespaces_are_allowed_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, words: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if ends != "missing":
+        (tmp_path / "unshare").write_text(f"#!/bin/sh\necho said; {ends}\n")
+        (tmp_path / "unshare").chmod(0o700)
+
+    assert words in machine.check_sealing(view(tmp_path), tmp_path).what
+
+
+def test_an_unshare_that_cannot_run_allows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("exec format error")
+
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/unshare")
+    monkeypatch.setattr("subprocess.run", broken)
+    monkeypatch.setattr("sys.platform", "linux")
+
+    assert "not allowed here" in machine.check_sealing(view(tmp_path), tmp_path).what

@@ -124,10 +124,11 @@ def meeting(
     members: int,
     reach: Callable[[int, int, tuple[str, int]], tuple[str, int] | None] | None = None,
     early_bytes: int = EARLY_BYTES,
+    listen: Callable[[], socket.socket] = listener,
 ) -> Iterator[list[Exchange]]:
     """``reach``: where a rank calls another one whose true address is given. All are closed afterwards."""
     of = identities(folder, members)
-    listeners = [listener() for _ in range(members)]
+    listeners = [listen() for _ in range(members)]
     exchanges = []
     for rank in range(members):
         peers = [

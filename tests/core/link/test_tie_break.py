@@ -75,6 +75,41 @@ def test_a_peer_that_started_anew_is_let_in_before_the_silence_is_noticed() -> N
     assert anna.judge_answer(answer)
 
 
+def test_an_answer_that_comes_after_the_call_was_given_up_is_no_link() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    answer = bert.judge_call(anna.call())
+    assert answer is not None
+    anna.gave_up()
+    assert not anna.judge_answer(answer)
+
+
+def test_an_answer_that_is_older_than_the_link_does_not_end_it() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    called = anna.call()
+    newer = bert.judge_call(anna.call())
+    assert newer is not None
+    assert anna.judge_answer(newer)
+    assert bert.judge_call(called) is None
+
+
+def test_who_only_follows_takes_the_first_number_and_each_one_once() -> None:
+    bert = Following(b"bert-run")
+    first, second = Numbering(b"anna-run").call(), b"anna-run" * 2 + bytes(7) + b"\2"
+    assert bert.judge_answer(first)
+    assert not bert.judge_answer(first)
+    assert bert.judge_answer(second)
+    assert not bert.judge_answer(first)
+
+
+def test_a_fresh_node_is_let_in_whatever_numbers_it_says_that_it_knows() -> None:
+    """Numbers of another run of the numbering side mean nothing here."""
+    anna = Numbering(b"anna-two")
+    anna.call()
+    assert anna.judge_call(b"bert-run" + b"anna-one" + bytes(7) + b"\x09") is None
+    anna.gave_up()
+    assert anna.judge_call(b"bert-run" + b"anna-one" + bytes(7) + b"\x09") is not None
+
+
 @pytest.mark.parametrize("side", [Numbering(b"anna-run"), Following(b"bert-run")])
 @pytest.mark.parametrize("nonce", [b"", b"short", bytes(25)])
 def test_a_hello_with_a_strange_nonce_is_refused(side: TieBreak, nonce: bytes) -> None:

@@ -64,6 +64,13 @@ def test_a_refusal_carries_the_number_where_it_was_readable() -> None:
     assert refused(b'{"id": 3, "type": "format_disk"}').id == 3
 
 
+def test_a_line_may_be_a_mebibyte_long_and_no_longer() -> None:
+    line = b'{"type":"get_state"}'
+    longest = line + b" " * (2**20 - len(line))
+    assert json_lines.read_asked(longest) == Asked(None, GetState())
+    assert "longer than 1048576 bytes" in str(refused(longest + b" ").answer)
+
+
 def test_an_empty_line_says_nothing() -> None:
     assert json_lines.read_asked(b"  \r") is None
 

@@ -67,6 +67,13 @@ def test_what_does_not_fit_stays_and_the_small_ones_come(work: Path) -> None:
     assert "does not fit" in found.skipped[0].why
 
 
+def test_a_model_comes_before_small_files(work: Path) -> None:
+    write(work, {"a.csv": b"x" * 30, "model.h5": b"x" * 50, "z.csv": b"x" * 20})
+    found = find_outputs(work, MANIFEST, first=["model.h5"], limit_bytes=70)
+    assert {file.path for file in found.manifest.files} == {"model.h5", "z.csv"}
+    assert [entry.path for entry in found.skipped] == ["a.csv"]
+
+
 def test_only_so_many_files_come(work: Path) -> None:
     write(work, {f"out/{number}": b"x" for number in range(4)})
     found = find_outputs(work, MANIFEST, most_files=2)

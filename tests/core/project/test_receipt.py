@@ -1,5 +1,6 @@
 import random
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,21 @@ def test_it_goes_on_where_it_was_cut_off(tmp_path: Path, receipt: Receipt) -> No
     for piece in rest:
         again.take(piece)
     assert content(again.finish()) == FILES
+
+
+def test_what_has_come_is_counted_piece_by_piece(receipt: Receipt) -> None:
+    assert receipt.received_bytes == 0
+    receipt.take(Piece(file=A_BIN, offset=0, data=FILES["data/a.bin"][:1000]))
+    assert receipt.received_bytes == 1000
+    assert receipt.missing_bytes == MANIFEST.total_bytes - 1000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such modes")
+def test_parts_are_for_this_user_alone(tmp_path: Path, receipt: Receipt) -> None:
+    parts = tmp_path / "parts"
+    assert parts.stat().st_mode & 0o777 == 0o700
+    [empty] = parts.glob("*.part")
+    assert empty.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_damaged_part_is_not_taken_for_whole_after_a_restart(tmp_path: Path, receipt: Receipt) -> None:

@@ -85,6 +85,17 @@ def test_a_second_fit_goes_on_where_the_first_ended(tmp_path: Path) -> None:
     assert [step for step, _ in scalars(files(logdir)[0])["steps/loss"]] == [1, 2, 3, 11, 12, 13]
 
 
+def test_a_script_that_fits_again_and_again_never_goes_back(tmp_path: Path) -> None:
+    reports = [report for fit in range(4) for report in progressed(fit=fit, count=2)]
+    logdir = write_event_files(run_told(), record(tmp_path / "run", *reports))
+    assert [step for step, _ in scalars(files(logdir)[0])["steps/loss"]] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_member_that_was_heard_in_a_later_fit_alone_begins_at_its_first_step(tmp_path: Path) -> None:
+    logdir = write_event_files(run_told(), record(tmp_path / "run", *progressed(fit=1)))
+    assert [step for step, _ in scalars(files(logdir)[0])["steps/loss"]] == [1, 2, 3]
+
+
 def test_writing_again_replaces_what_was_there(tmp_path: Path) -> None:
     folder = record(tmp_path / "run", *progressed())
     first = files(write_event_files(run_told(), folder))

@@ -66,6 +66,10 @@ class HandClock:
         heapq.heappush(self._due, due)
         return due
 
+    @property
+    def waiting(self) -> list[_Due]:
+        return [due for due in self._due if not due.cancelled]
+
     def advance(self, seconds: float) -> None:
         until_s = self.now_s + seconds
         while self._due and self._due[0].at_s <= until_s:

@@ -542,6 +542,39 @@ async def test_nobody_was_told_of_trouble_inside(lan: Lan, spec: RunSpec) -> Non
     assert [node.notices for node in lan.nodes.values()] == [[], []]
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "core.run.transfer.Delivery.begin",
+        "core.run.transfer.Delivery.store",
+        "core.run.participant.driver.ParticipantDriver._make_folders",
+    ],
+    ids=["listing", "storing", "copying"],
+)
+async def test_a_laptop_that_cannot_make_a_run_ready_is_named_with_the_reason(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.setattr(broken, full_disk)
+    anna, ben = both(lan)
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: anna.over)
+    lan.clock.advance(limits.FAREWELL_S)  # who had not joined yet is not told how it ended
+    await wait_over(lan)
+    assert isinstance(anna.phase, Failed)
+    assert "does not take part" in anna.phase.problem.what
+    assert not any(node.trainers for node in (anna, ben))
+    assert not anna.runs.busy and not ben.runs.busy
+
+
+async def test_a_run_that_is_over_leaves_no_alarm(lan: Lan, spec: RunSpec) -> None:
+    before = {due.number for due in lan.clock.waiting}
+    await train(lan, spec)
+    for node in lan.nodes.values():
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert {due.number for due in lan.clock.waiting} <= before
+
+
 async def test_a_full_disk_does_not_end_a_training(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

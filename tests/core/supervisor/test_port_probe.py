@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import errno
 import socket
+import time
+from types import SimpleNamespace
 
 import pytest
 
+from core.supervisor import port_probe
 from core.supervisor.port_probe import place, try_peers
 from tests.core.trainer.attended import free_ports
 
@@ -46,3 +50,49 @@ def test_a_port_that_never_answers_is_silent() -> None:
 
 def test_nobody_to_try_is_fine() -> None:
     assert try_peers({}, 1.0) == {}
+
+
+class Knock:
+    """A socket that was connected as ``status`` says."""
+
+    def __init__(self, status: int) -> None:
+        self._status, self.is_closed, self.blocks = status, False, True
+
+    def setblocking(self, blocks: bool) -> None:
+        self.blocks = blocks
+
+    def connect_ex(self, where: object) -> int:
+        assert not self.blocks
+        return self._status
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (0, "answers"),
+        (errno.ECONNREFUSED, "refused"),
+        (errno.ETIMEDOUT, "silent"),
+        (errno.ENETUNREACH, "unreachable"),
+        (errno.EHOSTUNREACH, "unreachable"),
+    ],
+)
+def test_what_the_system_says_at_once_is_the_answer_and_no_socket_stays(
+    monkeypatch: pytest.MonkeyPatch, status: int, answer: str
+) -> None:
+    knocks: list[Knock] = []
+
+    def knock(*_: object) -> Knock:
+        knocks.append(Knock(status))
+        return knocks[-1]
+
+    system = SimpleNamespace(
+        socket=knock, SOCK_STREAM=socket.SOCK_STREAM, getaddrinfo=lambda *_, **__: [(0, 0, 0, "", ("", 1))]
+    )
+    monkeypatch.setattr(port_probe, "socket", system)
+    began_s = time.monotonic()
+    assert try_peers(PEERS, 30.0) == dict.fromkeys(PEERS, answer)
+    assert time.monotonic() - began_s < 20.0
+    assert [each.is_closed for each in knocks] == [True, True]

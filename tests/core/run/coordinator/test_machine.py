@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from core.vocabulary.roles import Role
 from msgspec.structs import replace
 
 from core.run.coordinator import state as co
@@ -14,13 +15,14 @@ from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
+from core.vocabulary.ids import RunId
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
-from core.vocabulary.trainer_messages import Booted, Measured, Progressed
+from core.vocabulary.trainer_messages import Booted, Measured, Meeting, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing
+from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, World, failing
 
 
 def verdict(world: World) -> Problem:
@@ -270,6 +272,60 @@ def test_a_member_lost_while_preparing_is_named() -> None:
     assert "Ben's" in verdict(world).what
 
 
+def test_only_who_has_not_answered_is_waited_for_and_named() -> None:
+    world = World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest), allowed=False)
+    world.settle()
+    run = world.starter.plan.run
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    assert "consent" in world.waits
+    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": 20001})))
+    assert "receive" not in world.waits, "who has answered is ready"
+    world.fire("consent")
+    assert "Cleo's" in verdict(world).what
+    assert "Ben's" not in verdict(world).what
+
+
+def test_only_who_is_not_ready_is_named_as_such() -> None:
+    world = World()
+    run = world.starter.plan.run
+    for device in (ANNA, BEN):
+        world.tell(ms.From(device, ms.FilesWanted(run=run, files=())))
+    assert "consent" not in world.waits
+    world.tell(ms.From(ANNA, ms.Prepared(run=run, ports={"chief:0": 20000})))
+    world.fire("receive")
+    assert verdict(world).code == "not-prepared"
+    assert "Ben's" in verdict(world).what
+    assert "Anna's" not in verdict(world).what
+
+
+@pytest.mark.parametrize(("port", "is_taken"), [(1023, False), (1024, True), (65535, True), (65536, False)])
+def test_a_port_that_others_connect_to_is_an_ordinary_one(port: int, is_taken: bool) -> None:
+    world = World()
+    run = world.starter.plan.run
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": port})))
+    assert isinstance(world.phase, Preparing if is_taken else Failed)
+
+
+def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
+    world = World()
+    run = world.starter.plan.run
+    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
+    assert world.starter.parts[BEN].ports is None
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": 20001})))
+    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
+    assert world.starter.parts[BEN].ports == {"worker:0": 20001}
+
+
+def test_words_about_another_run_are_not_heard() -> None:
+    world = training()
+    known, another = world.starter, RunId("another")
+    world.tell(ms.From(BEN, ms.StopAsked(run=another)))
+    world.tell(ms.From(BEN, ms.Declined(run=another, problem=LOST)))
+    assert world.starter == known
+
+
 # --- starting ---------------------
 
 
@@ -290,6 +346,19 @@ def test_an_own_loop_trains_as_soon_as_its_script_runs() -> None:
     world.settle()
     world.each_trainer_says(Booted(seconds=1, devices=()))
     assert isinstance(world.phase, Training)
+    assert "start" not in world.waits
+
+
+def test_a_member_that_ended_at_once_is_not_waited_for_at_the_start() -> None:
+    world = World()
+    world.settle()
+    world.trainer_ends(BEN, "worker:0", FINISHED)
+    world.settle()
+    assert "start" in world.waits
+    world.trainer_says(ANNA, "chief:0", Booted(seconds=1, devices=()))
+    world.trainer_says(ANNA, "chief:0", Meeting())
+    world.trainer_says(ANNA, "chief:0", Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.settle()
     assert "start" not in world.waits
 
 
@@ -338,6 +407,24 @@ def test_a_laptop_that_fell_silent_is_the_cause_although_tensorflow_missed_it_so
     world.cut_link(BEN)
     world.settle()
     assert verdict(world).code == "device-lost"
+
+
+def test_a_fault_of_its_own_that_is_told_at_the_very_end_is_the_cause() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    world.fire("cause")
+    world.settle()
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
+    world = training()
+    world.cut_link(BEN)
+    told = [event for event in world.events if isinstance(event, ev.MemberPhaseChanged)][-1]
+    assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
 
 
 def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> None:
@@ -461,6 +548,59 @@ def test_a_member_lost_while_stopping_ends_the_others_and_the_stop_stands() -> N
     assert isinstance(world.phase, Stopped)
 
 
+def test_a_fault_while_everything_is_being_killed_does_not_turn_a_stop_into_a_failure() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 1))
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "Interrupted."))
+    world.settle()
+    for wait in ("stop", "stop"):
+        world.fire(wait)
+        world.settle()
+    world.trainer_ends(ANNA, "chief:0", failing("script-error", "Interrupted."))
+    world.settle()
+    assert world.phase == Stopped(by="Anna's")
+
+
+def test_a_stop_harder_than_any_is_the_hardest() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 9))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    assert world.waits == {"stop": limits.STOP_S[2]}
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert world.waits == {"stop": limits.STOP_S[2]}, "a gentler one changes nothing"
+
+
+def test_closing_tandem_ends_the_run_as_a_stop() -> None:
+    world = training()
+    world.tell(co.NodeEnds("Anna's"))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Anna's")
+
+
+def test_closing_tandem_while_a_cause_is_looked_for_keeps_the_cause() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    world.tell(co.NodeEnds("Anna's"))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.each_trainer_ends(failing("killed"))
+    assert verdict(world).what == "On Anna's: A peer was lost."
+
+
+def test_who_stopped_first_is_named_although_tandem_is_closed_afterwards() -> None:
+    world = training()
+    world.tell(co.StopWanted("Ben's", 2))
+    world.tell(co.NodeEnds("Anna's"))
+    world.tell(co.NodeEnds("Anna's"))
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Ben's")
+
+
 # --- unequal ends ---------------------
 
 
@@ -521,6 +661,72 @@ def test_outputs_that_never_come_are_said_with_where_they_are() -> None:
     assert "Ben's" in verdict(world).fix
 
 
+def remote_chief_offers() -> World:
+    """Ben's, the chief, has offered its outputs; nothing was taken yet."""
+    world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, FINISHED)
+    while not world.jobs:
+        world.possible()[0]()
+    world.jobs.clear()
+    world.settle()
+    return world
+
+
+def test_outputs_that_cannot_be_kept_here_fail_the_run_with_the_reason() -> None:
+    world = remote_chief_offers()
+    world.tell(co.OutputsFailed(Problem(code="disk-full", what="The disk is full.")))
+    world.settle()
+    assert verdict(world).code == "outputs-missing"
+    assert "The disk is full." in str(verdict(world))
+    assert len(world.last_phases()) == 1
+
+
+def test_each_piece_of_the_outputs_is_a_sign_of_life() -> None:
+    world = remote_chief_offers()
+    world.waits["outputs"] = 1.0  # most of it has passed
+    world.tell(co.OutputsCame())
+    assert world.waits == {"outputs": limits.OUTPUTS_S}
+
+
+def test_outputs_that_nobody_takes_change_nothing() -> None:
+    world = training()
+    known = world.starter
+    world.tell(co.OutputsFailed(LOST))
+    world.tell(co.OutputsStored(("model.keras",)))
+    world.tell(co.OutputsCame())
+    assert world.starter == known
+
+
+def test_outputs_are_taken_once_and_from_the_chief_after_its_end_alone() -> None:
+    world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
+    offer = ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS, problem=LOST)
+    world.tell(ms.From(BEN, offer))
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.tell(ms.From(ANNA, offer))
+    assert not world.jobs
+    world.tell(ms.From(BEN, offer))
+    world.tell(ms.From(BEN, offer))
+    assert list(world.jobs) == [co.TakeOutputs(BEN, OUTPUTS)]
+    assert world.said() == f"{LOST}\n", "what could not be brought is said"
+
+
+def test_outputs_that_fail_after_a_stop_are_said_and_the_stop_stands() -> None:
+    world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, Exit(reason="stopped"))
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.fire("outputs")
+    world.settle()
+    assert world.phase == Stopped(by="Anna's")
+    assert "Ben's" in world.said()
+
+
 def test_a_chief_lost_before_its_outputs_came_failed() -> None:
     world = training(World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
     for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
@@ -554,6 +760,25 @@ def test_different_weights_are_said() -> None:
     world.trainer_ends(BEN, "worker:0", Exit(reason="finished", weights_sha256="2" * 64))
     world.settle()
     assert "different weights" in world.said()
+
+
+def test_alone_and_in_a_loop_of_its_own_unequal_weights_are_nobodys_business() -> None:
+    for plan in (
+        plan_of((ANNA,), project=MANIFEST.digest),
+        plan_of(strategy="own", project=MANIFEST.digest),
+    ):
+        world = World(plan)
+        world.start_training()
+        for number, (device, side) in enumerate(world.members.items()):
+            for task in tuple(side.trainers):
+                world.trainer_ends(
+                    device,
+                    task,
+                    Exit(reason="finished", shared=len(world.members) > 1, weights_sha256=str(number) * 64),
+                )
+        world.settle()
+        assert isinstance(world.phase, Finished)
+        assert world.said() == ""
 
 
 # --- a member that lies ---------------------
