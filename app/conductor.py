@@ -12,9 +12,9 @@ from app import theme
 from app.bridge import Bridge
 from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
+from app.long_work import Turns
 from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN
 from app.tray import Tray
-from app.turns import Turns
 from app.views.consent import ConsentSheet
 from app.views.lifecycle import ShutdownSheet, StartProblemPage
 from app.views.pairing import PairingSheet

@@ -108,7 +108,7 @@ def _cannot_start(what: str, fix: str) -> int:
 def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
     """After the first paint: only now is the core imported, and its thread started."""
     from app import startup
-    from app.turns import Turns
+    from app.long_work import Turns
 
     startup.load(window, Turns(window), lambda: _conduct(window, folder, first))
 

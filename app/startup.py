@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from app.threads import in_thread
-from app.turns import Turns
+from app.long_work import Turns, in_thread
 
 _WITHOUT_QT = (
     "app.connection",

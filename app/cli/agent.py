@@ -26,7 +26,7 @@ state; docs/jsonl.md has the vocabulary. The end of stdin ends the agent, unless
 """
 
 
-def add(parsers: Any) -> None:
+def add_agent(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "agent", "a node without a window, for this or another laptop to use", agent, more=MORE
     )

@@ -15,20 +15,21 @@ from core.home.home import Home
 from core.vocabulary.versions import TANDEM
 
 Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]
-SUBCOMMANDS = (
-    "demo",
-    "devices",
-    "pair",
-    "forget",
-    "agent",
-    "run",
-    "resume",
-    "runs",
-    "tensorboard",
-    "tf_config",
-    "doctor",
-    "install_desktop",
-)
+SUBCOMMANDS = {
+    "demo": "demo",
+    "devices": "devices",
+    "pair": "pair",
+    "forget": "devices",
+    "agent": "agent",
+    "run": "run",
+    "resume": "run",
+    "runs": "runs",
+    "tensorboard": "tensorboard",
+    "tf_config": "tf_config",
+    "doctor": "doctor",
+    "install_desktop": "install_desktop",
+}
+"""Each with its module, whose function ``add_<subcommand>`` adds it to the parser."""
 _ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 
 
@@ -86,8 +87,8 @@ def build() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"Tandem {TANDEM}")
     parsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
-    for name in SUBCOMMANDS:
-        import_module(f"app.cli.{name}").add(parsers)
+    for name, module in SUBCOMMANDS.items():
+        getattr(import_module(f"app.cli.{module}"), f"add_{name}")(parsers)
     return parser
 
 

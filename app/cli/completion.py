@@ -13,7 +13,7 @@ from typing import Any
 from core.home import trust_file
 from core.home.home import Home, choose
 from core.vocabulary.errors import TandemError
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role
 from core.vocabulary.run_folder import SUMMARY
 from core.vocabulary.text import plain
 

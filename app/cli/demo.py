@@ -19,7 +19,7 @@ Exit code 0 only if validation accuracy is 0.95 or more and all members hold the
 """
 
 
-def add(parsers: Any) -> None:
+def add_demo(parsers: Any) -> None:
     parser = add_subcommand(
         parsers,
         "demo",

@@ -1,15 +1,19 @@
-"""``tandem devices``: this laptop and every other one that is seen or paired."""
+"""``tandem devices``: this laptop and the others that are seen or paired; ``tandem forget`` unpairs one."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from app import device_names
+from app.cli import completion
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
+from core.vocabulary.answers import Done
+from core.vocabulary.commands import Forget
 from core.vocabulary.ids import short
 from core.vocabulary.state import Device, Me, State
 from core.vocabulary.text import plain
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 LOOK_S = 3.0
 
 
-def add(parsers: Any) -> None:
+def add_devices(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "devices", "this laptop and the others that are seen or paired", devices, json=True
     )
@@ -89,3 +93,29 @@ def _rest_of_me(me: Me) -> tuple[str, str]:
 
 def _hardware(cpu: str, gpus: tuple[str, ...]) -> str:
     return plain(", ".join((cpu, *gpus)), 80)
+
+
+def add_forget(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "forget", "unpair a device: its pin is removed and its link ends", forget, json=True
+    )
+    device = parser.add_argument("device", metavar="NAME")
+    completion.completes(device, completion.devices)
+
+
+async def forget(arguments: argparse.Namespace, screen: Screen) -> int:
+    async with connect(home_of(arguments)) as connection:
+        with Follower(connection) as follower:
+            return await forget_on(follower, screen, arguments.device)
+
+
+async def forget_on(follower: Follower, screen: Screen, text: str) -> int:
+    device = device_names.find(follower.state, text, paired=True)
+    if device is None:
+        raise device_names.unknown(follower.state, text)
+    await follower.submit(Forget(device=device.device), Done)
+    if screen.json:
+        screen.result({"ok": True, "device": device.device})
+    else:
+        screen.say(f"{plain(device.shown_name, 40)} is forgotten. To train with it again, pair it again.")
+    return ExitCode.OK

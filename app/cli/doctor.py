@@ -17,7 +17,7 @@ from core.vocabulary.text import plain
 MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow"), "error": ("✗", "bold red")}
 
 
-def add(parsers: Any) -> None:
+def add_doctor(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "doctor", "what works on this laptop, and how to mend what does not", doctor, json=True
     )

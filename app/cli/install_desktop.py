@@ -12,7 +12,7 @@ from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 
 
-def add(parsers: Any) -> None:
+def add_install_desktop(parsers: Any) -> None:
     parser = add_subcommand(
         parsers,
         "install-desktop",

@@ -28,7 +28,7 @@ same or different on stdin; the last line says {"ok": true, "device": ...} or {"
 """
 
 
-def add(parsers: Any) -> None:
+def add_pair(parsers: Any) -> None:
     parser = add_subcommand(parsers, "pair", "pair with another laptop", pair, json=True, more=MORE)
     parser.add_argument("device", metavar="NAME|ADDRESS", help="as the other laptop shows it")
 

@@ -1,4 +1,7 @@
-"""``tandem run SCRIPT``: train, show it, and end with what came out. Ctrl-C: stop, terminate, leave."""
+"""``tandem run SCRIPT`` and ``tandem resume RUN``: train, show it, and end with what came out.
+
+Ctrl-C: stop, terminate, leave.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import contextlib
 from typing import Any
 
 from app import device_names, run_words
-from app.cli import spec
+from app.cli import completion, spec
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
@@ -31,13 +34,27 @@ Everything after -- goes to the script: tandem run train.py --with anna -- --epo
 
 Ctrl-C asks the run to end at the end of a step; again ends the trainers; a third time leaves.
 """
+MORE_OF_RESUME = """\
+The run resumes in the middle of its epoch, with the laptops, shares, seed and arguments that it had, unless
+you say otherwise. Whoever of them has the newest checkpoint lends it to the others.
+"""
 
 
-def add(parsers: Any) -> None:
+def add_run(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "run", "train a Keras script on this and other laptops", run, json=True, more=MORE
     )
     spec.add_arguments(parser)
+
+
+def add_resume(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers, "resume", "resume a run that was stopped or failed", run, json=True, more=MORE_OF_RESUME
+    )
+    again = parser.add_argument("again", metavar="RUN", help="a run's id or a unique beginning of it")
+    completion.completes(again, completion.runs)
+    spec.add_where(parser)
+    parser.set_defaults(script=None, seed=None, strategy=None, resumes=True)
 
 
 async def run(arguments: argparse.Namespace, screen: Screen) -> int:

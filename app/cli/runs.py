@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOG_LINES = 20
 
 
-def add(parsers: Any) -> None:
+def add_runs(parsers: Any) -> None:
     parser = add_subcommand(parsers, "runs", "the runs so far, or one of them", runs, json=True)
     run = parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
     completion.completes(run, completion.runs)

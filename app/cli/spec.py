@@ -14,8 +14,7 @@ from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, RunSpec, StrategyKind, Wire
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, Role, RunSpec, StrategyKind, Wire
 from core.vocabulary.state import Device, State
 from core.vocabulary.text import plain
 

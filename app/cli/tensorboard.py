@@ -33,7 +33,7 @@ END_S = 5.0
 _ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
 
 
-def add(parsers: Any) -> None:
+def add_tensorboard(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "tensorboard", "show a run in TensorBoard, on this laptop alone", tensorboard, json=True
     )

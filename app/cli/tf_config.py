@@ -18,7 +18,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.text import plain
 
 
-def add(parsers: Any) -> None:
+def add_tf_config(parsers: Any) -> None:
     parser = add_subcommand(
         parsers, "tf-config", "who would do what in a run, and the TF_CONFIG of each", tf_config, json=True
     )

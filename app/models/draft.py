@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import Exchange, RunSpec, StrategyKind, Wire
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Exchange, Role, RunSpec, StrategyKind, Wire
 from core.vocabulary.state import Device, State
 
 

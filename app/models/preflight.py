@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from app.device_words import size_words
-from app.models import free_disk
 from app.models.draft import Draft, candidates, taking_part, why_not
 from app.run_words import in_the_window
+from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
 from core.run.problems import listed
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
 from core.vocabulary.state import Device, State
 from core.vocabulary.text import plain
 
+_Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
 _NO_HINDRANCE = ("network", "doctor")
 """Topics of the doctor. Who can be reached is known better from the links, and alone nobody need be."""
@@ -43,9 +44,7 @@ def lines(
         *_project(read, state, together, draft),
     ]
     found += [finding for finding in findings if _matters(finding)]
-    found += free_disk.lines(
-        [device for device in candidates(state) if device.device in here], read.total_bytes
-    )
+    found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
     if together:
         found.append(_OPEN_PORT)
     if isinstance(plan, Problem):
@@ -168,3 +167,38 @@ def _matters(finding: Finding) -> bool:
 
 def _line(level: Literal["ok", "note", "warning", "error"], code: str, what: str, fix: str = "") -> Finding:
     return Finding(code=code, topic="run", level=level, what=what, fix=fix)
+
+
+def disk_level(device: Device) -> _Level | None:
+    """By the doctor's own limits; None where nothing is told."""
+    free = device.reading.disk_free_bytes if device.reading is not None else None
+    if free is None:
+        return None
+    if free < TOO_LITTLE_BYTES:
+        return "error"
+    return "warning" if free < LITTLE_BYTES else "ok"
+
+
+def _disk_lines(devices: Iterable[Device], project_bytes: int) -> list[Finding]:
+    """One for each laptop that tells. ``project_bytes``: what may have to be sent there."""
+    return [_disk_line(device, found, project_bytes) for device in devices if (found := disk_level(device))]
+
+
+def _disk_line(device: Device, found: _Level, project_bytes: int) -> Finding:
+    assert device.reading is not None
+    free = max(0, device.reading.disk_free_bytes or 0)
+    name = plain(device.shown_name, 40)
+    said = f"{_room(free)} are free on the disk of {name}"
+    if found == "error":
+        what = f"Only {said}: a run would fail."
+    elif free < project_bytes:
+        found, what = "warning", f"Only {said}, and the project takes {_room(project_bytes)}."
+    else:
+        what = f"{said}." if found == "ok" else f"Only {said}."
+    fix = f"Make room on {name}: delete old runs in its history, or other files there."
+    return _line(found, "disk-there", what, "" if found == "ok" else fix)
+
+
+def _room(size: int) -> str:
+    """In powers of ten, as disks are sold and as the doctor says it of this laptop's own."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

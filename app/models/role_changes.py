@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from app.models.draft import Draft
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import Plan
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role
 
 Roles = tuple[Role, ...]
 

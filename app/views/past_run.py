@@ -9,19 +9,18 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.panel import ChartPanel
 from app.charts.points import RunPoints, Source
+from app.long_work import in_thread
 from app.models.runs_model import goes_on_from, when
 from app.run_again import where_on
-from app.threads import in_thread
 from app.views.resume import fetch_progress
 from app.widgets.buttons import button
 from app.widgets.card import Card
 from app.widgets.comparison import Comparison, lines_of
 from app.widgets.fold import Fold
-from app.widgets.labels import ElidedLabel
+from app.widgets.labels import ElidedLabel, TextView
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
-from app.widgets.text_view import TextView
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId

@@ -20,8 +20,7 @@ from app.widgets.tab_order import tab_as_seen
 from app.widgets.tf_config_fold import TfConfigFold
 from core.vocabulary.answers import PlanMade
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import Plan
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role
 from core.vocabulary.state import State
 
 _LEAD = (

@@ -12,10 +12,10 @@ from app.charts import loader
 from app.charts.panel import ChartPanel
 from app.charts.points import RunPoints, Source
 from app.device_names import names_of
+from app.long_work import in_thread
 from app.models import stragglers
 from app.run_again import where_on
 from app.theme import GAP
-from app.threads import in_thread
 from app.views.resume import ask_for_checkpoints, fetch_progress, link_changed, resume_run
 from app.widgets.buttons import button
 from app.widgets.card import Card

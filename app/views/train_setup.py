@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QVBoxLayout, QWidget
 from app.bridge import Bridge
 from app.device_names import names_of
 from app.device_words import problem_of
-from app.models import free_disk, preflight
+from app.models import preflight
 from app.models.draft import Draft, candidates, spec_of, taking_part, why_not
 from app.theme import GAP
 from app.views.roles import RolesBox
@@ -151,7 +151,7 @@ class TrainSetup(QWidget):
         # Planned anew only when who could take part has changed, not with every reading.
         me = state.me.device if state.me is not None else None
         signature = (me, state.busy, [(d.device, d.shown_name, why_not(d)) for d in candidates(state)])
-        rooms = [free_disk.level(device) for device in candidates(state)]
+        rooms = [preflight.disk_level(device) for device in candidates(state)]
         if signature != self._signature:
             self._signature = signature
             if self.read is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 
-from app.threads import in_thread
+from app.long_work import in_thread
 from app.widgets.buttons import button
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.errors import Problem

@@ -1,4 +1,4 @@
-"""Labels that show words exactly as they are: whatever a peer sent is never read as markup.
+"""Labels and texts that show words exactly as they are: whatever a peer sent is never read as markup.
 
 Kinds (see ``app.theme``): title, heading, faint, good, good-heading, warning, bad, code, mono.
 """
@@ -9,8 +9,8 @@ import html
 import re
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
+from PySide6.QtGui import QFontDatabase, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QStyle, QStyleOption, QWidget
 
 from core.vocabulary import text as safe
 
@@ -163,6 +163,25 @@ class ElidedLabel(QWidget):
 
     def _show_tooltip(self) -> None:
         set_tooltip(self, self._text if self.elided else "")
+
+
+class TextView(QPlainTextEdit):
+    """Text to be read and copied, not changed: logs, tracebacks, TF_CONFIG. Always plain, in a fixed font.
+
+    ``lines``: it is at least so many high. Tab leaves it.
+    """
+
+    def __init__(self, name: str, description: str = "", *, lines: int = 0, wraps: bool = False) -> None:
+        super().__init__()
+        self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
+        self.setTabChangesFocus(True)
+        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        if not wraps:
+            self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        if lines:
+            self.setMinimumHeight(self.fontMetrics().height() * lines)
+        name_for_readers(self, name, description)
 
 
 def _breakable(word: re.Match[str]) -> str:

@@ -19,9 +19,8 @@ from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
 from app.widgets.fold import Fold
 from app.widgets.folder_box import FolderBox
-from app.widgets.labels import Label, name_for_readers, set_kind
+from app.widgets.labels import Label, TextView, name_for_readers, set_kind
 from app.widgets.problem_box import ProblemBox
-from app.widgets.text_view import TextView
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped

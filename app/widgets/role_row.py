@@ -11,7 +11,7 @@ from app.widgets.card import Card, column
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role
 
 MIME = "application/x-tandem-device"
 MOST_SHARE = 1_000_000

@@ -10,8 +10,7 @@ from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
-from app.widgets.labels import Label, name_for_readers
-from app.widgets.text_view import TextView
+from app.widgets.labels import Label, TextView, name_for_readers
 from core.vocabulary.answers import PlanMade
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import State

@@ -23,8 +23,7 @@ from bench.engine.place import Answer, Place
 from bench.wire.link import Link
 from core.supervisor.ports import hold_ports
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import Task, Wire
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role, Task, Wire
 
 LIMIT_S = 300.0
 LAST_WORDS = 1500

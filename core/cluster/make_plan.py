@@ -17,11 +17,11 @@ from core.vocabulary.plan import (
     Exchange,
     Member,
     Plan,
+    Role,
     RunSpec,
     StrategyKind,
     Task,
 )
-from core.vocabulary.roles import Role
 
 FIRST_PORT = 20_000
 """TensorFlow's ports are asked for above this, by rank; a member whose port is taken names another."""

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, short
-from core.vocabulary.plan import StrategyKind
+from core.vocabulary.plan import Role, StrategyKind
 from core.vocabulary.readings import Hardware
-from core.vocabulary.roles import Role
 
 Roles = dict[DeviceId, tuple[Role, ...]]
 

@@ -10,8 +10,7 @@ import ipaddress
 import json
 
 from core.vocabulary.errors import TandemError
-from core.vocabulary.plan import Plan, Task
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role, Task
 
 _IN_CLUSTER = (Role.CHIEF, Role.WORKER, Role.PS)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from core.project.store import ProjectStore
-from core.runtime.background import Background
+from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
-from core.runtime.worker_thread import WorkerThread
 from core.supervisor.trainers import MakeTrainer
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message

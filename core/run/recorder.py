@@ -13,7 +13,7 @@ from core.history.index import History
 from core.history.read import read_plan, read_run
 from core.history.record import RunRecord
 from core.report.write import write_report
-from core.runtime.worker_thread import WorkerThread
+from core.runtime.background import WorkerThread
 from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
 from core.vocabulary.errors import Problem, TandemError

@@ -23,9 +23,8 @@ from core.run.participant.driver import ParticipantDriver
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointExchange
-from core.runtime.background import Background
+from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
-from core.runtime.worker_thread import WorkerThread
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import answers

@@ -14,9 +14,8 @@ from core.supervisor.warm import WarmTrainer
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import Plan, Task, ranks, shares_by_rank
+from core.vocabulary.plan import Plan, Role, Task, ranks, shares_by_rank
 from core.vocabulary.progress import LogLines
-from core.vocabulary.roles import Role
 from core.vocabulary.run_folder import CHECKPOINTS, LOGS, SAVED, log_name, task_name
 from core.vocabulary.trainer_messages import ExchangeKeys, Report, Train
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from core.trainer.exact.interface import StepReport
 from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages
+from core.vocabulary.plan import split_rows
 from core.vocabulary.progress import EpochEnd, Expectation, Progress
-from core.vocabulary.shares import split
 
 STEP_EVERY_S = 0.1
 """Between two steps that are told. This is the only throttle between Keras and a plot: here it spares the
@@ -175,7 +175,7 @@ class ReportingObserver:
         """This laptop's rows; None where they are not known or not ours to split."""
         if not rows or not self.shares:
             return None
-        parts = split(rows, self.shares)
+        parts = split_rows(rows, self.shares)
         return sum(parts[rank][1] - parts[rank][0] for rank in self._ranks)
 
     def _step_in_fit(self, step: int, epoch: int, batch: int) -> int:

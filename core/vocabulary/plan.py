@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from enum import StrEnum
+from itertools import accumulate
 from math import gcd, lcm
 from typing import Literal
 
@@ -11,7 +13,17 @@ import msgspec
 from msgspec.structs import replace
 
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.roles import Role
+
+
+class Role(StrEnum):
+    """A task type of TF_CONFIG. ``NONE``: the device takes no part in the run."""
+
+    CHIEF = "chief"
+    WORKER = "worker"
+    PS = "ps"
+    EVALUATOR = "evaluator"
+    NONE = "none"
+
 
 _COMPUTING = (Role.CHIEF, Role.WORKER)
 
@@ -180,3 +192,24 @@ def shares_by_rank(plan: Plan) -> tuple[int, ...]:
     shares = {member.device: member.share for member in plan.members}
     unit = lcm(*(count // gcd(shares[device], count) for device, count in tasks.items()))
     return tuple(shares[device] * unit // tasks[device] for device in ranks(plan))
+
+
+def split_rows(rows: int, shares: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Bounds (first, past the last) of each rank's rows in a batch of `rows`, proportional to `shares`.
+
+    Cumulative rounding: bound k is rows * (s_0 + ... + s_k) / (s_0 + ... + s_n), rounded half up, so the
+    parts are contiguous, in rank order, cover every row once, and equal the shares where rows == sum(shares).
+    A rank may get no row. Raises ValueError for no shares, a negative share, a zero sum or negative rows.
+    """
+    check_shares(shares)
+    if rows < 0:
+        raise ValueError(f"rows must not be negative: {rows}")
+    total = sum(shares)
+    ends = [(2 * rows * cumulated + total) // (2 * total) for cumulated in accumulate(shares)]
+    return tuple(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def check_shares(shares: tuple[int, ...]) -> None:
+    """Raises ValueError unless `shares` are whole numbers, none negative, not all zero."""
+    if not shares or any(share < 0 for share in shares) or sum(shares) == 0:
+        raise ValueError(f"shares must be whole numbers, none negative, not all zero: {shares}")

@@ -21,7 +21,7 @@ from core.vocabulary.settings import Settings
 from core.vocabulary.state import State, apply
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import BEN, PROBLEM, code_shown, consent_asked, found, pairing_began
-from tests.app.running import phase, training
+from tests.app.run_events import phase, training
 from tests.core.fake_node import FakeNode, started
 
 LIMIT_MS = 60_000

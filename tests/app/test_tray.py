@@ -10,7 +10,7 @@ from core.vocabulary.phases import Failed, Finished
 from core.vocabulary.settings import Settings
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM, code_shown, consent_asked, pairing_began
-from tests.app.running import phase, training
+from tests.app.run_events import phase, training
 
 
 class FakeIcon(QSystemTrayIcon):

@@ -8,10 +8,9 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Finished, Phase, Preparing, Starting, Training
-from core.vocabulary.plan import Member, Moment, Plan, RunSpec, Task
+from core.vocabulary.plan import Member, Moment, Plan, Role, RunSpec, Task
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
 from core.vocabulary.readings import GpuReading, Hardware, Reading
-from core.vocabulary.roles import Role
 from tests.core.fake_node import ME, OTHER, VERSIONS
 
 RUN = RunId("20261121-191204-9f3a01bc")

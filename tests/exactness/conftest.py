@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.exactness.matrix import Cell, Matrix
+from tests.exactness.matrix import CELLS, Cell, Matrix
 from tests.exactness.plain_results import PlainResults, version_key
 
 
-def asked_for(item: pytest.Item) -> Cell | None:
-    """The cell of a test of one."""
+def cell_of(item: pytest.Item) -> Cell | None:
+    """What a test of the matrix is about."""
     values: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    return (values["name"], values["shares"]) if values.keys() == {"name", "shares"} else None
+    cell = values.get("name"), values.get("shares")
+    return cell if cell in CELLS else None
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +22,7 @@ def matrix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """Runs the scenarios of the cells that are tested in this session, from the first test that asks on."""
     kept: pytest.Cache | None = getattr(request.config, "cache", None)
     results = PlainResults(kept.mkdir("exactness") if kept else None, version_key())
-    cells = [cell for item in request.session.items if (cell := asked_for(item))]
+    cells = [cell for item in request.session.items if (cell := cell_of(item))]
     matrix = Matrix(cells, tmp_path_factory.mktemp("matrix"), results)
     matrix.begin()
     return matrix

@@ -38,6 +38,7 @@ def gone(processes: list[psutil.Process]) -> bool:
     return psutil.wait_procs(processes, timeout=60)[1] == []
 
 
+@pytest.mark.timed
 def test_a_killed_node_is_told_by_everyone_within_three_seconds(laptops: Laptops, tmp_path: Path) -> None:
     anna, ben, cleo = laptops.anna, laptops.ben, laptops.cleo
     run = training(laptops, tmp_path / "digits", ben, cleo)
@@ -58,6 +59,7 @@ def test_a_killed_node_is_told_by_everyone_within_three_seconds(laptops: Laptops
     linked(anna, cleo)
 
 
+@pytest.mark.timed
 def test_a_killed_starter_is_told_by_everyone_within_three_seconds(laptops: Laptops, tmp_path: Path) -> None:
     anna, ben = laptops.anna, laptops.ben
     run = training(laptops, tmp_path / "digits", ben)
@@ -73,6 +75,7 @@ def test_a_killed_starter_is_told_by_everyone_within_three_seconds(laptops: Lapt
     laptops.restart(0)
 
 
+@pytest.mark.timed
 def test_a_killed_trainer_is_told_by_everyone_within_three_seconds(laptops: Laptops, tmp_path: Path) -> None:
     anna, ben = laptops.anna, laptops.ben
     run = training(laptops, tmp_path / "digits", ben)

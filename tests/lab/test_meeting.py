@@ -56,6 +56,7 @@ def test_where_multicast_is_off_they_pair_by_address_and_meet_again(lab: Lab) ->
     find(anna, ben)
 
 
+@pytest.mark.timed
 def test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back(lab: Lab) -> None:
     anna, ben = lab.agent(0), lab.agent(1)
     find(anna, ben)

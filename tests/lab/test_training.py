@@ -11,7 +11,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import AnswerConsent, GetRun, SetCodePolicy, StopRun
 from core.vocabulary.phases import Finished, Stopped
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role
 from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, digits, weights
 from tests.lab.network import Network

@@ -15,7 +15,7 @@ from core.vocabulary.plan import RunSpec
 from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, reason, weights
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 FIT = """
 import keras
@@ -57,7 +57,6 @@ def told(agent: Agent, run: RunId, stream: str) -> str:
     return "\n".join(each.lines.text for each in events if each.run == run and each.lines.stream == stream)
 
 
-@pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -16,7 +16,7 @@ from tests.lab.laptops import Laptops, digits, reason
 from tests.lab.promise import Stopwatch
 from tests.trouble.command_line import begun
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 PROMISE_S = 3.0
 
 
@@ -32,6 +32,7 @@ def gone(processes: list[psutil.Process]) -> bool:
     return psutil.wait_procs(processes, timeout=60)[1] == []
 
 
+@pytest.mark.timed
 @pytest.mark.cluster
 def test_a_laptop_that_dies_while_trainers_start_is_named_in_time(laptops: Laptops, tmp_path: Path) -> None:
     anna, ben = laptops.anna, laptops.ben
@@ -67,7 +68,6 @@ def test_ctrl_c_while_trainers_start_stops_them_at_once(laptops: Laptops, tmp_pa
     assert gone(trainers)
 
 
-@pytest.mark.real
 def test_ctrl_c_before_there_is_a_plan_starts_nothing(laptops: Laptops, tmp_path: Path) -> None:
     """The command waits for a laptop that is off to connect, in a node of its own."""
     laptops.ben.end()

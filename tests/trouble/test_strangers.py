@@ -21,7 +21,7 @@ from tests.lab.agent import Agent
 from tests.lab.laptops import Laptops, digits, weights
 from tests.trouble.command_line import tandem
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(600)]
 
 GARBAGE = (
     os.urandom(4096),

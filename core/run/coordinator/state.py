@@ -16,8 +16,7 @@ from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Prepared
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
-from core.vocabulary.plan import Plan, Task
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role, Task
 
 # --- inputs ------------------------------------------------------------------------------------------------
 

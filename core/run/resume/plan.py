@@ -13,8 +13,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import Finished, ended
-from core.vocabulary.plan import Plan, RunSpec, ranks
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role, RunSpec, ranks
 
 
 def before(details: RunDetails) -> Plan:

@@ -7,9 +7,8 @@ from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgressed
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.phases import Finished
-from core.vocabulary.plan import Member, Plan, Task
+from core.vocabulary.plan import Member, Plan, Role, Task
 from core.vocabulary.progress import EpochEnd, LogLines, Progress
-from core.vocabulary.roles import Role
 
 A, B, RUN = DeviceId("a" * 64), DeviceId("b" * 64), RunId("r")
 

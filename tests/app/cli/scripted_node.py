@@ -16,8 +16,7 @@ from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.plan import Member, Plan, Task
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Member, Plan, Role, Task
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS, FakeNode, found
 
 __all__ = ["HARDWARE", "ME", "OTHER", "VERSIONS", "found"]

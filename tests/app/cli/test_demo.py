@@ -21,7 +21,7 @@ import pytest
 
 from app.cli.exit_codes import ExitCode
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 280
 

@@ -1,11 +1,26 @@
 import io
 
+import pytest
 from rich.console import Console
 
 from app.cli import devices
+from app.cli.devices import forget_on
+from app.cli.exit_codes import ExitCode
 from core.vocabulary import events as ev
+from core.vocabulary.commands import Forget
+from core.vocabulary.errors import TandemError
 from core.vocabulary.state import Device
-from tests.app.cli.scripted_node import OTHER, PROBLEM, THIRD, ScriptedNode, linked, paired
+from tests.app.cli.scripted_node import (
+    OTHER,
+    PROBLEM,
+    THIRD,
+    ScriptedNode,
+    Words,
+    follower,
+    found,
+    linked,
+    paired,
+)
 
 
 def test_where_a_device_stands_in_words() -> None:
@@ -37,3 +52,20 @@ def test_the_table_has_this_laptop_first_then_the_paired_ones() -> None:
     assert "It did not work. Do this." in other
     assert "a stranger " in stranger
     assert "\x1b" not in stranger
+
+
+async def test_a_paired_device_is_forgotten() -> None:
+    node, screen = ScriptedNode(), Words()
+    node.happen(paired())
+    with follower(node) as events:
+        assert await forget_on(events, screen, "other") == ExitCode.OK
+    assert node.commands == [Forget(device=OTHER)]
+    assert screen.said.startswith("other is forgotten.")
+
+
+async def test_a_device_that_is_not_paired_cannot_be_forgotten() -> None:
+    node = ScriptedNode()
+    node.happen(found())
+    with follower(node) as events, pytest.raises(TandemError, match="No device is called"):
+        await forget_on(events, Words(), "other")
+    assert node.commands == []

@@ -19,7 +19,7 @@ from core.vocabulary.commands import AnswerConsent, FindCheckpoints, GetRun
 from core.vocabulary.ids import RunId
 from tests.app.cli.test_run_for_real import tandem
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(900)]
 LIMIT_S = 600
 
 SCRIPT = """

@@ -19,7 +19,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import AnswerConsent
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 240
 

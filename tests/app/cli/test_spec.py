@@ -10,8 +10,7 @@ from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Finished
-from core.vocabulary.plan import RunSpec
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role, RunSpec
 from tests.app.cli.scripted_node import (
     ME,
     OTHER,

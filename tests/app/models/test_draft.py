@@ -11,8 +11,7 @@ from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Finished
-from core.vocabulary.plan import RunSpec
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.state import State, apply
 from tests.app import world
 from tests.core.fake_node import ME, OTHER, started

@@ -22,8 +22,7 @@ from core.vocabulary.commands import Command, FindCheckpoints, GetRun, ListRuns,
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Stopped
-from core.vocabulary.plan import Moment, RunSpec
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Moment, Role, RunSpec
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started

@@ -34,8 +34,7 @@ from core.vocabulary.answers import (
 from core.vocabulary.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId
-from core.vocabulary.plan import RunSpec
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role, RunSpec
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started

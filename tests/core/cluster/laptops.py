@@ -5,9 +5,8 @@ from __future__ import annotations
 from core.cluster.make_plan import FIRST_PORT, make_plan
 from core.cluster.proposal import propose_roles
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.plan import Exchange, Plan, RunSpec, StrategyKind
+from core.vocabulary.plan import Exchange, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
-from core.vocabulary.roles import Role
 
 ANNA, BEN, CLEO = DeviceId("a" * 64), DeviceId("b" * 64), DeviceId("c" * 64)
 NAMES = {ANNA: "Anna's", BEN: "Ben's", CLEO: "Cleo's"}

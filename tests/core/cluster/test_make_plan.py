@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT, make_plan, new_run_id
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Plan, RunSpec, shares_by_rank, with_ports
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Plan, Role, RunSpec, shares_by_rank, with_ports
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
 
 

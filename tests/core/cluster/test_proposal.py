@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from core.cluster.proposal import propose_roles
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import StrategyKind
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role, StrategyKind
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
 
 CHIEF, WORKER, PS, EVALUATOR, NONE = Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR, Role.NONE

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from core.cluster.tf_config import address, check, is_loopback, tf_config
 from core.vocabulary.errors import TandemError
-from core.vocabulary.plan import Plan, Task
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role, Task
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, plan_of
 
 

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from core.home import settings_file, trust
 from core.home.trust import TrustedPeer
+from core.net.port import EVERYWHERE, LOOPBACK
+from core.node import neighbours
 from core.node.node import Node
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Findings, RunDetails, RunList, StateNow
@@ -32,7 +34,7 @@ from core.vocabulary.commands import (
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import BusyTold, StopAsked, TelemetrySent
-from core.vocabulary.settings import SettingsChange
+from core.vocabulary.settings import Settings, SettingsChange
 from tests.core.certificates import device_certificate
 from tests.core.link.examples import reading
 from tests.core.node.conftest import MakeNode
@@ -338,3 +340,21 @@ async def test_a_node_that_is_closed_says_goodbye(laptop: MakeNode) -> None:
     state = await wait_for(anna, lambda s: not s.devices[id_of(ben)].linked)
     problem = state.devices[id_of(ben)].problem
     assert problem is not None and problem.code == "closed"
+
+
+async def test_a_node_for_this_machine_alone_listens_on_no_other_address(laptop: MakeNode) -> None:
+    for interfaces, hosts in (
+        (("lo",), LOOPBACK),
+        (("lo", "lo0"), LOOPBACK),
+        (("lo", "eth0"), EVERYWHERE),
+        ((), EVERYWHERE),
+    ):
+        assert neighbours._hosts(Settings(interfaces=interfaces)) == hosts
+
+
+async def test_after_its_end_nobody_listens_where_a_node_was(laptop: MakeNode) -> None:
+    anna = await laptop("anna", discovery=False)
+    port = anna._neighbours.port
+    await anna.stop()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)

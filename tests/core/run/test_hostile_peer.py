@@ -14,8 +14,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.plan import Plan, RunSpec
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role, RunSpec
 from tests.core.project.making import manifest_for
 from tests.core.run.lan import Lan, LanNode
 

@@ -7,7 +7,7 @@ import pytest
 from core.run import problems
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit, ExitReason
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 

@@ -12,15 +12,18 @@ import pytest
 from msgspec.structs import replace
 
 from core.exchange.keys import RunPair
+from core.home import trust_file
+from core.home.trust import may_run
 from core.project.store import ProjectStore
 from core.vocabulary import events as ev
 from core.vocabulary import limits, wire
 from core.vocabulary.answers import ScriptRead
+from core.vocabulary.commands import Decision
 from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import ProjectId
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
-from core.vocabulary.plan import RunSpec
+from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
-from core.vocabulary.roles import Role
 from core.vocabulary.trainer_messages import Measured, Progressed
 from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
@@ -302,6 +305,24 @@ async def test_the_user_is_asked_and_nothing_is_sent_before(lan: Lan, spec: RunS
     await ben.runs.answer_consent(question.run, "once")
     await lan.wait_until(lambda: ben.trainers)
     assert not ben.state.consents
+
+
+@pytest.mark.parametrize(
+    ("decision", "policy", "same_again", "another"),
+    [("no", "ask", False, False), ("once", "ask", True, False), ("always", "always", True, True)],
+)
+async def test_an_answer_is_stored_and_counts_the_next_time(
+    lan: Lan, spec: RunSpec, decision: Decision, policy: str, same_again: bool, another: bool
+) -> None:
+    anna, ben = both(lan)
+    question = await ask(lan, spec)
+    await ben.runs.answer_consent(question.run, decision)
+    kept = ben.trust.store if decision == "no" else trust_file.load(ben.home.folder, ben.device)[0]
+    peer = kept.peer(anna.device)
+    assert peer is not None and peer.code_policy == policy
+    assert anna.state.run is not None
+    assert may_run(kept, anna.device, anna.state.run.plan.project) is same_again
+    assert may_run(kept, anna.device, ProjectId("f" * 64)) is another
 
 
 async def test_no_ends_the_run_and_leaves_the_member_free(lan: Lan, spec: RunSpec) -> None:

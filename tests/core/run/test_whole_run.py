@@ -13,8 +13,7 @@ from core.run.participant import state as pa
 from core.vocabulary import trainer_messages
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Starting, Training, ended
-from core.vocabulary.plan import Plan
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Plan, Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 

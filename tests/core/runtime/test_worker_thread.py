@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from core.runtime.worker_thread import WorkerThread
+from core.runtime.background import WorkerThread
 
 pytestmark = pytest.mark.real
 

@@ -20,10 +20,9 @@ from core.speed.sentences import (
     times,
     wire_words,
 )
-from core.vocabulary.plan import Plan, Wire
+from core.vocabulary.plan import Plan, Role, Wire
 from core.vocabulary.plausible import sound, sound_summary
 from core.vocabulary.progress import Expectation, Settled, Summary
-from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 
 NAMES = {ANNA: "anna", BEN: "ben", CLEO: "cleo"}

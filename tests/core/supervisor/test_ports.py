@@ -9,8 +9,7 @@ from core.cluster.make_plan import FIRST_PORT, LAST_PORT
 from core.supervisor import ports
 from core.supervisor.ports import hold_ports
 from core.vocabulary.errors import TandemError
-from core.vocabulary.plan import Task
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Role, Task
 from tests.core.cluster.laptops import ANNA
 
 pytestmark = pytest.mark.real

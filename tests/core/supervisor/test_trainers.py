@@ -9,9 +9,8 @@ from core.supervisor.trainers import Trainers, order
 from core.vocabulary import trainer_messages
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import Moment, Resumption
+from core.vocabulary.plan import Moment, Resumption, Role
 from core.vocabulary.progress import LogLines
-from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.lan import FakeTrainer
 from tests.core.run.world import FINISHED

@@ -165,10 +165,10 @@ async def test_a_model_that_does_not_fit_on_the_disk_is_said_and_fails_no_run(tm
     exit = await trainer.exit()
     assert exit.reason == "finished", exit
     said = [said.words for said in trainer.of(trainer_messages.Said)]
-    assert said[0] == "The trained model (model) could not be kept: Not a directory."
+    assert said[0] == "The trained model (model) could not be saved: Not a directory."
     folder = tmp_path / "checkpoints"
     assert checkpoint_store.newest(folder) is not None, "what was trained is not lost with the model"
-    assert said[1:] == [f"Since the model could not be kept, its checkpoints are left in {folder}."]
+    assert said[1:] == [f"Since the model could not be saved, its checkpoints are left in {folder}."]
 
 
 async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:

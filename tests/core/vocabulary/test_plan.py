@@ -3,8 +3,17 @@
 import pytest
 
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.plan import Member, Moment, Plan, Task, ranks, shares_by_rank, with_ports, without_ports
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import (
+    Member,
+    Moment,
+    Plan,
+    Role,
+    Task,
+    ranks,
+    shares_by_rank,
+    with_ports,
+    without_ports,
+)
 
 ANNA, BEN, CLEO = DeviceId("a" * 64), DeviceId("b" * 64), DeviceId("c" * 64)
 

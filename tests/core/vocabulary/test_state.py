@@ -11,10 +11,9 @@ from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.plan import Member, Moment, Plan, Task
+from core.vocabulary.plan import Member, Moment, Plan, Role, Task
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.readings import Reading
-from core.vocabulary.roles import Role
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import LOG_LINE_LENGTH, LOG_LINES_KEPT, State, apply
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS, found, started

@@ -93,9 +93,9 @@ __all__ = [
     "made_global_seed_generator",
     "metrics_in_order",
     "not_trainable_variables",
+    "numbers",
     "pack_sequence_as",
     "potentially_ragged_concat",
-    "pythonify_logs",
     "reduction_metrics",
     "replace",
     "replace_in_subclasses",
@@ -287,3 +287,14 @@ def variable_dtype(handle: Any) -> Any:
     if data is None or not data.is_set or len(data.shape_and_type) != 1:
         raise ValueError(f"{handle} is no variable")
     return data.shape_and_type[0].dtype
+
+
+def numbers(logs: Any) -> dict[str, float]:
+    """Of logs those that are one number each; a metric may also give an array (``F1Score(average=None)``)."""
+    found = {}
+    for name, value in pythonify_logs(dict(logs or {})).items():
+        try:
+            found[str(name)] = float(value)
+        except (TypeError, ValueError):
+            continue
+    return found

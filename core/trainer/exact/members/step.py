@@ -67,7 +67,7 @@ def active(step: Step) -> Iterator[Step]:
 
 
 def bounds(rows: Any, shares: Any, rank: int) -> tuple[Any, Any]:
-    """This rank's first row and the one past its last, as core.vocabulary.shares.split has it, in tensors."""
+    """This rank's first row and the one past its last, as ``plan.split_rows`` has it, in tensors."""
     cumulated = tf.concat([[0], tf.cumsum(shares)], axis=0)
     total = cumulated[-1]
     ends = (2 * rows * cumulated[rank : rank + 2] + total) // (2 * total)

@@ -11,7 +11,6 @@ import keras
 
 from core.trainer.exact.interface import Checkpointing, Observer, StepReport, StopRequested
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.resume.position import Positioned
@@ -84,7 +83,7 @@ class ReportingCallback(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._last[0] > self._batches_told:
             self._tell()
-        self._host.observer.on_epoch_ended(epoch, numbers(logs))
+        self._host.observer.on_epoch_ended(epoch, private.numbers(logs))
 
     def count_from(self, batch: int) -> None:
         """The previous run told the steps of this epoch up to there."""
@@ -112,7 +111,7 @@ class ReportingCallback(keras.callbacks.Callback):
                 batch=batch,
                 steps_in_epoch=self.params.get("steps"),
                 rows=self._global_batch or 0,
-                logs=numbers(logs),
+                logs=private.numbers(logs),
                 step_s=step_s,
             )
         )
@@ -217,7 +216,7 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
             return original(model, *args, **kwargs)  # the validation inside a fit
         as_dict, bound.arguments["return_dict"] = bound.arguments["return_dict"], True
         logs = original(*bound.args, **bound.kwargs)
-        observer.on_evaluated(numbers(logs))
+        observer.on_evaluated(private.numbers(logs))
         return logs if as_dict else private.metrics_in_order(model, logs)
 
     def train_on_batch(original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -14,8 +14,8 @@ from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.patch.callbacks import SharedCallbacks
 from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.engine import Engine
-from core.vocabulary import shares as cluster_shares
 from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import split_rows
 
 
 def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks: SharedCallbacks) -> Any:
@@ -86,14 +86,14 @@ def exchange(
     rank = collectives.rank
     mine = []
     for batch, count in zip(own, rows, strict=True):
-        begin, end = cluster_shares.split(count, shares)[rank]
+        begin, end = split_rows(count, shares)[rank]
         mine.append([_checked(leaf, max(1, end - begin))[: end - begin] for leaf in batch])
     packed = [np.ascontiguousarray(leaf).tobytes() for batch in mine for leaf in batch]
     parts = collectives.gather_bytes(b"".join(packed))
     whole: list[list[np.ndarray]] = []
     places = [0] * collectives.members
     for batch, count in zip(mine, rows, strict=True):
-        split = cluster_shares.split(count, shares)
+        split = split_rows(count, shares)
         outputs = []
         for leaf in batch:
             pieces = []

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.resume import callback_state, randomness, writer
 from core.trainer.exact.resume.position import Positioned
 from core.vocabulary.plan import Moment
@@ -217,7 +216,7 @@ class FitProgress:
             "step": self.keeper.host.step,
             "passes": data.passes - (1 if self.batch else 0),
             "validations": self._validations,
-            "logs": numbers(self.logs),
+            "logs": private.numbers(self.logs),
             "model": writer.capture(self.model),
             "history": callback_state.capture(self._history, self.keeper.host.say_once),
             "callbacks": self.keeper.callbacks(self.callbacks),

@@ -27,8 +27,8 @@ from core.trainer.exact.members.gauge import Gauge
 from core.trainer.exact.steps import while_loop
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import PortionResult, Traced
+from core.vocabulary.plan import split_rows
 from core.vocabulary.progress import Expectation
-from core.vocabulary.shares import split
 
 _log = logging.getLogger(__name__)
 
@@ -254,7 +254,7 @@ def _together(
 
 
 def _rows(rows: int, shares: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(end - begin for begin, end in split(rows, shares))
+    return tuple(end - begin for begin, end in split_rows(rows, shares))
 
 
 def _rows_of(batch: Any) -> int:

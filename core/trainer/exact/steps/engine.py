@@ -14,7 +14,6 @@ from core.trainer.exact.interface import Cluster, Observer, StepReport, StopRequ
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
-from core.trainer.exact.keras.logs import numbers
 from core.trainer.exact.members import strategy
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
@@ -22,7 +21,7 @@ from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.steps.data import SharedEpochIterator
 from core.trainer.exact.steps.result import PortionResult
-from core.vocabulary import shares as cluster_shares
+from core.vocabulary.plan import check_shares
 from core.vocabulary.progress import Expectation
 
 
@@ -87,7 +86,7 @@ class Engine:
         """From the next call into TensorFlow on. Every member must call it between the same steps."""
         if shares == self.share_numbers:
             return
-        cluster_shares.check(shares)
+        check_shares(shares)
         if len(shares) != self.members:
             raise ValueError(f"{len(shares)} shares for {self.members} members")
         if self.share_numbers:
@@ -174,11 +173,11 @@ class Engine:
         self.fit.epoch, self.fit.batch = epoch, 0
 
     def on_epoch_ended(self, epoch: int, logs: Any) -> None:
-        self._observer.on_epoch_ended(epoch, numbers(logs))
+        self._observer.on_epoch_ended(epoch, private.numbers(logs))
 
     def on_evaluated(self, logs: Any) -> None:
         if isinstance(logs, dict):
-            self._observer.on_evaluated(numbers(logs))
+            self._observer.on_evaluated(private.numbers(logs))
 
     def on_measured(self, expectation: Expectation) -> None:
         self._observer.on_measured(expectation)
@@ -209,7 +208,7 @@ class Engine:
                     batch=fit.batch,
                     steps_in_epoch=fit.steps,
                     rows=result.rows,
-                    logs=numbers(result.logs),
+                    logs=private.numbers(result.logs),
                     step_s=result.step_s,
                     wait_s=min(waits_s[self.rank], result.step_s) if waits_s else None,
                     grad_norm=self.gauge.norm(),

@@ -16,9 +16,8 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
-from core.vocabulary.roles import Role
 from core.vocabulary.trainer_messages import Booted, Measured, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing

@@ -19,9 +19,8 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing
-from core.vocabulary.plan import Plan, with_ports
+from core.vocabulary.plan import Plan, Role, with_ports
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines
-from core.vocabulary.roles import Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
 

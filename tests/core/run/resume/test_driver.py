@@ -20,8 +20,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import manifest_of
 from core.vocabulary.phases import Finished, Stopped, Training
-from core.vocabulary.plan import Moment, RunSpec, shares_by_rank
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Moment, Role, RunSpec, shares_by_rank
 from core.vocabulary.run_folder import PROJECT, is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.lan import PATIENCE_S, Lan, LanNode, keep

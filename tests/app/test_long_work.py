@@ -5,7 +5,7 @@ from PySide6.QtCore import QObject, QTimer
 from pytestqt.exceptions import capture_exceptions
 from pytestqt.qtbot import QtBot
 
-from app.turns import Turns
+from app.long_work import Turns
 
 LIMIT_MS = 60_000
 

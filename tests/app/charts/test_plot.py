@@ -3,7 +3,7 @@ import math
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.charts.axes import RunAxis, ValueAxis
+from app.charts.plot import RunAxis, ValueAxis
 
 
 def labels(numbers: list[float]) -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from core.vocabulary import events as ev
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.phases import Phase, Preparing, Starting, Training
-from core.vocabulary.plan import Member, Plan, Task
-from core.vocabulary.roles import Role
+from core.vocabulary.plan import Member, Plan, Role, Task
 from tests.app.laptops import RUN
 from tests.core.fake_node import ME
 

@@ -1,0 +1,77 @@
+"""Long work, so that the window lives meanwhile: in turns of the event loop, or in a thread beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import shiboken6
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+
+
+class Turns(QObject):
+    """Does what it was given in order, one piece a turn of the event loop, on the GUI thread.
+
+    Each piece must end within some milliseconds.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._pieces: deque[Callable[[], object]] = deque()
+        self._under_way = False
+
+    def then(self, *pieces: Callable[[], object]) -> None:
+        """After what is there already."""
+        self._pieces.extend(pieces)
+        self._wake()
+
+    def first(self, piece: Callable[[], object]) -> None:
+        """Before what is there already."""
+        self._pieces.appendleft(piece)
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._under_way:
+            self._under_way = True
+            QTimer.singleShot(0, self, self._next)
+
+    def _next(self) -> None:
+        piece = self._pieces.popleft()
+        try:
+            piece()
+        finally:
+            if shiboken6.isValid(self):
+                self._under_way = False
+                if self._pieces:
+                    self._wake()
+
+
+T = TypeVar("T")
+
+
+class _Job(QObject):
+    _done = Signal(object)
+
+    def __init__(self, owner: QObject, then: Callable[[Any], object]) -> None:
+        super().__init__(owner)
+        self._then = then
+        self._done.connect(self._on_done, Qt.ConnectionType.QueuedConnection)
+
+    def run(self, work: Callable[[], object]) -> None:
+        result = work()
+        with suppress(RuntimeError):  # the owner went meanwhile
+            self._done.emit(result)
+
+    def _on_done(self, result: object) -> None:
+        self._then(result)
+        self.deleteLater()
+
+
+def in_thread(owner: QObject, work: Callable[[], T], then: Callable[[T], object]) -> None:
+    """``work`` in a thread of its own, which must touch nothing of Qt; then ``then`` with what it returned,
+    on the GUI thread, if ``owner`` still lives."""
+    job = _Job(owner, then)
+    threading.Thread(target=job.run, args=(work,), name="job", daemon=True).start()
