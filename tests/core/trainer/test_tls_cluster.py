@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.vocabulary import trainer_messages
+from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit
-from tests.core.trainer.attended import Attended, cluster, keys_for, members
+from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for, members
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -91,3 +93,26 @@ async def test_keys_of_another_run_meet_nobody(tmp_path: Path) -> None:
         assert exit.reason == "never-met" and exit.problem is not None
         assert "did not meet within 15 s" in exit.problem.what
     assert not any(trainer.of(trainer_messages.Met) for trainer in trainers.values())
+
+
+async def test_who_is_reached_through_a_router_listens_on_every_address() -> None:
+    from core.trainer.tls_cluster import TlsCluster
+
+    took_turns_s = sys.getswitchinterval()
+    (port,) = free_ports(1)
+    not_here = {"chief": [f"192.0.2.1:{port}"], "worker": ["192.0.2.2:20000"]}
+    config = json.dumps({"cluster": not_here, "task": {"type": "chief", "index": 0}})
+    train = trainer_messages.Train(run="r", task="chief:0", folder="", script="", tf_config=config)
+    member = TlsCluster(train, keys_for(2)[0])
+    meeting = asyncio.create_task(asyncio.to_thread(member.meet))
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), 60.0)
+        writer.close()
+        with pytest.raises(OSError, match="in use"):
+            TlsCluster(train, keys_for(2)[0])
+    finally:
+        await asyncio.to_thread(member.leave, Problem(code="enough", what="Enough was seen."))
+        sys.setswitchinterval(took_turns_s)
+    with pytest.raises(Exception, match="Enough was seen"):
+        await meeting
+    assert member.failure is not None and "Enough was seen" in member.failure.what
