@@ -11,7 +11,7 @@ from importlib import import_module
 WINDOW = "app.desktop"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
     """The process's exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
 
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if wants_window(given):
         # First, and without anything of the core: the window paints before it loads what it needs.
-        return _open_window(given)
+        return _open_window(given, window)
 
     from core.supervisor import spawn
 
@@ -56,13 +56,13 @@ def wants_window(argv: Sequence[str]) -> bool:
     return False
 
 
-def _open_window(argv: Sequence[str]) -> int:
+def _open_window(argv: Sequence[str], name: str) -> int:
     try:
-        window = import_module(WINDOW)
+        window = import_module(name)
     except ImportError as error:
         from app.cli.exit_codes import ExitCode
 
-        why = "is not part of this installation" if error.name == WINDOW else f"can't be loaded ({error})"
+        why = "is not part of this installation" if error.name == name else f"can't be loaded ({error})"
         sys.stderr.write(
             f"Tandem's window {why}.\nEverything it does works from here, too: see tandem --help, "
             "and tandem doctor.\n"

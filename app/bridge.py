@@ -25,6 +25,7 @@ from core.vocabulary.state import State
 OFTEN = (MemberProgressed, MemberEndedEpoch, MemberLogged, TelemetryReported)
 """Events that come in streams: up to ten a second of each member."""
 BETWEEN_S = 0.5
+"""Seconds from one batch of these to the next."""
 OnAnswer = Callable[[Answer], None]
 
 
@@ -51,6 +52,7 @@ class Bridge(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.between_s = BETWEEN_S
         self.state = State()
         self._core: Core | None = None
         self._lock = threading.Lock()
@@ -88,8 +90,8 @@ class Bridge(QObject):
             self._core.submit(command, lambda answer: self.answer(callback, answer))
 
     def _flush_soon(self) -> None:
-        """At once after a pause, else when ``BETWEEN_S`` have passed since the last time."""
-        wait_s = self._last_s + BETWEEN_S - time.monotonic()
+        """At once after a pause, else when ``between_s`` have passed since the last time."""
+        wait_s = self._last_s + self.between_s - time.monotonic()
         self._soon.start(max(0, round(1000 * wait_s)))
 
     def _flush(self) -> None:

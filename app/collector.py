@@ -18,10 +18,10 @@ def take_over() -> None:
     gc.disable()
 
 
-def look(*_: object) -> None:
+def look(*_: object, thresholds: tuple[int, int, int] = THRESHOLDS) -> None:
     """Collects the oldest generation whose time has come. Call it as things happen, on the GUI thread."""
     counts = gc.get_count()
     for generation in (2, 1, 0):
-        if counts[generation] > THRESHOLDS[generation]:
+        if counts[generation] > thresholds[generation]:
             gc.collect(generation)
             return

@@ -13,7 +13,7 @@ from app.bridge import Bridge
 from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.long_work import Turns
-from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN
+from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN, Screen
 from app.tray import Tray
 from app.views.consent import ConsentSheet
 from app.views.lifecycle import ShutdownSheet, StartProblemPage
@@ -40,11 +40,12 @@ _ENDED = Problem(
 class Conductor(QObject):
     """Lives as long as the window. ``begin`` starts the core thread and fills in the screens."""
 
-    def __init__(self, window: Window, opens: Opens) -> None:
+    def __init__(self, window: Window, opens: Opens, screens: Sequence[Screen] = SCREENS) -> None:
         super().__init__(window)
         self.setObjectName("conductor")
         self.window = window
         self._opens = opens
+        self._screens = screens
         self.bridge = Bridge(self)
         self.core: CoreThread | None = None
         self.own = True
@@ -117,7 +118,7 @@ class Conductor(QObject):
         if not self._filling:
             # Not before: two threads that import at once hold each other up, and the window with them.
             self._filling = True
-            for index in range(DEVICES + 1, len(SCREENS)):
+            for index in range(DEVICES + 1, len(self._screens)):
                 self._fill(index)
         if self._welcome is None:
             self.window.show_screens()
@@ -218,8 +219,8 @@ class Conductor(QObject):
         """A turn of the event loop each for importing a screen, making it and putting it in its place."""
         made: list[View] = []
         self._turns.then(
-            lambda: SCREENS[index].load(),
-            lambda: made.append(SCREENS[index].load()(self.bridge)),
+            self._screens[index].load,
+            lambda: made.append(self._screens[index].load()(self.bridge)),
             lambda: self._put(index, made.pop()),
         )
 

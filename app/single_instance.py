@@ -29,8 +29,11 @@ class SingleInstance(QObject):
 
     asked_to_front = Signal()
 
-    def __init__(self, home: Path, parent: QObject | None = None) -> None:
+    def __init__(
+        self, home: Path, parent: QObject | None = None, *, answer_limit_ms: int = ANSWER_LIMIT_MS
+    ) -> None:
         super().__init__(parent)
+        self._answer_limit_ms = answer_limit_ms
         path = os.fsencode(home)
         # Tells apart the few homes of one user, no more; hashlib would take longer than the rest of this.
         name = f"tandem-window-{binascii.crc32(path):08x}{binascii.crc32(path[::-1]):08x}"
@@ -68,15 +71,15 @@ class SingleInstance(QObject):
         from PySide6.QtNetwork import QLocalSocket
 
         socket = QLocalSocket()
-        for _ in range(ANSWER_LIMIT_MS // RETRY_MS):
+        for _ in range(self._answer_limit_ms // RETRY_MS):
             socket.connectToServer(self._address)
-            if socket.waitForConnected(ANSWER_LIMIT_MS):
+            if socket.waitForConnected(self._answer_limit_ms):
                 break
             QThread.msleep(RETRY_MS)  # it has the lock and will listen once it has painted
         else:
             return False
         # Only read: to write to a first window that has answered and closes just now would lose its answer.
-        came = socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_LIMIT_MS)
+        came = socket.bytesAvailable() > 0 or socket.waitForReadyRead(self._answer_limit_ms)
         answered = came and socket.readAll().data() == ANSWER
         socket.disconnectFromServer()
         return bool(answered)

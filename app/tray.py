@@ -93,7 +93,7 @@ class Tray(QObject):
             self.open_asked.emit()
 
     def _notice_end(self, state: State) -> None:
-        """A run's end is told once, and only to who saw it under way."""
+        """A run's end is announced once, and only to those who saw it under way."""
         run = state.run
         if run is None:
             self._ended = None

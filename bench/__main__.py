@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -41,42 +41,48 @@ DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 README = Path(__file__).parent.parent / "README.md"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(argv)
+def main(
+    argv: Sequence[str] | None = None,
+    measurements: Mapping[str, tuple[str, str]] = MEASUREMENTS,
+    document: Path = DOCUMENT,
+    readme: Path = README,
+) -> int:
+    options = parser(measurements).parse_args(argv)
     # All members live on one machine: they cannot share its GPU in a collective.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     # As by Ctrl-C: whoever ends this ends the processes that it has started, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=options.json, width=options.width)
     results = []
-    for name in options.only or MEASUREMENTS:
-        console.print(f"[dim]{MEASUREMENTS[name][0]} …[/]", highlight=False)
-        result = measured(name)
+    for name in options.only or measurements:
+        title, module = measurements[name]
+        console.print(f"[dim]{title} …[/]", highlight=False)
+        result = measured(name, title, module)
         results.append(result)
         tables.say(result, console)
         if options.write_docs:
-            write_docs(result)
+            write_docs(result, document, readme)
     if options.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
     return 0 if all(result.ok for result in results) else 1
 
 
-def write_docs(result: Result) -> None:
+def write_docs(result: Result, document: Path, readme: Path) -> None:
     """The whole result into the page, and what it and those before it compare into the README."""
-    text = tables.rewritten(DOCUMENT.read_text(encoding="utf-8"), [result])
-    DOCUMENT.write_text(text, encoding="utf-8")
-    short = tables.placed(README.read_text(encoding="utf-8"), "ratios", tables.ratios(text))
-    README.write_text(short, encoding="utf-8")
+    text = tables.rewritten(document.read_text(encoding="utf-8"), [result])
+    document.write_text(text, encoding="utf-8")
+    short = tables.placed(readme.read_text(encoding="utf-8"), "ratios", tables.ratios(text))
+    readme.write_text(short, encoding="utf-8")
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(names: Iterable[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--only",
         action="append",
-        choices=MEASUREMENTS,
+        choices=list(names),
         metavar="NAME",
-        help="may be repeated; names: " + ", ".join(MEASUREMENTS),
+        help="may be repeated; names: " + ", ".join(names),
     )
     parser.add_argument("--json", action="store_true", help="the results as JSON on stdout")
     parser.add_argument(
@@ -86,9 +92,8 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def measured(name: str) -> Result:
+def measured(name: str, title: str, module: str) -> Result:
     """Does one measurement; what goes wrong is its result, too."""
-    title, module = MEASUREMENTS[name]
     before, began_s = machine.load(), time.monotonic()
     rows, failure = [], ""
     try:

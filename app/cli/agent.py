@@ -28,7 +28,7 @@ state; docs/jsonl.md has the vocabulary. The end of stdin ends the agent, unless
 
 def add_agent(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "agent", "a node without a window, for this or another laptop to use", agent, more=MORE
+        parsers, "agent", "run a node without a window, for this or another laptop to use", agent, more=MORE
     )
     allow = parser.add_argument(
         "--allow",
@@ -39,7 +39,9 @@ def add_agent(parsers: Any) -> None:
     )
     completion.completes(allow, completion.devices)
     parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
-    parser.add_argument("--stay", action="store_true", help="with --jsonl: go on after the end of stdin")
+    parser.add_argument(
+        "--stay", action="store_true", help="with --jsonl: keep running after the end of stdin"
+    )
 
 
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -58,7 +58,7 @@ def add_subcommand(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if json:
-        parser.add_argument("--json", action="store_true", help="say it in JSON, one object a line")
+        parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     parser.set_defaults(runs=runs)
     return parser
 
@@ -71,7 +71,9 @@ def everywhere() -> argparse.ArgumentParser:
     """Options that every subcommand takes, before or after its name."""
     parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     parser.add_argument(
-        "--home", metavar="DIR", help="use another home (default: TANDEM_HOME, or your data folder)"
+        "--home",
+        metavar="DIR",
+        help="where Tandem keeps its key, settings and runs (default: TANDEM_HOME, or your data folder)",
     )
     return parser
 

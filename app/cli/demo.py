@@ -14,7 +14,8 @@ from app.cli.interrupts import Interrupts
 from app.cli.screen import Screen
 
 MORE = """\
-The model stays in Tandem's own data folder as digits.keras (--out DIR: there). Everything else is removed.
+The nodes have homes of their own, which are removed at the end. The model is kept as digits.keras in
+tandem-demo in your data folder, or in DIR with --out DIR.
 Exit code 0 only if validation accuracy is 0.95 or more and all members hold the same weights.
 """
 
@@ -29,11 +30,13 @@ def add_demo(parsers: Any) -> None:
         more=MORE,
     )
     parser.add_argument(
-        "--nodes", type=int, choices=(2, 3), default=2, help="how many (default: %(default)s)"
+        "--nodes", type=int, choices=(2, 3), default=2, help="number of nodes (default: %(default)s)"
     )
-    parser.add_argument("--epochs", type=_epochs, default=8, metavar="N", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="copy the model there")
-    parser.add_argument("--keep", action="store_true", help="keep the nodes' homes, to look into")
+    parser.add_argument(
+        "--epochs", type=_epochs, default=8, metavar="N", help="number of epochs (default: %(default)s)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the model in this folder")
+    parser.add_argument("--keep", action="store_true", help="do not remove the nodes' homes")
 
 
 async def demo(arguments: argparse.Namespace, screen: Screen) -> int:

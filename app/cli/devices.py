@@ -97,9 +97,13 @@ def _hardware(cpu: str, gpus: tuple[str, ...]) -> str:
 
 def add_forget(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "forget", "unpair a device: its pin is removed and its link ends", forget, json=True
+        parsers,
+        "forget",
+        "unpair a device: it is no longer trusted, and its connection ends",
+        forget,
+        json=True,
     )
-    device = parser.add_argument("device", metavar="NAME")
+    device = parser.add_argument("device", metavar="NAME", help="as tandem devices shows it")
     completion.completes(device, completion.devices)
 
 

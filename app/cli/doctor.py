@@ -19,10 +19,10 @@ MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow
 
 def add_doctor(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "doctor", "what works on this laptop, and how to mend what does not", doctor, json=True
+        parsers, "doctor", "check what works on this laptop, and say how to mend the rest", doctor, json=True
     )
     parser.add_argument("--deep", action="store_true", help="also load TensorFlow (takes some seconds)")
-    parser.add_argument("--mend", metavar="CODE", help="let Tandem mend this finding, then look again")
+    parser.add_argument("--mend", metavar="CODE", help="let Tandem mend what has this code, then check again")
 
 
 async def doctor(arguments: argparse.Namespace, screen: Screen) -> int:

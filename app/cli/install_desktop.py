@@ -20,7 +20,7 @@ def add_install_desktop(parsers: Any) -> None:
         install_desktop,
         json=True,
     )
-    parser.add_argument("--remove", action="store_true", help="take it out again")
+    parser.add_argument("--remove", action="store_true", help="remove it again")
 
 
 async def install_desktop(arguments: argparse.Namespace, screen: Screen) -> int:

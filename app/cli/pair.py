@@ -30,7 +30,9 @@ same or different on stdin; the last line says {"ok": true, "device": ...} or {"
 
 def add_pair(parsers: Any) -> None:
     parser = add_subcommand(parsers, "pair", "pair with another laptop", pair, json=True, more=MORE)
-    parser.add_argument("device", metavar="NAME|ADDRESS", help="as the other laptop shows it")
+    parser.add_argument(
+        "device", metavar="NAME|ADDRESS", help="its name or address, as the other laptop shows it"
+    )
 
 
 async def pair(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -40,9 +42,11 @@ async def pair(arguments: argparse.Namespace, screen: Screen) -> int:
                 return await pair_on(follower, asker, screen, arguments.device)
 
 
-async def pair_on(follower: Follower, asker: Asker, screen: Screen, text: str) -> int:
+async def pair_on(
+    follower: Follower, asker: Asker, screen: Screen, text: str, *, look_s: float = LOOK_S
+) -> int:
     """Find what ``text`` means, ask for the pairing and follow it to its end."""
-    command = await target(follower, text)
+    command = await target(follower, text, look_s)
     follower.skip()
     await follower.submit(command, Done)
     try:
@@ -61,7 +65,7 @@ async def pair_on(follower: Follower, asker: Asker, screen: Screen, text: str) -
     return ExitCode.OK
 
 
-async def target(follower: Follower, text: str) -> Pair:
+async def target(follower: Follower, text: str, look_s: float = LOOK_S) -> Pair:
     """The command that pairs with ``text``. Raises ``TandemError`` where nothing like it is found."""
 
     def seen(state: State) -> Device | None:
@@ -69,7 +73,7 @@ async def target(follower: Follower, text: str) -> Pair:
         return found if found is not None and found.addresses else None
 
     at = _address(text)
-    if (found := await follower.until(seen, 0 if at else LOOK_S)) is not None:
+    if (found := await follower.until(seen, 0 if at else look_s)) is not None:
         return Pair(device=found.device)
     if at is None:
         raise device_names.unknown(follower.state, text)

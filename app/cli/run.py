@@ -32,7 +32,7 @@ DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paire
 MORE = """\
 Everything after -- goes to the script: tandem run train.py --with anna -- --epochs 20
 
-Ctrl-C asks the run to end at the end of a step; again ends the trainers; a third time leaves.
+Ctrl-C stops the run at the end of a step; a second Ctrl-C ends the trainers at once; a third one leaves.
 """
 MORE_OF_RESUME = """\
 The run resumes in the middle of its epoch, with the laptops, shares, seed and arguments that it had, unless

@@ -27,11 +27,11 @@ LOG_LINES = 20
 
 
 def add_runs(parsers: Any) -> None:
-    parser = add_subcommand(parsers, "runs", "the runs so far, or one of them", runs, json=True)
+    parser = add_subcommand(parsers, "runs", "list the runs so far, or show one of them", runs, json=True)
     run = parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
     completion.completes(run, completion.runs)
     parser.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="the newest N (default: %(default)s)"
+        "--limit", type=int, default=20, metavar="N", help="list the newest N (default: %(default)s)"
     )
 
 
@@ -53,7 +53,7 @@ async def _all(follower: Follower, screen: Screen, limit: int) -> int:
     if found.runs:
         screen.show(_table(found.runs))
     else:
-        screen.say("Nothing was trained yet. Try: tandem demo")
+        screen.say("Nothing has been trained yet. Try: tandem demo")
     return ExitCode.OK
 
 

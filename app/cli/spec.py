@@ -33,12 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again = what.add_argument(
         "--again",
         metavar="RUN",
-        help="instead of SCRIPT: as an earlier run was asked for (its id or a unique beginning of it), but "
-        "for what is said here",
+        help="instead of SCRIPT: repeat an earlier run (its id or a unique beginning of it); options given "
+        "here replace those that it had",
     )
     completion.completes(again, completion.runs)
     add_where(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="the same on every member (default: a new one)")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="random seed, the same on every member (default: a new one)"
+    )
     parser.add_argument(
         "--strategy",
         choices=("managed", "own"),
@@ -54,7 +56,8 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--with",
         dest="others",
         metavar="NAME,…",
-        help="the paired devices that take part (default: every one that is connected)",
+        help="the paired devices that take part (default: those of the earlier run, or every one that is "
+        "connected)",
     )
     completion.completes(others, completion.device_list)
     among.add_argument("--solo", action="store_true", help="train on this laptop alone")
@@ -80,18 +83,20 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wire",
         choices=("f32", "bf16", "fp16", "auto"),
-        help="how gradients travel (default: f32, which is exact)",
+        help="number format of gradients between laptops (default: f32, which is exact)",
     )
     parser.add_argument(
         "--exchange",
         choices=get_args(Exchange),
-        help="by what the laptops' trainers meet: TensorFlow's own collectives, open to everybody in the "
-        "network, or connections with TLS and keys of this run alone; tls is for scripts without a strategy "
-        f"of their own (default: {DEFAULT_EXCHANGE})",
+        help="how the laptops' trainers reach each other: by TensorFlow's own collectives, which everybody "
+        "in the network can reach, or by TLS with keys for this run alone; tls is for scripts without a "
+        f"strategy of their own (default: {DEFAULT_EXCHANGE})",
     )
 
 
-async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -> RunSpec:
+async def spec_of(
+    arguments: argparse.Namespace, follower: Follower, say: Say, *, link_s: float = LINK_S
+) -> RunSpec:
     """Waits for the named devices to connect. Raises ``TandemError`` for what can't be."""
     then = await _then(arguments, follower)
     strategy: StrategyKind | None = arguments.strategy or then.strategy
@@ -111,7 +116,7 @@ async def spec_of(arguments: argparse.Namespace, follower: Follower, say: Say) -
     chosen = bool(names) or arguments.solo
     solo = arguments.solo or (then.solo and not chosen)
     if not solo:
-        await _wait_linked(follower, names or then.devices, say)
+        await _wait_linked(follower, names or then.devices, say, link_s)
     state = follower.state
     devices = tuple(
         dict.fromkeys(_paired(state, name).device for name in names if not device_names.is_me(state, name))
@@ -142,7 +147,7 @@ async def _then(arguments: argparse.Namespace, follower: Follower) -> RunSpec:
     return run_again.spec_of(found.entry, follower.state, others_said=others_said)
 
 
-async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> None:
+async def _wait_linked(follower: Follower, names: Sequence[str], say: Say, limit_s: float) -> None:
     """Until every device that should take part is connected; a node that ran before us has had its time."""
 
     def linked(state: State) -> bool | None:
@@ -156,7 +161,7 @@ async def _wait_linked(follower: Follower, names: Sequence[str], say: Say) -> No
     if follower.own and linked(state) is None:
         called = (known.shown_name if (known := device_names.find(state, name)) else name for name in names)
         say(f"Looking for {plain(', '.join(called), 200) or 'the paired laptops'} …")
-        await follower.until(linked, LINK_S)
+        await follower.until(linked, limit_s)
 
 
 def _can_wait_no_more(device: Device) -> bool:

@@ -20,7 +20,11 @@ from core.vocabulary.text import plain
 
 def add_tf_config(parsers: Any) -> None:
     parser = add_subcommand(
-        parsers, "tf-config", "who would do what in a run, and the TF_CONFIG of each", tf_config, json=True
+        parsers,
+        "tf-config",
+        "show who would do what in a run, and the TF_CONFIG of each",
+        tf_config,
+        json=True,
     )
     spec.add_arguments(parser)
 

@@ -53,7 +53,7 @@ class Agent:
         self._reading = asyncio.create_task(self._read(), name=f"demo-{name}")
 
     @classmethod
-    async def start(cls, name: str, folder: Path) -> Self:
+    async def start(cls, name: str, folder: Path, *, ready_s: float = READY_S) -> Self:
         """Returns when the node listens. Raises ``TandemError`` with the end of its log."""
         home = Home(folder)
         folder.mkdir(mode=0o700)
@@ -76,10 +76,10 @@ class Agent:
             )
         agent = cls(name, home, process)
         try:
-            await agent.wait_ready()
+            await agent.wait_ready(ready_s)
         except TimeoutError:
             await agent.end()
-            raise agent.failure(f"did not say within {READY_S:g} s that it is ready") from None
+            raise agent.failure(f"did not say within {ready_s:g} s that it is ready") from None
         except BaseException:
             await agent.end()
             raise
@@ -89,9 +89,9 @@ class Agent:
     def pid(self) -> int:
         return self._process.pid
 
-    async def wait_ready(self) -> None:
+    async def wait_ready(self, limit_s: float) -> None:
         """Raises ``TandemError`` where it ends first, ``TimeoutError`` where it takes too long."""
-        async with asyncio.timeout(READY_S):
+        async with asyncio.timeout(limit_s):
             await asyncio.shield(self._greeted)
 
     async def submit(self, command: Command) -> Answer:

@@ -188,7 +188,7 @@ def _disk_line(device: Device, found: _Level, project_bytes: int) -> Finding:
     assert device.reading is not None
     free = max(0, device.reading.disk_free_bytes or 0)
     name = plain(device.shown_name, 40)
-    said = f"{_room(free)} are free on the disk of {name}"
+    said = f"{_room(free)} is free on the disk of {name}"
     if found == "error":
         what = f"Only {said}: a run would fail."
     elif free < project_bytes:

@@ -133,7 +133,7 @@ def when(started_s: float) -> str:
 
 
 def goes_on_from(entry: RunEntry) -> str:
-    """``goes on from 2026-11-21 20:12``: when the run that it went on with was started; or ``""``."""
+    """``goes on from 2026-11-21 20:12``: when the run that it resumed was started; or ``""``."""
     return "" if entry.resumed is None else f"goes on from {_started(entry.resumed)}"
 
 

@@ -57,10 +57,11 @@ class Label(QLabel):
 
 
 class BriefLabel(Label):
-    """News, such as where something was saved: shown for ``SHOWN_MS``. What went wrong stays."""
+    """News, such as where something was saved: shown for a while. What went wrong stays."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shown_ms: int = SHOWN_MS) -> None:
         super().__init__(wraps=True)
+        self.shown_ms = shown_ms
         self._gone = QTimer(self, singleShot=True)
         self._gone.timeout.connect(self.hide)
         self.hide()
@@ -72,7 +73,7 @@ class BriefLabel(Label):
         if kind == "bad":
             self._gone.stop()
         else:
-            self._gone.start(SHOWN_MS)
+            self._gone.start(self.shown_ms)
 
 
 class ElidedLabel(QWidget):

@@ -12,7 +12,7 @@ from core.cluster.proposal import Roles
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId, short
 from core.vocabulary.plan import (
-    _COMPUTING,
+    COMPUTING,
     DEFAULT_EXCHANGE,
     Exchange,
     Member,
@@ -128,7 +128,7 @@ def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[
 
 
 def _computing(given: Sequence[Role]) -> int:
-    return sum(role in _COMPUTING for role in given)
+    return sum(role in COMPUTING for role in given)
 
 
 def _bad_shares(what: str) -> TandemError:

@@ -104,7 +104,7 @@ def _with_scope(ip: str | tuple[str, int, int], interface: str) -> str:
 
 
 def _usable(address: str) -> bool:
-    # A new IPv6 address is tentative at first and can't be bound; when it can, a change is told.
+    # A new IPv6 address is tentative at first and can't be bound; when it can, a change is reported.
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as trial:

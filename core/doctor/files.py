@@ -27,13 +27,13 @@ def check_home(view: View) -> Finding:
         prepare(view.home)
     except TandemError as failure:
         return error(failure.code, TOPIC, failure.what, failure.fix)
-    return ok("home", TOPIC, f"The home {view.home.folder} is yours alone and can be written.")
+    return ok("home", TOPIC, f"Only you can read the home {view.home.folder}, and Tandem can write to it.")
 
 
 def check_disk(view: View, usage: Callable[[Path], object] = shutil.disk_usage) -> Finding:
     folder = next(place for place in (view.home.folder, *view.home.folder.parents) if place.exists())
     free = int(getattr(usage(folder), "free", 0))
-    said = f"{free / 1e9:.1f} GB are free on the disk of {view.home.folder}"
+    said = f"{free / 1e9:.1f} GB is free on the disk of {view.home.folder}"
     fix = "Delete what you no longer need: old runs in the history, or other files on this disk."
     if free < TOO_LITTLE_BYTES:
         return error("disk-full", TOPIC, f"Only {said}: a run would fail.", fix)
@@ -69,7 +69,7 @@ def check_key(view: View) -> Finding:
                 "Close it (Tandem can). If others may have read the key, delete it and pair again.",
                 mend=True,
             )
-    return ok("key", TOPIC, "This device's key can be read by you alone.")
+    return ok("key", TOPIC, "Only you can read this device's key.")
 
 
 def check_socket(view: View) -> Finding:
@@ -89,7 +89,9 @@ def check_socket(view: View) -> Finding:
             "socket-left", TOPIC, f"{path} was left by a Tandem that ended badly; the next replaces it."
         )
     return ok(
-        "socket", TOPIC, "Other commands on this home find this Tandem." if there else "No Tandem runs here."
+        "socket",
+        TOPIC,
+        "Other commands that use this home find this Tandem." if there else "No Tandem runs here.",
     )
 
 

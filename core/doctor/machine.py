@@ -47,7 +47,7 @@ def check_gpu(view: View, find: Callable[[], Gpus] = Gpus.find) -> Finding:
 
 def check_memory(view: View, system: Callable[[], object] = psutil.virtual_memory) -> Finding:
     available = int(getattr(system(), "available", 0))
-    said = f"{available / 1e9:.1f} GB of memory are available"
+    said = f"{available / 1e9:.1f} GB of memory is available"
     if available < TRAINER_BYTES:
         return warning(
             "memory-low",
@@ -66,7 +66,7 @@ def check_sealing(view: View, proc: Path = _PROC) -> Finding:
         "While a run with other laptops lasts, TensorFlow's own port is open to your network: it has neither "
         f"password nor encryption. {_namespaces(proc)}",
         "Train in networks whose members you trust (at home, a hotspot of your own), keep strangers off "
-        "ports 20000 to 32000 by the firewall, or let trainers meet over TLS (tandem run --exchange tls).",
+        "ports 20000 to 32000 with the firewall, or let trainers meet over TLS (tandem run --exchange tls).",
     )
 
 

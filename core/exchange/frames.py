@@ -135,7 +135,7 @@ def decode(body: bytes | bytearray | memoryview) -> Word:
         if word.call.elements * word.call.wire_dtype.itemsize > MAX_PACK_BYTES:
             raise BadFrame(f"a pack of more than {MAX_PACK_BYTES} bytes")
         if word.offset % PIECE_BYTES:
-            raise BadFrame("a message that goes on within a piece")
+            raise BadFrame("a message that continues within a piece")
     return word
 
 

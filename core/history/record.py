@@ -80,7 +80,7 @@ class RunRecord:
                 self._try(lambda: self._event(event))
 
     def keep_project(self, project: Manifest) -> None:
-        """The files that the run begins with: going on with it asks whether its code is still the same."""
+        """The files that the run begins with: resuming it compares its code with them."""
         self._try(lambda: self._project(project))
 
     def close(self) -> None:

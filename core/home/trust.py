@@ -152,7 +152,7 @@ def may_run(store: TrustStore, device: DeviceId, project: ProjectId, arguments: 
 
 
 def add_hint(store: TrustStore, device: DeviceId, address: str) -> TrustStore:
-    """Remember where a device was reached (``host:port``); the same store where that is no news."""
+    """Remember where a device was reached (``host:port``); the same store where that was known."""
     peer = _known(store, device)
     hints = _latest_first((address,), peer.addr_hints, MAX_ADDRESS_HINTS)
     return store if hints == peer.addr_hints else _changed(store, replace(peer, addr_hints=hints))

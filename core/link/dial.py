@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from core.net.address import Address
@@ -41,6 +41,7 @@ async def reach(
     attempts: dict[asyncio.Task[Streams], Address] = {}
     failures: list[TandemError] = []
     waiting = list(addresses[:MOST_ADDRESSES])
+    won: asyncio.Task[Streams] | None = None
     try:
         while waiting or attempts:
             if waiting:
@@ -54,11 +55,17 @@ async def reach(
             for attempt in done:
                 address = attempts.pop(attempt)
                 try:
-                    return attempt.result(), address
+                    streams, won = attempt.result(), attempt
+                    return streams, address
                 except TandemError as failure:
                     failures.append(failure)
     finally:
-        await _call_off(attempts)
+        try:
+            await _call_off(attempts)
+        except asyncio.CancelledError:
+            if won is not None:
+                _close(won)  # nobody takes it any more
+            raise
     raise min(failures, key=lambda failure: failure.code == "unreachable", default=_nowhere())
 
 
@@ -66,12 +73,22 @@ async def _as_coroutine(awaitable: Awaitable[Streams]) -> Streams:
     return await awaitable
 
 
-async def _call_off(attempts: dict[asyncio.Task[Streams], Address]) -> None:
+async def _call_off(attempts: Collection[asyncio.Task[Streams]]) -> None:
+    """Whatever they still make is closed, even if nobody waits for it."""
+    under_way = [attempt for attempt in attempts if not attempt.done()]
     for attempt in attempts:
-        attempt.cancel()
-    for outcome in await asyncio.gather(*attempts, return_exceptions=True):
-        if not isinstance(outcome, BaseException):
-            outcome[1].transport.abort()
+        if attempt.done():
+            _close(attempt)
+        else:
+            attempt.add_done_callback(_close)
+            attempt.cancel()
+    if under_way:
+        await asyncio.wait(under_way)
+
+
+def _close(attempt: asyncio.Task[Streams]) -> None:
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result()[1].transport.abort()
 
 
 def _nowhere() -> TandemError:

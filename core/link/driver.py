@@ -76,15 +76,19 @@ class Connection:
         self._limits = limits
         self._outbox = Outbox()
         self._to_send, self._room, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.mine: Hello
+        """What was said of this laptop."""
         self._state: State
         self._timers: Timers[Literal["heartbeat"]] = Timers(clock, lambda _: self._tick())
 
     def start_as_caller(self, mine: Hello) -> None:
         """We opened this connection: say hello; the peer's is to come."""
+        self.mine = mine
         self._start(machine.dialled(mine, self._name, self._clock.time()))
 
     def start_as_called(self, mine: Hello, theirs: Hello) -> None:
         """The peer opened this connection and said ``theirs``."""
+        self.mine = mine
         self._start(machine.accepted(mine, theirs, self._name, self._clock.time()))
 
     @property

@@ -132,6 +132,11 @@ class Links:
         peer = self._peers.get(device)
         return host_of(peer.link.ends[0]) if peer is not None and peer.link is not None else ""
 
+    def name_said(self, device: DeviceId) -> str | None:
+        """What this laptop was called in the hello of the link; None: no link."""
+        peer = self._peers.get(device)
+        return peer.link.mine.name if peer is not None and peer.link is not None else None
+
     def trouble(self, device: DeviceId) -> Problem | None:
         """Why a paired device has no link: how the last one ended, or the last call failed; None: unknown."""
         peer = self._peers.get(device)

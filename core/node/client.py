@@ -38,6 +38,7 @@ class Client:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, state: State) -> None:
         self.state = state
+        self.answer_limit_s = ANSWER_LIMIT_S
         self.problem: Problem | None = None
         """Why the connection ended, where nobody asked for it."""
         self._reader = reader
@@ -50,12 +51,12 @@ class Client:
         self._background.start("hearing the node", self._read())
 
     @classmethod
-    async def connect(cls, home: Home) -> Self:
+    async def connect(cls, home: Home, *, limit_s: float = CONNECT_LIMIT_S) -> Self:
         """Raises ``TandemError``: no node there, or one of another version."""
         path = await asyncio.to_thread(socket_path.find, home)
         writer: asyncio.StreamWriter | None = None
         try:
-            async with asyncio.timeout(CONNECT_LIMIT_S):
+            async with asyncio.timeout(limit_s):
                 reader, writer = await asyncio.open_unix_connection(path, limit=MAX_TOLD_BYTES)
                 state = _greeted(await reader.readline())
         except (OSError, TimeoutError, AttributeError) as error:
@@ -63,7 +64,7 @@ class Client:
                 writer.close()
             raise TandemError(
                 code="no-node",
-                what=f"The Tandem in {home.folder} does not answer within {CONNECT_LIMIT_S:g} s.",
+                what=f"The Tandem in {home.folder} does not answer within {limit_s:g} s.",
                 fix="Wait until it has started, end it, or use another home: --home DIR.",
                 detail=str(error),
             ) from error
@@ -86,12 +87,12 @@ class Client:
             if self._ended.is_set():
                 return Refused(problem=self.problem or _closed())
             self._writer.write(json_lines.write_asked(number, command))
-            async with asyncio.timeout(ANSWER_LIMIT_S):
+            async with asyncio.timeout(self.answer_limit_s):
                 await self._writer.drain()
             return await self._answered(answer)
         except OSError as error:
             if isinstance(error, TimeoutError):
-                return Refused(problem=_no_answer())
+                return Refused(problem=_no_answer(self.answer_limit_s))
             return Refused(problem=self.problem or _closed())
         finally:
             del self._waiting[number]
@@ -100,7 +101,7 @@ class Client:
         """Raises ``TimeoutError``. A checkpoint that is fetched first takes its time, as long as it comes."""
         while True:
             fetch = self.state.fetch
-            await _wait(answer)
+            await _wait(answer, self.answer_limit_s)
             if answer.done():
                 return answer.result()
             if self.state.fetch == fetch:
@@ -150,8 +151,8 @@ class Client:
                     listener(told, self.state)
 
 
-async def _wait(answer: asyncio.Future[Answer]) -> None:
-    await asyncio.wait({answer}, timeout=ANSWER_LIMIT_S)
+async def _wait(answer: asyncio.Future[Answer], limit_s: float) -> None:
+    await asyncio.wait({answer}, timeout=limit_s)
 
 
 def _greeted(line: bytes) -> State:
@@ -182,10 +183,10 @@ def _behind() -> Problem:
     )
 
 
-def _no_answer() -> Problem:
+def _no_answer(limit_s: float) -> Problem:
     return Problem(
         code="no-answer",
-        what=f"The Tandem that has this home did not answer within {ANSWER_LIMIT_S:g} s.",
+        what=f"The Tandem that has this home did not answer within {limit_s:g} s.",
         fix="Look into logs/tandem.log in its home; end it and start it again if it hangs.",
     )
 

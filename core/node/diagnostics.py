@@ -1,7 +1,7 @@
 """What a node finds out about itself: the doctor, its mends, and a zip for whoever helps.
 
 The zip has log, findings, versions and state; no keys, scripts or outputs. The doctor is loaded late:
-it is seldom asked.
+it is rarely asked.
 """
 
 from __future__ import annotations

@@ -67,8 +67,6 @@ class Neighbours:
         self.trust = SavedTrust(opened.home.folder, opened.trust, self._on_trust)
         self._presence: Presence | None = None
         self._busy: dict[DeviceId, bool] = {}
-        self._name_said: dict[DeviceId, str] = {}
-        """What this laptop was called in the hello of each link."""
         strangers = Strangers()
         self.listener = Listener(
             identity,
@@ -148,7 +146,7 @@ class Neighbours:
         """
         mine = self._hello()
         for device in self.links.linked:
-            before = self._name_said.get(device, mine.name)
+            before = self.links.name_said(device) or mine.name
             if before != mine.name and not mine.busy and not self._busy.get(device):
                 self.links.renew(device, renamed(before, mine.name))
 
@@ -279,7 +277,6 @@ class Neighbours:
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
-        self._name_said[device] = self._hello().name
         name = self._name_for(device, hello.name)
         self._emit(
             ev.LinkUp(
@@ -293,6 +290,7 @@ class Neighbours:
             )
         )
         self._background.start("saving an address", self._remember(device, where))
+        self.introduce()  # the name may have changed since this link's hello was said
 
     def _name_for(self, device: DeviceId, said: str) -> str:
         """What a device calls itself now; not where that is another one's name: questions show names."""
@@ -330,7 +328,7 @@ def _hosts(settings: Settings) -> Sequence[str]:
 
 
 def node_event(event: pairing_state.Event) -> ev.Event | None:
-    """What people see of a pairing; None for ``Paired``: that is told once the pin is stored."""
+    """What people see of a pairing; None for ``Paired``, which is shown once the pin is stored."""
     match event:
         case pairing_state.Began(incoming, name, address, device):
             return ev.PairingBegan(incoming=incoming, name=name, address=address, device=device)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import platform
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -21,6 +20,7 @@ from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Store
+from core.run.context import RunLimits
 from core.run.runs import NodeRuns
 from core.runtime.background import Background
 from core.supervisor.trainers import MakeTrainer
@@ -37,11 +37,10 @@ from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySen
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
-from core.vocabulary.text import fit_name
 from core.vocabulary.versions import installed
 
 RUN_ENDS_S = 22.0
-"""Longer than ``NodeRuns.close`` gives itself; then trainers are ended by their leash."""
+"""Longer than ``NodeRuns.close`` gives itself. Trainers still alive then end with this process."""
 PART_ENDS_S = 5.0
 """The most that any other part of a node may take to end."""
 _log = logging.getLogger(__name__)
@@ -57,6 +56,7 @@ class Node:
         hardware: Hardware,
         make_trainer: MakeTrainer | None = None,
         part_ends_s: float = PART_ENDS_S,
+        run_limits: RunLimits | None = None,
     ) -> None:
         self.home = opened.home
         self._store = Store()
@@ -86,6 +86,7 @@ class Node:
             emit=self._emit,
             on_busy=self._on_busy,
             make_trainer=make_trainer,
+            limits=run_limits,
         )
         self._socket = LocalSocket(opened.home, self)
 
@@ -99,18 +100,19 @@ class Node:
         watch: Watch | None = None,
         make_trainer: MakeTrainer | None = None,
         part_ends_s: float = PART_ENDS_S,
+        run_limits: RunLimits | None = None,
     ) -> Self:
         """Raises ``TandemError`` where this home can have no node now; nothing is left open then.
 
-        ``watch``, ``make_trainer``, ``part_ends_s``: for tests, other telemetry and trainers than the real
-        ones, and another limit for each part's end.
+        ``watch``, ``make_trainer``, ``part_ends_s``, ``run_limits``: for tests, other telemetry and trainers
+        than the real ones, and other limits for each part's end and within runs.
         """
         began_s = time.monotonic()
         watch = watch or Watch(make_sampler=partial(Sampler, disk=home.folder))
         opened = await asyncio.to_thread(open_home, home)
         token = opened.log.enter()
         try:
-            node = cls(opened, watch, await watch.start(), make_trainer, part_ends_s)
+            node = cls(opened, watch, await watch.start(), make_trainer, part_ends_s, run_limits)
             try:
                 await node._begin()
             except BaseException:
@@ -281,7 +283,7 @@ class Node:
 
     @property
     def _name(self) -> str:
-        return fit_name(self._settings.name or platform.node().partition(".")[0])
+        return settings.own_name(self._settings)
 
     def _hello(self) -> Hello:
         return Hello(

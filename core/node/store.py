@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Store:
-    """The only place where the state is replaced. What comes before ``NodeStarted`` is told after it."""
+    """The only place where the state is replaced. What comes before ``NodeStarted`` is passed on after it."""
 
     def __init__(self) -> None:
         self.state = State()

@@ -2,7 +2,7 @@
 
 At most 16 such connections are open in all, 4 from one address; the listener admits each connection that it
 accepts, and lets it leave once it is known or gone. After three failures in a row comes a pause of 60 s,
-doubled each time up to an hour. Whoever is closed unserved is counted, and the log is told seldom. Pure.
+doubled each time up to an hour. Whoever is closed unserved is counted, and it is logged rarely. Pure.
 """
 
 from __future__ import annotations

@@ -202,12 +202,12 @@ def adopt(found: Checkpoint, folder: Path) -> Path:
 
 
 def first(folder: Path) -> Path:
-    """Where the first checkpoint of a run lies: the one that it goes on with, if any."""
+    """Where a run's first checkpoint is: the one that it resumes from, if it resumes another run."""
     return folder / f"{1:08d}"
 
 
 def resumed(run: Path, plan: Plan) -> Path | None:
-    """Where the checkpoint lies that a run in this folder goes on with, if it does."""
+    """Where the checkpoint is that the run in this folder resumes from, if it does."""
     return None if plan.resume is None else first(run / CHECKPOINTS)
 
 

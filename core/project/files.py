@@ -76,7 +76,7 @@ def list_files(
     """Every regular file under ``folder``, by name, less those that ``leave_out(path, is_folder)`` names.
 
     It gives a reason, ``""`` for none worth telling, or None. Links, devices and names that may not travel
-    are skipped with their reason. ``enter`` is told each folder first. Raises ``TandemError`` where
+    are skipped with their reason. ``enter`` is called with each folder first. Raises ``TandemError`` where
     ``folder`` is unreadable or endless.
     """
     files: list[FoundFile] = []

@@ -45,7 +45,7 @@ class ProjectStore:
         return manifest if manifest.digest == digest else None
 
     def receive(self, manifest: Manifest) -> Receipt:
-        """Begin, or go on with, receiving a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
+        """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.
 
         Content that another version of the project brought already is taken from there. Raises
         ``TandemError`` where the manifest is unsafe or the disk has no room.
@@ -99,7 +99,7 @@ class ProjectStore:
     def trim(self, *, keep: frozenset[ProjectId] = frozenset(), limit_bytes: int = LIMIT_BYTES) -> None:
         """Throw away the least recently used projects until the rest fits; never those in ``keep``.
 
-        Of those that never came wholly, the newest few stay, to be gone on with.
+        Of those that never arrived completely, the newest few stay, so that receiving them can continue.
         """
         digests = sorted(self._digests(), key=lambda digest: self._list(digest).stat().st_mtime_ns)
         sizes = {digest: found.total_bytes for digest in digests if (found := self.manifest(digest))}

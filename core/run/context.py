@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self
 
+from core.project.outputs import LIMIT_BYTES as OUTPUTS_BYTES
 from core.project.store import ProjectStore
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
@@ -57,6 +58,18 @@ class Loopback:
         return self._links.own_host(device)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """What a run's machines do not wait for themselves: see ``core.vocabulary.limits`` for those."""
+
+    look_s: float = 2.0
+    """A screen that shows a run waits no longer for others' checkpoints; a later answer is an event later."""
+    first_piece_s: float = 180.0
+    """A laptop hashes its checkpoint, of gigabytes perhaps, before it sends it."""
+    outputs_bytes: int = OUTPUTS_BYTES
+    """All that is brought back to the starter."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """``files``: the thread for projects and outputs; one, so that pieces are written in order."""
@@ -69,6 +82,7 @@ class RunContext:
     files: WorkerThread
     background: Background
     make_trainer: MakeTrainer
+    limits: RunLimits
 
     def with_links(self, links: RunLinks) -> Self:
         return replace(self, links=links)

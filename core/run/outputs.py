@@ -34,8 +34,9 @@ _SKIPPED = frozenset([".git", ".venv", "venv", "node_modules", ".tox", ".mypy_ca
 class FolderSnapshot:
     """A folder's files as they were before the script ran. ``deep`` False: only those right in it."""
 
-    def __init__(self, folder: Path, *, deep: bool) -> None:
+    def __init__(self, folder: Path, *, deep: bool, limit_bytes: int = LIMIT_BYTES) -> None:
         self.folder = folder
+        self.limit_bytes = limit_bytes
         self.deep = deep
         try:
             self._before = self._stamps()
@@ -47,7 +48,7 @@ class FolderSnapshot:
     def written(self) -> tuple[Manifest, Problem | None]:
         """New and changed files, smallest first until the limit; and why some are missing."""
         files: list[ProjectFile] = []
-        room, left_out = LIMIT_BYTES, list[str]()
+        room, left_out = self.limit_bytes, list[str]()
         changed = [
             (stamp[0], path) for path, stamp in self._stamps().items() if self._before.get(path) != stamp
         ]

@@ -14,7 +14,7 @@ from core.home.trust_file import SavedTrust
 from core.project.store import ProjectStore
 from core.run import planning, problems
 from core.run.admission import Admission
-from core.run.context import Loopback, RunContext, RunLinks
+from core.run.context import Loopback, RunContext, RunLimits, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.draft import Shown
@@ -48,7 +48,7 @@ PART_S = 5.0
 class NodeRuns:
     """One run at a time. ``emit`` must fold the event into ``state()`` before it returns.
 
-    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is told
+    ``open`` before anything else, ``close`` at the end. Commands raise ``TandemError``. ``on_busy`` is called
     whenever ``busy`` changed.
     """
 
@@ -64,6 +64,7 @@ class NodeRuns:
         on_busy: Callable[[bool], None] = lambda busy: None,
         clock: Clock | None = None,
         make_trainer: MakeTrainer | None = None,
+        limits: RunLimits | None = None,
     ) -> None:
         self._state = state
         self._links = links
@@ -82,6 +83,7 @@ class NodeRuns:
             files=WorkerThread("files"),
             background=Background(self._on_crash),
             make_trainer=make_trainer or real_trainers(self._warm),
+            limits=limits or RunLimits(),
         )
         # In a run of this laptop's own, what one side sends to this laptop, the other one receives.
         self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
@@ -254,7 +256,13 @@ class NodeRuns:
     # --- links -----------------------------------------
 
     def on_message(self, device: DeviceId, message: Message) -> None:
-        """Any message of a linked device; those that are not about runs are left alone."""
+        """Any message of a linked device; those that are not about runs are left alone.
+
+        Security invariant: what comes in this laptop's own name is not asked about, so the loopback alone
+        brings such a message, never a link.
+        """
+        if device == self.me:
+            return
         if not self._checkpoints.on_message(device, message) and not self._to_coordinator(device, message):
             self._to_participant(device, message)
 
@@ -357,7 +365,7 @@ class NodeRuns:
         self._idle.set()
         self._on_busy(False)
         if self._hold_warm and not self._closing:
-            self._context.background.start("keep a trainer warm", self._warm.keep())
+            self._context.background.start("hold a trainer warm", self._warm.keep())
 
     def _my_name(self) -> str:
         me = self._state().me

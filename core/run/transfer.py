@@ -25,7 +25,7 @@ from core.vocabulary.run_folder import INCOMING
 class Delivery:
     """The project and checkpoint that a run needs here, from wherever they are missing.
 
-    ``on_piece`` is told the bytes that are here, and of how many; ``on_complete`` that the last one came.
+    ``on_piece(done, total)`` is called with the bytes that are here, ``on_complete()`` after the last one.
     """
 
     def __init__(

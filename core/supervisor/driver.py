@@ -34,13 +34,12 @@ from core.vocabulary.wire import to_json
 
 _READ = 65536
 _LONGEST_REPORT = 1024 * 1024
-_DRAIN_S = 2.0
 _log = logging.getLogger(__name__)
 _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
 
 class TrainerProcess:
-    """``child``: one that was kept warm; otherwise one is started. ``loop`` by default is the running one."""
+    """``child``: one that was held warm; otherwise one is started. ``loop`` by default is the running one."""
 
     def __init__(
         self,
@@ -108,6 +107,7 @@ class TrainerProcess:
                 supervision,
                 log,
                 self._stops,
+                self._limits.drain_s,
                 partial(self._post, self._on_report),
                 partial(self._post, self._on_output),
             )
@@ -175,6 +175,7 @@ class _Attendance:
         supervision: Supervision,
         log: BoundedFile,
         stops: _Stops,
+        drain_s: float,
         on_report: Callable[[trainer_messages.Report], None],
         on_output: Callable[[LogLines], None],
     ) -> None:
@@ -182,6 +183,7 @@ class _Attendance:
         self._supervision = supervision
         self._log = log
         self._stops = stops
+        self._drain_s = drain_s
         self._on_report = on_report
         self._on_output = on_output
         self._dead = False
@@ -221,8 +223,7 @@ class _Attendance:
         for fd in (self._stops.fileno(), self._death):
             self._selector.unregister(fd)
         os.close(self._death)
-        until_s = time.monotonic() + _DRAIN_S
-        # A grandchild that left the group may hold the pipes open for ever: hence the limit.
+        until_s = time.monotonic() + self._drain_s
         while self._open and (left_s := until_s - time.monotonic()) > 0:
             for key, _ in self._selector.select(left_s):
                 self._on_ready(key.fd, key.data)

@@ -33,5 +33,7 @@ class Limits:
     terminate_s: float = 5.0
     leave_s: float = 15.0
     """From the trainer's last report to the end of its process."""
+    drain_s: float = 2.0
+    """A dead trainer's pipes are read for so long: a grandchild may hold them open for ever."""
     knock_s: float = 3.0
     """How long before the end of the meeting the peers' ports are tried."""

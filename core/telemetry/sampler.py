@@ -18,7 +18,7 @@ Counters = dict[str, tuple[int, int]]
 
 
 class Sampler:
-    """Rates are since the sample before. ``disk``: any folder on the disk whose free room is told.
+    """Rates are since the sample before. ``disk``: any folder on the disk whose free space is reported.
 
     ``system`` is ``psutil``, or a stand-in for it.
     """

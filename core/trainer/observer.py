@@ -74,7 +74,7 @@ class ReportingObserver:
         if self._first_epoch is None:
             self._first_epoch = epoch
         if self._base is None:
-            self._base = step - max(batch, 1)  # A batch of its own, outside of any epoch, is told as 0.
+            self._base = step - max(batch, 1)  # A batch of its own, outside of any epoch, is reported as 0.
         self._steps = report.steps_in_epoch or self._steps
         rate = 1.0 / report.step_s if report.step_s > 0 else None
         progress = Progress(
@@ -107,7 +107,7 @@ class ReportingObserver:
         else:
             step = last.step if last is not None else 0
         if last is not None and last.step < step:
-            # Not every step is told, but counts that people read end where the epoch ended.
+            # Not every step is reported, but counts that people read end where the epoch ended.
             self._tell(_at_end(last, now_s, epoch, step, self._steps))
         end = EpochEnd(
             at_s=now_s,

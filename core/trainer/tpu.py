@@ -75,9 +75,13 @@ def name_absence() -> None:
 def _own_name() -> str:
     """What this machine calls its TPU; ``""`` where it has none."""
     named = next((os.environ[name] for name in _NAMES if os.environ.get(name)), "")
-    if not named and find_spec("libtpu") is not None and any(Path(path).exists() for path in _DEVICES):
+    if not named and find_spec("libtpu") is not None and any(map(_is_there, _DEVICES)):
         return "local"
     return named
+
+
+def _is_there(device: str) -> bool:
+    return Path(device).exists()
 
 
 def _why_absent(name: Any) -> str:

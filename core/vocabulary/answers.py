@@ -88,7 +88,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     spec: RunSpec | None = None
     """What was asked for; None on the others' laptops and in a record of an earlier Tandem."""
     resumed: RunId | None = None
-    """The run that it went on with."""
+    """The run that it resumed."""
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""

@@ -172,7 +172,7 @@ class ConsentAsked(Tagged, frozen=True, kw_only=True):
     changed: bool
     """An earlier version of this script was allowed; its content is another now."""
     checkpoint_bytes: int = 0
-    """Of the checkpoint that the run goes on with, which comes too unless it is here; 0: none."""
+    """Of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
 
 
 class ConsentSettled(Tagged, frozen=True, kw_only=True):
@@ -194,7 +194,7 @@ class CheckpointFound(Tagged, frozen=True, kw_only=True):
 
 
 class CheckpointCame(Tagged, frozen=True, kw_only=True):
-    """A run is to be gone on with: ``done`` of ``total`` bytes of its checkpoint came from another laptop."""
+    """A run is to be resumed: ``done`` of ``total`` bytes of its checkpoint have come from another laptop."""
 
     run: RunId
     device: DeviceId

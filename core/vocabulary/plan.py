@@ -25,7 +25,7 @@ class Role(StrEnum):
     NONE = "none"
 
 
-_COMPUTING = (Role.CHIEF, Role.WORKER)
+COMPUTING = (Role.CHIEF, Role.WORKER)
 
 StrategyKind = Literal["managed", "own"]
 """``managed``: Tandem makes ``fit`` work across members. ``own``: the script builds its own strategy."""
@@ -56,7 +56,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resumption(msgspec.Struct, frozen=True, kw_only=True):
-    """A run goes on with another one."""
+    """A run resumes another one."""
 
     run: RunId
     """The run that ended before its time."""
@@ -183,7 +183,7 @@ def without_ports(plan: Plan) -> Plan:
 
 def ranks(plan: Plan) -> tuple[DeviceId, ...]:
     """The devices that compute a batch's rows, by rank: chief and workers."""
-    return tuple(task.device for task in plan.tasks if task.role in _COMPUTING)
+    return tuple(task.device for task in plan.tasks if task.role in COMPUTING)
 
 
 def shares_by_rank(plan: Plan) -> tuple[int, ...]:

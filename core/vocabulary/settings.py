@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Literal
 
 import msgspec
+
+from core.vocabulary.text import fit_name
 
 DEFAULT_PORT = 27600
 """Pairing and links share it. Outside the ephemeral range (32768–60999 on Linux)."""
@@ -39,6 +42,11 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     start_at_login: bool | None = None
     warm_trainer: bool | None = None
     first_run_done: bool | None = None
+
+
+def own_name(settings: Settings) -> str:
+    """What this laptop is called: as its user chose, else as its system calls it."""
+    return fit_name(settings.name or platform.node().partition(".")[0])
 
 
 def changed(settings: Settings, change: SettingsChange) -> Settings:

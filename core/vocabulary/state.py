@@ -16,7 +16,7 @@ from core.vocabulary.plan import Plan
 from core.vocabulary.plausible import sound, sound_summary
 from core.vocabulary.progress import EpochEnd, Expectation, Progress, Summary
 from core.vocabulary.readings import Hardware, Reading
-from core.vocabulary.settings import Settings
+from core.vocabulary.settings import Settings, own_name
 from core.vocabulary.versions import Versions
 
 LOG_LINES_KEPT = 400
@@ -193,8 +193,9 @@ def _apply_to_node(state: State, event: ev.Event) -> State:
         case ev.AddressesChanged():
             return replace(state, me=replace(_me(state), addresses=event.addresses))
         case ev.SettingsChanged():
-            name = event.settings.name or _me(state).name
-            return replace(state, me=replace(_me(state), settings=event.settings, name=name))
+            me = _me(state)
+            name = me.name if event.settings.name == me.settings.name else own_name(event.settings)
+            return replace(state, me=replace(me, settings=event.settings, name=name))
         case ev.NoticeRaised():
             others = tuple(notice for notice in state.notices if notice.code != event.problem.code)
             return replace(state, notices=(*others, event.problem)[-20:])

@@ -7,7 +7,6 @@ import shiboken6
 from PySide6.QtCore import QCoreApplication, QObject
 from pytestqt.qtbot import QtBot
 
-from app import bridge as bridge_module
 from app.bridge import Bridge
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Answer, Done, Refused
@@ -130,9 +129,8 @@ def test_a_runs_numbers_come_apart_and_none_is_lost(
     qtbot: QtBot,
     bridge: Bridge,
     batches: list[tuple[tuple[Event, ...], State]],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bridge_module, "BETWEEN_S", 0.2)
+    bridge.between_s = 0.2
     came_s: list[float] = []
     bridge.changed.connect(lambda: came_s.append(time.monotonic()))
     sent: list[Event] = []
@@ -150,9 +148,9 @@ def test_a_runs_numbers_come_apart_and_none_is_lost(
 
 
 def test_what_matters_brings_the_numbers_before_it_at_once(
-    bridge: Bridge, batches: list[tuple[tuple[Event, ...], State]], monkeypatch: pytest.MonkeyPatch
+    bridge: Bridge, batches: list[tuple[tuple[Event, ...], State]]
 ) -> None:
-    monkeypatch.setattr(bridge_module, "BETWEEN_S", 3600.0)
+    bridge.between_s = 3600.0
     bridge._flush()
     bridge.deliver(read(), State())
     QCoreApplication.processEvents()

@@ -44,8 +44,7 @@ def test_a_look_at_little_that_is_new_costs_nothing() -> None:
 
 
 @pytest.mark.usefixtures("taken_over")
-def test_garbage_that_grew_old_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "THRESHOLDS", (700, 2, 3))
+def test_garbage_that_grew_old_goes_in_the_end() -> None:
     knot = Knot()
     old = weakref.ref(knot)
     gc.collect(0)
@@ -54,6 +53,6 @@ def test_garbage_that_grew_old_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) 
     kept: list[list[list[int]]] = []
     while old() is not None and len(kept) < 100:
         kept.append(make_many())
-        collector.look()
+        collector.look(thresholds=(700, 2, 3))
     assert old() is None
     assert len(kept) > 6

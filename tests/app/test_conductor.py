@@ -5,7 +5,6 @@ import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app import conductor as conductor_module
 from app.bridge import Bridge
 from app.conductor import Conductor
 from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN, Screen
@@ -44,13 +43,10 @@ class Plain(View):
         self.chosen.append(name)
 
 
-@pytest.fixture(autouse=True)
-def screens(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = (DEVICES, SETTINGS)
-    plain = [
-        each if index in ours else Screen(each.entry, lambda: Plain) for index, each in enumerate(SCREENS)
-    ]
-    monkeypatch.setattr(conductor_module, "SCREENS", tuple(plain))
+PLAIN = [
+    each if index in (DEVICES, SETTINGS) else Screen(each.entry, lambda: Plain)
+    for index, each in enumerate(SCREENS)
+]
 
 
 @pytest.fixture
@@ -69,7 +65,7 @@ def make(qtbot: QtBot, quits: list[int]) -> Iterator[Make]:
         window = Window(tuple(screen.entry for screen in SCREENS))
         qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
         window.show()
-        conductor = Conductor(window, opening)
+        conductor = Conductor(window, opening, PLAIN)
         made.append(conductor)
         conductor.begin()
         return conductor

@@ -27,10 +27,9 @@ def test_the_window_opens_where_no_subcommand_is_given(argv: list[str], window: 
 
 
 def test_a_missing_window_is_said_and_what_works_without(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(entry, "WINDOW", "app.no_such_window")
-    assert entry.main([]) == ExitCode.CANNOT_START
+    assert entry.main([], window="app.no_such_window") == ExitCode.CANNOT_START
     assert "tandem --help" in capsys.readouterr().err
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from core.home import settings_file
 from core.home.home import Home, prepare
 from core.node.node import PART_ENDS_S, Node
+from core.run.context import RunLimits
 from core.supervisor.trainers import MakeTrainer
 from core.telemetry.gpus import Gpus
 from core.telemetry.watch import Watch
@@ -43,11 +44,18 @@ async def node(
     *,
     make_trainer: MakeTrainer | None = None,
     part_ends_s: float = PART_ENDS_S,
+    run_limits: RunLimits | None = None,
     **chosen: object,
 ) -> AsyncIterator[Node]:
     """``chosen``: settings."""
     home = home_of(base, name, **chosen)
-    started = await Node.start(home, watch=quick_watch(), make_trainer=make_trainer, part_ends_s=part_ends_s)
+    started = await Node.start(
+        home,
+        watch=quick_watch(),
+        make_trainer=make_trainer,
+        part_ends_s=part_ends_s,
+        run_limits=run_limits,
+    )
     try:
         yield started
     finally:

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import inspect
+import msgspec
+from msgspec import inspect, structs
 
 
 def sample(kind: Any) -> Any:
     """An instance of ``kind`` (a struct, a union's first member, a container…)."""
     return _of(inspect.type_info(kind))
+
+
+def unsaid(struct: msgspec.Struct) -> set[str]:
+    """Names of the fields that hold their default. A test that is to try every field holds this against the
+    few that it leaves out, and so fails when a field is added."""
+    return {field.name for field in structs.fields(struct) if getattr(struct, field.name) == _default(field)}
+
+
+def _default(field: structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
 
 
 def _of(info: inspect.Type) -> Any:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.node.client import Client
 from core.node.node import Node
-from core.run.resume import driver
+from core.run.context import RunLimits
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, trainer_messages
 from core.vocabulary.answers import Done, PlanMade, RunAccepted, RunDetails, RunList
@@ -55,9 +55,10 @@ class Laptop:
 async def two(base: Path) -> AsyncIterator[tuple[Laptop, Laptop]]:
     """Paired and linked; ``anna`` will be the starter."""
     anna, ben = Laptop(), Laptop()
+    patient = RunLimits(look_s=LIMIT_S)
     async with (
-        node(base, "anna", discovery=False, make_trainer=anna.make_trainer) as anna.node,
-        node(base, "ben", discovery=False, make_trainer=ben.make_trainer) as ben.node,
+        node(base, "anna", discovery=False, make_trainer=anna.make_trainer, run_limits=patient) as anna.node,
+        node(base, "ben", discovery=False, make_trainer=ben.make_trainer, run_limits=patient) as ben.node,
     ):
         await pair(anna.node, ben.node)
         yield anna, ben
@@ -122,9 +123,8 @@ async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: R
 
 
 async def test_a_checkpoint_that_only_the_other_laptop_has_is_found_and_its_way_here_is_told(
-    tmp_path: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spec: RunSpec
 ) -> None:
-    monkeypatch.setattr(driver, "LOOK_S", LIMIT_S)
     async with two(tmp_path) as (anna, ben):
         run = await train(anna, ben, spec)
         assert refusal(await anna.node.submit(FindCheckpoints(run=run))) == "busy"

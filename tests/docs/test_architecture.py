@@ -14,6 +14,8 @@ PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 PATH = re.compile(r"`((?:app|bench|core|docs|packaging|resources|tests)/[\w./-]*)(?:::\w+)?`")
+DRAWN = re.compile(r"(?<![\w./`-])(?:app|bench|core|tests)/[\w/]+\.py\b")
+"""In a diagram, where nothing stands in backticks."""
 
 
 def section(title: str) -> str:
@@ -43,7 +45,8 @@ def test_every_folder_has_its_line() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_file_that_a_page_names_is_there(page: Path) -> None:
-    named = set(PATH.findall(page.read_text(encoding="utf-8")))
+    text = page.read_text(encoding="utf-8")
+    named = {*PATH.findall(text), *DRAWN.findall(text)}
     # docs/security.md names tests by their path under tests/, which tests/test_security_page.py holds.
     assert {
         name for name in named if not (ROOT / name).exists() and not (ROOT / "tests" / name).exists()

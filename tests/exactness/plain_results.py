@@ -27,9 +27,9 @@ CHOICES = ("KERAS_", "ONEDNN_", "TF_", "XLA_")
 DIGEST = hashlib.sha256().digest_size
 
 
-def version_key() -> str:
+def version_key(folder: Path = HERE) -> str:
     """One for everything that plain results follow from. Any scenario's change makes all of them anew."""
-    sources = [*sorted((HERE / "scenarios").glob("*.py")), HERE / "member.py", HERE / "processes.py"]
+    sources = [*sorted((folder / "scenarios").glob("*.py")), folder / "member.py", folder / "processes.py"]
     choices = [f"{k}={v}" for k, v in sorted(processes.environment().items()) if k.startswith(CHOICES)]
     releases = [f"{name} {version(name)}" for name in RELEASES]
     machine = [sys.version, platform.platform(), cpu_name()]

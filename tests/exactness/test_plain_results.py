@@ -66,14 +66,13 @@ def test_the_key_follows_scenarios_releases_and_settings(
     for name in ("scenarios/sgd.py", "member.py", "processes.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("before")
-    monkeypatch.setattr("tests.exactness.plain_results.HERE", tmp_path)
-    keys = [version_key(), version_key()]
+    keys = [version_key(tmp_path), version_key(tmp_path)]
     assert keys[0] == keys[1]
     for name in ("scenarios/sgd.py", "member.py"):
         (tmp_path / name).write_text("after")
-        keys.append(version_key())
+        keys.append(version_key(tmp_path))
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    keys.append(version_key())
+    keys.append(version_key(tmp_path))
     monkeypatch.setattr("tests.exactness.plain_results.version", lambda name: "another")
-    keys.append(version_key())
+    keys.append(version_key(tmp_path))
     assert len(set(keys[1:])) == 5

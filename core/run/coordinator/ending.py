@@ -25,7 +25,7 @@ from core.vocabulary.progress import LogLines
 Turn = Draft[co.Coordination, co.OwnEffect]
 """One step of the coordinator under way."""
 
-# --- what is told ------------------------------------------------------------------------------------------
+# --- what is sent and shown ---------------------------------------------------------------------------------
 
 
 def send(turn: Turn, device: DeviceId, message: Message) -> None:

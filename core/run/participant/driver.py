@@ -10,7 +10,7 @@ from core.exchange import keys
 from core.exchange.keys import RunPair
 from core.project import checkpoint_store
 from core.project.copy import Changed, copy_project
-from core.project.outputs import LIMIT_BYTES, collect_outputs, find_outputs
+from core.project.outputs import collect_outputs, find_outputs
 from core.project.scan import is_broad
 from core.run import outputs, problems
 from core.run.context import RunContext
@@ -184,7 +184,11 @@ class ParticipantDriver:
             if self._source is None:
                 self._folders[task.name] = self.context.store.checkout(manifest, home)
             elif task is plan.chief:
-                self._snapshot = FolderSnapshot(self._source, deep=not is_broad(self._source))
+                self._snapshot = FolderSnapshot(
+                    self._source,
+                    deep=not is_broad(self._source),
+                    limit_bytes=self.context.limits.outputs_bytes,
+                )
                 self._folders[task.name] = self._source
             else:
                 self._folders[task.name] = _copied(manifest, self._source, home / "work")
@@ -231,16 +235,17 @@ class ParticipantDriver:
             return self._snapshot.written()
         work, saved = self._folders[self.state.plan.chief.name], self.folder / run_folder.SAVED
         name = self.state.plan.member(self.context.me).name
+        limit_bytes = self.context.limits.outputs_bytes
         left: Problem | None = None
         models: tuple[str, ...] = ()
         try:
-            if outputs.saved_bytes(saved) > LIMIT_BYTES:
+            if outputs.saved_bytes(saved) > limit_bytes:
                 outputs.move_models(saved, self.folder / OUTPUTS)
                 left = problems.model_too_large(name)
             models = outputs.move_models(saved, work)
         except OSError as error:
             left = problems.model_unmoved(name, error)
-        found = find_outputs(work, self.state.manifest, first=models)
+        found = find_outputs(work, self.state.manifest, first=models, limit_bytes=limit_bytes)
         if left is not None or not found.skipped:
             return found.manifest, left
         first, more = found.skipped[0], len(found.skipped) - 1

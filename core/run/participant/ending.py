@@ -21,7 +21,7 @@ Turn = Draft[pa.Participation, pa.OwnEffect]
 """One step of a participant under way."""
 _ORDER: tuple[MemberPhase, ...] = ("starting", "meeting", "training", "stopping")
 
-# --- what is told ------------------------------------------------------------------------------------------
+# --- what is sent and shown ---------------------------------------------------------------------------------
 
 
 def enter(turn: Turn, stage: pa.Stage) -> None:

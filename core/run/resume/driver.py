@@ -20,9 +20,6 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan
 
-LOOK_S = 2.0
-"""A screen that shows a run waits no longer; what is answered later is an event later."""
-
 
 @dataclass(frozen=True, slots=True)
 class FetchedCheckpoint:
@@ -69,12 +66,12 @@ class CheckpointExchange:
             each.on_link_down(device)
 
     async def look(self, old: Plan) -> None:
-        """Emits ``CheckpointFound``. Waits ``LOOK_S``; later answers still count."""
+        """Emits ``CheckpointFound``. Waits no longer than the limit; later answers still count."""
         async with self._one_look:  # A laptop answers only the newest question.
             if self._fetching is not None:
                 return  # A question would end the sending that is under way.
             self._looking = CheckpointSearch(self._context, old.run, on_better=self._tell_found)
-            await self._looking.ask(self._others(old), LOOK_S)
+            await self._looking.ask(self._others(old), self._context.limits.look_s)
 
     def stop(self) -> None:
         """Ends ``fetch``."""

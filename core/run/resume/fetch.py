@@ -24,8 +24,6 @@ from core.vocabulary.run_folder import INCOMING
 
 ASK_S = 15.0
 """An answer needs no hashing, so it comes at once."""
-FIRST_PIECE_S = 180.0
-"""A laptop hashes its checkpoint, of gigabytes perhaps, before it sends it."""
 PIECE_S = 60.0
 """Without a piece for so long, a transfer is given up."""
 
@@ -214,7 +212,7 @@ class CheckpointSearch:
         return Receipt(found.files, parts, checkpoint_store.next_place(self._checkpoints))
 
     async def _wait(self, done: asyncio.Future[None]) -> None:
-        limit_s = FIRST_PIECE_S
+        limit_s = self._context.limits.first_piece_s
         while not done.done():
             self._heard.clear()
             heard = asyncio.ensure_future(self._heard.wait())

@@ -1,6 +1,6 @@
-"""What the process around the engine needs: a Cluster in, an Observer called back, an Installation out.
+"""What the process around the engine hands it, a Cluster and an Observer to call back: data only.
 
-Use, in the trainer process, on its main thread:
+Use, in the trainer process, on its main thread, with `install` of `patch.install`:
 
     cluster = Cluster(strategy, rank, shares, seed)
     installation = install(cluster, observer)       # patches Keras, sets every seed

@@ -218,10 +218,8 @@ def test_one_point_gives_axes_that_a_person_would_draw(qtbot: QtBot, panel: Char
     assert plot.vb.viewRange()[1][1] > 0.9
 
 
-def test_where_it_was_saved_is_said_for_a_while(
-    qtbot: QtBot, panel: ChartPanel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.widgets.labels.SHOWN_MS", 50)
+def test_where_it_was_saved_is_said_for_a_while(qtbot: QtBot, panel: ChartPanel, tmp_path: Path) -> None:
+    panel.export.said.shown_ms = 50
     shown(qtbot, panel, Source("now", run_of(step(0, loss=1.0))))
     panel.export.save(tmp_path / "plots.png")
     qtbot.waitUntil(lambda: "plots.png" in panel.export.said.text().replace("\u200b", ""), timeout=LIMIT_MS)

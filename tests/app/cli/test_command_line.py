@@ -54,3 +54,9 @@ def test_the_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
         command_line.read(["--help"])
     shown = capsys.readouterr().out
     assert all(f"  {code.value:>3}  " in shown for code in ExitCode)
+
+
+def test_resume_has_a_value_for_every_option_of_run() -> None:
+    run = command_line.read(["run", "train.py"])
+    resume = command_line.read(["resume", "20261122-133000-abcdef01"])
+    assert vars(run).keys() - vars(resume).keys() == set(), "app/cli/spec.py reads both"

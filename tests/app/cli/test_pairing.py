@@ -90,13 +90,12 @@ async def test_an_address_needs_no_discovery() -> None:
     assert node.commands == [Pair(address="192.168.1.9:27600")]
 
 
-async def test_an_unknown_name_says_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cli.pair.LOOK_S", 0)
+async def test_an_unknown_name_says_who_is_there() -> None:
     node, screen = ScriptedNode(), Words()
     with follower(node) as events:
         async with Asker(screen, typed()) as asker:
             with pytest.raises(TandemError, match="No device is called 'anna'"):
-                await pair_on(events, asker, screen, "anna")
+                await pair_on(events, asker, screen, "anna", look_s=0)
     assert node.commands == []
 
 

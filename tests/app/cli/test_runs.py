@@ -54,7 +54,7 @@ async def test_an_empty_history_says_what_to_try() -> None:
     node.answers[ListRuns] = answers.RunList(runs=())
     with follower(node) as events:
         await runs._all(events, screen, 5)
-    assert screen.said == "Nothing was trained yet. Try: tandem demo\n"
+    assert screen.said == "Nothing has been trained yet. Try: tandem demo\n"
 
 
 async def test_one_run_is_told_with_its_epochs_and_the_end_of_its_log() -> None:

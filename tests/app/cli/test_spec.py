@@ -23,11 +23,13 @@ from tests.app.cli.scripted_node import (
     linked,
     paired,
 )
+from tests.core.samples import unsaid
 
 
-async def read(node: ScriptedNode, *argv: str, own: bool = False) -> RunSpec:
+async def read(node: ScriptedNode, *argv: str, own: bool = False, link_s: float = spec.LINK_S) -> RunSpec:
+    arguments = command_line.read(["run", "train.py", *argv])
     with follower(node, own=own) as events:
-        return await spec.spec_of(command_line.read(["run", "train.py", *argv]), events, lambda line: None)
+        return await spec.spec_of(arguments, events, lambda line: None, link_s=link_s)
 
 
 def with_other() -> ScriptedNode:
@@ -54,6 +56,8 @@ async def test_everything_that_can_be_said_reaches_the_spec() -> None:
     assert wanted.shares == {OTHER: 48}
     assert (wanted.seed, wanted.strategy, wanted.wire, wanted.solo) == (5, "own", "bf16", False)
     assert wanted.exchange == "tls"
+    others = {"arguments", "solo", "shares_total", "resume"}
+    assert unsaid(wanted) == others, "a field of RunSpec that this test does not try"
 
 
 @pytest.mark.parametrize(
@@ -106,15 +110,12 @@ async def test_a_node_that_just_started_lets_the_devices_connect_first() -> None
     assert (await reading).devices == (OTHER,)
 
 
-async def test_a_device_that_stays_away_is_left_to_the_node_to_refuse(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(spec, "LINK_S", 0)
+async def test_a_device_that_stays_away_is_left_to_the_node_to_refuse() -> None:
     node = ScriptedNode()
     node.happen(paired())
     node.happen(ev.LinkDown(device=OTHER, problem=PROBLEM))
     node.happen(found())
-    assert (await read(node, "--with", "other", own=True)).devices == (OTHER,)
+    assert (await read(node, "--with", "other", own=True, link_s=0)).devices == (OTHER,)
 
 
 # --- once more ---------------------------------------------------------------------------------------------

@@ -93,7 +93,6 @@ async def test_an_agent_that_never_gets_ready_is_ended_and_named(
     began: list[int] = []
     program = [sys.executable, "-c", "import signal; signal.pause()"]
     monkeypatch.setattr(agent_module, "program", lambda: program)
-    monkeypatch.setattr(agent_module, "READY_S", 0.2)
     spawn = asyncio.create_subprocess_exec
 
     async def spawned(*argv: str, **options: object) -> asyncio.subprocess.Process:
@@ -103,7 +102,7 @@ async def test_an_agent_that_never_gets_ready_is_ended_and_named(
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", spawned)
     with pytest.raises(TandemError, match=r"anna did not say within 0\.2 s that it is ready"):
-        await Agent.start("anna", tmp_path / "anna")
+        await Agent.start("anna", tmp_path / "anna", ready_s=0.2)
     (pid,) = began
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -15,6 +15,7 @@ from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.state import State, apply
 from tests.app import world
 from tests.core.fake_node import ME, OTHER, started
+from tests.core.samples import unsaid
 
 CHIEF, WORKER, NONE = (Role.CHIEF,), (Role.WORKER,), (Role.NONE,)
 
@@ -137,6 +138,8 @@ CLEO = DeviceId("c" * 64)
 
 
 def test_a_run_is_asked_for_once_more_as_it_was() -> None:
+    others = {"solo", "shares_total", "resume"}
+    assert unsaid(THEN) == others, "a field of RunSpec that this test does not try"
     assert spec(as_then(world.entry(source="/a/b.py", spec=THEN), TWO)) == THEN
 
 

@@ -101,10 +101,10 @@ def room(free: int | None, *, draft: Draft = DRAFT) -> dict[str, Finding]:
 def test_the_others_free_disk_is_looked_at_too() -> None:
     assert "disk-there" not in room(None), "an older Tandem does not tell"
     fine = room(400 * world.GIB)
-    assert fine["disk-there"].what == "429.5 GB are free on the disk of Bob's laptop."
+    assert fine["disk-there"].what == "429.5 GB is free on the disk of Bob's laptop."
     assert preflight.ready(list(fine.values()), PLAN)
     low = room(world.GIB)["disk-there"]
-    assert (low.level, low.what) == ("warning", "Only 1.1 GB are free on the disk of Bob's laptop.")
+    assert (low.level, low.what) == ("warning", "Only 1.1 GB is free on the disk of Bob's laptop.")
     full = room(50 << 20)
     assert full["disk-there"].level == "error"
     assert "Make room on Bob's laptop" in full["disk-there"].fix
@@ -118,7 +118,7 @@ def test_a_project_that_is_larger_than_the_room_there_is_said() -> None:
     read = replace_struct(world.script_read(), total_bytes=9 * world.GIB)
     lines = preflight.lines(DRAFT, state, read, PLAN, ())
     line = next(line for line in lines if line.code == "disk-there")
-    assert line.what == "Only 3.2 GB are free on the disk of Bob's laptop, and the project takes 9.7 GB."
+    assert line.what == "Only 3.2 GB is free on the disk of Bob's laptop, and the project takes 9.7 GB."
 
 
 def test_a_run_under_way_forbids_to_train() -> None:

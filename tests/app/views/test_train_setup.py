@@ -560,7 +560,7 @@ def test_a_disk_that_fills_up_elsewhere_is_seen_without_a_new_plan(
     assert setup.train.isEnabled()
     asked = len(core.asked(PlanRun))
     core.happen(world.told(OTHER, world.reading(disk_free_bytes=1 << 20)))
-    assert "Only 1 MB are free on the disk of Bob's laptop: a run would fail." in words(setup)
+    assert "Only 1 MB is free on the disk of Bob's laptop: a run would fail." in words(setup)
     assert not setup.train.isEnabled()
     assert len(core.asked(PlanRun)) == asked
 

@@ -1,4 +1,3 @@
-import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
@@ -70,11 +69,8 @@ def test_a_problem_says_what_and_how_to_mend_it(qtbot: QtBot) -> None:
     assert box.isHidden()
 
 
-def test_news_go_after_a_while_and_what_went_wrong_stays(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(labels, "SHOWN_MS", 30)
-    said = labels.BriefLabel()
+def test_news_go_after_a_while_and_what_went_wrong_stays(qtbot: QtBot) -> None:
+    said = labels.BriefLabel(shown_ms=30)
     qtbot.addWidget(said)
     assert said.isHidden()
     said.tell("Saved plots.png.", "faint")

@@ -10,6 +10,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.plan import DEFAULT_EXCHANGE, Plan, Role, RunSpec, shares_by_rank, with_ports
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
+from tests.core.samples import unsaid
 
 
 def plan_for(spec: RunSpec) -> Plan:
@@ -178,6 +179,16 @@ def test_what_the_user_asked_for_is_in_the_plan() -> None:
         ANNA,
     )
     assert [member.name for member in plan.members] == [NAMES[ANNA], NAMES[BEN]]
+
+
+def test_what_a_spec_and_a_plan_both_name_is_carried_over() -> None:
+    spec = RunSpec(
+        script="train.py", arguments=("-x",), strategy="managed", seed=7, wire="bf16", exchange="tls"
+    )
+    both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"resume"}  # fetched, then named
+    assert not unsaid(spec) & both, "a field of RunSpec that this test does not try"
+    plan = plan_for(spec)
+    assert {name: getattr(plan, name) for name in both} == {name: getattr(spec, name) for name in both}
 
 
 def test_managed_members_meet_as_asked_or_by_the_default() -> None:

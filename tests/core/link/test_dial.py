@@ -110,6 +110,30 @@ async def test_giving_up_calls_every_attempt_off(network: Network) -> None:
     assert network.called_off == network.tried
 
 
+async def test_giving_up_while_the_losers_are_called_off_closes_every_connection(network: Network) -> None:
+    called_off, hang_up = asyncio.Event(), asyncio.Event()
+
+    async def connect(address: Address) -> Streams:
+        if address == MUTE:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                called_off.set()
+                await hang_up.wait()  # it answered at this very moment
+        return await network.connect(GOOD)
+
+    attempt = asyncio.ensure_future(reach_soon([MUTE, GOOD], connect))
+    await asyncio.wait_for(called_off.wait(), 60)
+    (won,) = network.writers
+    attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert won.transport.aborted
+    hang_up.set()
+    while len(network.writers) < 2 or not network.writers[1].transport.aborted:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
 def _reach_mute(network: Network) -> Awaitable[tuple[Streams, Address]]:
     return reach_soon([MUTE, MUTE], network.connect)
 

@@ -171,13 +171,10 @@ async def test_without_a_node_there_is_no_client(home: Home, wire: Wire) -> None
     assert failure.value.code == "no-node" and str(home.folder) in failure.value.what
 
 
-async def test_a_node_that_says_nothing_is_not_waited_for(
-    home: Home, wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "CONNECT_LIMIT_S", 0.01)
+async def test_a_node_that_says_nothing_is_not_waited_for(home: Home, wire: Wire) -> None:
     wire.serve = lambda reader, writer: None
     with pytest.raises(TandemError) as failure:
-        await Client.connect(home)
+        await Client.connect(home, limit_s=0.01)
     assert failure.value.code == "no-node"
     assert await wire.node_ends[0][0].read() == b"", "the connection is closed"
 
@@ -207,10 +204,8 @@ async def test_another_vocabulary_is_refused(home: Home, wire: Wire) -> None:
     assert failure.value.code == "versions-differ"
 
 
-async def test_an_answer_that_never_comes_is_given_up(
-    client: Client, node: FakeNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "ANSWER_LIMIT_S", 0.01)
+async def test_an_answer_that_never_comes_is_given_up(client: Client, node: FakeNode) -> None:
+    client.answer_limit_s = 0.01
     assert refusal(await client.submit(RunDoctor())) == "no-answer"
     node.held.set()
     assert await client.submit(GetState()) == StateNow(state=node.state)
@@ -221,7 +216,7 @@ async def test_an_answer_is_waited_for_as_long_as_a_checkpoint_comes(
 ) -> None:
     waits: list[int] = []
 
-    async def wait(answer: asyncio.Future[object]) -> None:
+    async def wait(answer: asyncio.Future[object], limit_s: float) -> None:
         waits.append(len(waits))
         if len(waits) < 4:
             node.happen(ev.CheckpointCame(run=RunId("r"), device=OTHER, done=len(waits), total=9))

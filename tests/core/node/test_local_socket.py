@@ -107,7 +107,7 @@ async def test_an_answer_may_take_as_long_as_a_checkpoint_comes(
     async with listening(home) as node:
         connected = await Client.connect(home)
         times_out: asyncio.Queue[None] = asyncio.Queue()
-        monkeypatch.setattr(client, "_wait", lambda answer: times_out.get())
+        monkeypatch.setattr(client, "_wait", lambda answer, limit_s: times_out.get())
         answer = asyncio.create_task(connected.submit(RunDoctor()))
         await asyncio.wait_for(node.asked.wait(), 30)
         for done in (0, 1, 2):

@@ -7,19 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from core.run.context import RunLimits
 from core.vocabulary.plan import RunSpec
 from tests.core.run.lan import Lan, project
 
 
 @pytest.fixture
-async def lan(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path) as lan:
+def limits() -> RunLimits:
+    """A test that needs others gives them by ``parametrize``."""
+    return RunLimits()
+
+
+@pytest.fixture
+async def lan(tmp_path: Path, limits: RunLimits) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, limits=limits) as lan:
         yield lan
 
 
 @pytest.fixture
-async def three(tmp_path: Path) -> AsyncIterator[Lan]:
-    async with Lan(tmp_path, ("Anna", "Ben", "Cleo")) as lan:
+async def three(tmp_path: Path, limits: RunLimits) -> AsyncIterator[Lan]:
+    async with Lan(tmp_path, ("Anna", "Ben", "Cleo"), limits) as lan:
         yield lan
 
 

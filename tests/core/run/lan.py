@@ -15,6 +15,7 @@ from core.home.home import Home
 from core.home.trust import TrustedPeer, TrustStore, add, set_policy
 from core.home.trust_file import SavedTrust
 from core.project import checkpoint_store
+from core.run.context import RunLimits
 from core.run.runs import NodeRuns
 from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
@@ -127,8 +128,11 @@ class FakeTrainer:
 class Lan:
     """A few paired nodes with a link between each two. Every message is encoded and decoded on its way."""
 
-    def __init__(self, folder: Path, names: tuple[str, ...] = ("Anna", "Ben")) -> None:
+    def __init__(
+        self, folder: Path, names: tuple[str, ...] = ("Anna", "Ben"), limits: RunLimits | None = None
+    ) -> None:
         self.clock = HandClock()
+        self.limits = limits
         certificates = {name: build(device_key(number + 1)) for number, name in enumerate(names)}
         self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
         self.by_device = {node.device: node for node in self.nodes.values()}
@@ -199,6 +203,7 @@ class LanNode:
             emit=self.emit,
             clock=lan.clock,
             make_trainer=self.make_trainer,
+            limits=lan.limits,
         )
 
     def make_trainer(self, train: trainer_messages.Train, **callbacks: object) -> FakeTrainer:

@@ -65,11 +65,8 @@ def test_an_endless_folder_is_looked_at_shallowly(folder: Path, monkeypatch: pyt
     assert paths(before) == ["model.keras"]
 
 
-def test_what_does_not_fit_stays_beside_the_script_and_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outputs, "LIMIT_BYTES", 10)
-    before = FolderSnapshot(folder, deep=True)
+def test_what_does_not_fit_stays_beside_the_script_and_is_named(folder: Path) -> None:
+    before = FolderSnapshot(folder, deep=True, limit_bytes=10)
     (folder / "small.txt").write_text("new")
     (folder / "large.bin").write_text("x" * 50)
     manifest, problem = before.written()

@@ -15,12 +15,15 @@ from core.exchange.keys import RunPair
 from core.home import trust_file
 from core.home.trust import may_run
 from core.project.store import ProjectStore
+from core.run.context import RunLimits
 from core.vocabulary import events as ev
 from core.vocabulary import limits, wire
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import ProjectId
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.peer_messages import Prepare
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
@@ -325,6 +328,20 @@ async def test_an_answer_is_stored_and_counts_the_next_time(
     assert may_run(kept, anna.device, ProjectId("f" * 64)) is another
 
 
+async def test_no_link_brings_a_request_in_this_laptops_own_name(lan: Lan, spec: RunSpec) -> None:
+    """Whoever pressed Train here is not asked: were a peer taken for that person, its code would run."""
+    anna, ben = both(lan)
+    await launch(lan, spec)
+    assert anna.state.run is not None
+    plan = replace(anna.state.run.plan, run=RunId("run-in-another-name"), starter=ben.device)
+    manifest = Manifest(script=plan.script, files=())
+    anna.runs.stop()
+    await wait_over(lan)
+    ben.runs.on_message(ben.device, Prepare(plan=plan, manifest=manifest, source=str(ben.home.folder)))
+    assert not ben.runs.busy
+    assert not ben.runs_a_trainer
+
+
 async def test_no_ends_the_run_and_leaves_the_member_free(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     question = await ask(lan, spec)
@@ -428,10 +445,8 @@ async def test_what_was_trained_alone_before_an_error_is_kept(lan: Lan, spec: Ru
     await lan.wait_until(model.exists)
 
 
-async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(
-    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.run.participant.driver.LIMIT_BYTES", 5)
+@pytest.mark.parametrize("limits", [RunLimits(outputs_bytes=5)], ids=["five bytes"])
+async def test_a_model_too_large_to_be_brought_back_stays_with_its_chief(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
     keep(ben.trainers[0], "model.keras")

@@ -6,12 +6,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.runtime.bounded_file import BoundedFile
-from core.supervisor import driver, parent_death, port_probe, spawn
+from core.supervisor import parent_death, port_probe, spawn
 from core.supervisor.state import Limits
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import trainer_messages
@@ -180,11 +181,8 @@ async def test_an_end_without_a_word_is_explained_with_the_last_lines(
     assert end.problem.detail.splitlines() == [f"line {number}" for number in range(60, 100)]
 
 
-async def test_somebody_who_holds_the_pipes_open_is_not_waited_for(
-    run: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(driver, "_DRAIN_S", 0.05)
-    child, trainer = run()
+async def test_somebody_who_holds_the_pipes_open_is_not_waited_for(run: Make) -> None:
+    child, trainer = run(limits=replace(GENEROUS, drain_s=0.05))
     await ready(child, trainer)
     child.write(b"last words\n")
     child.say(ENDED)

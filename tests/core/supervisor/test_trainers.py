@@ -9,11 +9,13 @@ from core.supervisor.trainers import Trainers, order
 from core.vocabulary import trainer_messages
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import Moment, Resumption, Role
+from core.vocabulary.plan import Moment, Plan, Resumption, Role
 from core.vocabulary.progress import LogLines
+from core.vocabulary.trainer_messages import Train
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.lan import FakeTrainer
 from tests.core.run.world import FINISHED
+from tests.core.samples import unsaid
 
 
 def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
@@ -24,6 +26,17 @@ def test_an_order_holds_all_that_a_trainer_has_to_know() -> None:
     assert train.peers == {"chief:0": "Anna's at 192.168.1.10:20000"}
     assert train.folder == "/work"
     assert train.keep == "", "the chief alone keeps the model"
+
+
+def test_what_a_plan_and_an_order_both_name_is_carried_over() -> None:
+    plan = replace(plan_of(strategy="own"), arguments=("-x",), balance=True, seed=7, wire="bf16")
+    both = set(Plan.__struct_fields__) & set(Train.__struct_fields__) - {
+        "resume",
+        "exchange",
+    }  # a folder here; keys
+    assert not unsaid(plan) & both, "a field of Plan that this test does not try"
+    train = order(plan, plan.chief, Path("/work"), Path("/run"))
+    assert {name: getattr(train, name) for name in both} == {name: getattr(plan, name) for name in both}
 
 
 def test_whether_shares_follow_the_speed_is_told() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from core.telemetry.gpus import Gpus
 from core.telemetry.sampler import Sampler
+from tests.core.samples import unsaid
 from tests.core.telemetry.fake_system import FakeSystem
 
 
@@ -18,6 +19,7 @@ def test_a_reading_has_everything(tmp_path: Path) -> None:
     assert reading.temperature_c == 51.0
     assert reading.disk_free_bytes == 7 << 30
     assert reading.no_gpu == "CPU only: a test."
+    assert unsaid(reading) == {"gpus"}, "a field of Reading that the sampler does not fill"
 
 
 def test_rates_are_bytes_a_second_since_the_reading_before(tmp_path: Path) -> None:

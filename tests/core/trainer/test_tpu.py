@@ -19,7 +19,7 @@ def tpu(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     for name in tpu._NAMES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(tpu, "_DEVICES", ())
+    monkeypatch.setattr(tpu, "_is_there", lambda device: False)
     return tpu
 
 

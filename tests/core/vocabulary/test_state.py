@@ -65,6 +65,16 @@ def test_changed_settings_change_the_name_unless_it_is_empty() -> None:
     assert me is not None and me.name == "here" and me.settings.theme == "dark"
 
 
+def test_a_cleared_name_gives_way_to_the_systems_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.node", lambda: "laptop-7.example.org")
+    named, cleared = (
+        ev.SettingsChanged(settings=Settings(name="Büro")),
+        ev.SettingsChanged(settings=Settings()),
+    )
+    me = after(named, cleared).me
+    assert me is not None and me.name == "laptop-7"
+
+
 def test_a_node_that_started_is_known_by_what_it_said() -> None:
     event = started()
     me = after().me

@@ -34,7 +34,7 @@ _ABSENT = object()
 
 
 def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
-    """[class name, {attribute: value}]; a copy. `say` is told what of a user's own callback is left out."""
+    """[class name, {attribute: value}]; a copy. `say` gets what of a user's own callback is left out."""
     held: dict[str, Any] = {}
     never = private.OF_THE_FIT | _of(callback, _OF_THIS_PROCESS)
     for name, value in vars(callback).items():
@@ -51,7 +51,7 @@ def capture(callback: Any, say: Callable[[str], None]) -> list[Any]:
 
 
 def restore(callback: Any, kept: Sequence[Any], say: Callable[[str], None]) -> None:
-    """Does nothing to another callback than the one that was kept. `say` is told what stays as it is."""
+    """Does nothing to another callback than the one that was kept. `say` gets what stays as it is."""
     name, held = kept
     if type(callback).__name__ != name:
         return

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from core.project import checkpoint_store
 from core.run import problems
-from core.run.resume import driver, fetch, serve
+from core.run.context import RunLimits
 from core.run.resume import plan as resume_plan
+from core.run.resume import serve
 from core.run.resume.fetch import FoundCheckpoint
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
@@ -25,11 +26,13 @@ from core.vocabulary.run_folder import PROJECT, is_run_id
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.lan import PATIENCE_S, Lan, LanNode, keep
 
+HASTY = pytest.mark.parametrize("limits", [RunLimits(look_s=0.05)], ids=["hasty"])
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.fixture
+def limits() -> RunLimits:
     """Who looks for checkpoints waits until all have answered, however slow the machine is."""
-    monkeypatch.setattr(driver, "LOOK_S", PATIENCE_S)
+    return RunLimits(look_s=PATIENCE_S)
 
 
 def kept(node: LanNode, run: RunId) -> Path:
@@ -125,7 +128,16 @@ async def test_a_damaged_newest_one_here_gives_way_to_the_next(lan: Lan, spec: R
     assert "Going on with that of step 60 on this laptop." in said
 
 
-@pytest.mark.parametrize("how", ["never", "other bytes", "another moment", "unreadable", "gone"])
+@pytest.mark.parametrize(
+    ("how", "limits"),
+    [
+        pytest.param(how, RunLimits(first_piece_s=first_piece_s), id=how)
+        for how, first_piece_s in {
+            "never": 0.5,
+            **dict.fromkeys(["other bytes", "another moment", "unreadable", "gone"], PATIENCE_S),
+        }.items()
+    ],
+)
 async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_one_here(
     lan: Lan, spec: RunSpec, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,8 +163,6 @@ async def test_a_newer_one_that_does_not_come_as_it_was_told_gives_way_to_the_on
         return whole(device, message)
 
     monkeypatch.setattr(ben, "send", send)
-    if how == "never":
-        monkeypatch.setattr(fetch, "FIRST_PIECE_S", 0.5)
 
     async def fail(*_: object) -> None:
         asked.append(how)
@@ -265,13 +275,13 @@ async def look_in_vain(lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch)
     anna, ben = lan.nodes.values()
     run = await stopped(lan, spec, "Anna", "Ben")
     keep(kept(ben, run), 40)
-    monkeypatch.setattr(driver, "LOOK_S", 0.05)
     withheld = Withheld(ben, monkeypatch)
     assert await look(anna, run) == []
     await lan.wait_until(lambda: withheld.answers)
     return run, withheld
 
 
+@HASTY
 async def test_nobody_waits_for_a_silent_laptop_and_its_late_answer_counts(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +292,7 @@ async def test_nobody_waits_for_a_silent_laptop_and_its_late_answer_counts(
     await lan.wait_until(lambda: found in anna.events)
 
 
+@HASTY
 async def test_a_late_answer_does_not_disturb_the_fetching(
     lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
