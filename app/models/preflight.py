@@ -45,7 +45,7 @@ def lines(
     ]
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
-    if together:
+    if together and not (isinstance(plan, PlanMade) and plan.plan.exchange == "tls"):
         found.append(_OPEN_PORT)
     if isinstance(plan, Problem):
         found.append(_line("error", plan.code, plan.what, plan.fix))

@@ -65,8 +65,8 @@ def check_sealing(view: View, proc: Path = _PROC) -> Finding:
         TOPIC,
         "While a run with other laptops lasts, TensorFlow's own port is open to your network: it has neither "
         f"password nor encryption. {_namespaces(proc)}",
-        "Train in networks whose members you trust (at home, a hotspot of your own), or keep strangers off "
-        "ports 20000 to 32000 with the firewall.",
+        "Train in networks whose members you trust (at home, a hotspot of your own), keep strangers off "
+        "ports 20000 to 32000 with the firewall, or let trainers meet over TLS (tandem run --exchange tls).",
     )
 
 

@@ -9,6 +9,7 @@ from core.vocabulary.text import plain
 MISMATCH = "exchange-mismatch"
 LEFT = "exchange-left"
 OLD = "exchange-old"
+BROKEN = "exchange-broken"
 
 
 class ExchangeFailed(TandemError):
@@ -84,7 +85,7 @@ def bad_pins(why: str) -> TandemError:
 
 def broken(error: Exception) -> Problem:
     return Problem(
-        code="exchange-broken",
+        code=BROKEN,
         what="The exchange with the other members broke.",
         fix="Train again; if it happens again, report it with the log.",
         detail=f"{type(error).__name__}: {error}",

@@ -11,7 +11,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute.distribute_lib import StrategyBase
 
+from core.trainer import tls_cluster
 from core.trainer.reporter import Reporter
+from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.trainer_messages import Meeting, Met
 
 _FLUSH_S = 5.0
@@ -32,6 +34,12 @@ def met(reporter: Reporter, build: Callable[[], Any]) -> Any:
     give_back_sigterm()
     told(reporter, strategy)
     return strategy
+
+
+def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> None:
+    reporter.send(Meeting())
+    cluster.meet()
+    reporter.send(Met(strategy=tls_cluster.NAME, replicas=cluster.members))
 
 
 def told(reporter: Reporter, strategy: Any) -> None:

@@ -9,8 +9,9 @@ from types import TracebackType
 
 import tensorflow as tf
 
+from core.exchange import problems as exchange
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.phases import Exit
+from core.vocabulary.phases import Exit, ExitReason
 
 _PEER_GONE = re.compile(
     r"Collective ops is aborted|Connection reset by peer|Socket closed|failed to connect to all addresses"
@@ -69,14 +70,16 @@ def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
 
 
 def of_meeting(error: BaseException) -> Exit:
-    """TensorFlow could not set its cluster up."""
+    """The cluster could not be set up, by TensorFlow or without it."""
+    if isinstance(error, TandemError):
+        return Exit(reason="never-met", shared=False, problem=error.problem)
     taken = _PORT_TAKEN.search(str(error)) is not None
     return Exit(
         reason="never-met",
         shared=False,
         problem=Problem(
             code="port-taken" if taken else "never-met",
-            what="Another program holds the port that TensorFlow was given here."
+            what="Another program holds the port that this trainer was given."
             if taken
             else "TensorFlow could not bring the members together.",
             fix="Press Train again; other ports are chosen then."
@@ -85,6 +88,12 @@ def of_meeting(error: BaseException) -> Exit:
             detail="".join(traceback.format_exception_only(error)),
         ),
     )
+
+
+def of_exchange(failure: TandemError) -> Exit:
+    """Members that meet without TensorFlow say themselves why a meeting came to nothing."""
+    reasons: dict[str, ExitReason] = {exchange.MISMATCH: "script-error", exchange.BROKEN: "killed"}
+    return Exit(reason=reasons.get(failure.code, "lost-peer"), problem=failure.problem)
 
 
 def of_house(error: BaseException) -> Exit:

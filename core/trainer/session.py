@@ -27,6 +27,7 @@ from core.trainer.exact.patch.install import Installation, install
 from core.trainer.observer import ReportingObserver
 from core.trainer.orders import Orders
 from core.trainer.reporter import Reporter
+from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.phases import Exit
 from core.vocabulary.trainer_messages import Met, Said, Train
 
@@ -57,16 +58,20 @@ class TrainerSession:
             ranks=train.ranks,
             stop_asked=self._may_stop,
         )
+        self._tls: TlsCluster | None = None
         self._own_fit: own_fit.OwnFit | None = None
         if train.strategy == "own" and self._cluster and own_fit.wanted(self._folder / train.script):
             self._own_fit = own_fit.OwnFit(train, self._observer)
 
     def run(self) -> Exit:
         try:
-            return self._run()
+            exit = self._run()
         except BaseException as error:
             traceback.print_exc()
-            return exits.of_house(error)
+            exit = exits.of_house(error)
+        if self._tls is not None:
+            self._tls.leave(exit.problem)
+        return exit
 
     def _may_stop(self) -> bool:
         # In a cluster a fit that is not the engine's must not stop on one member: the others would wait.
@@ -93,7 +98,7 @@ class TrainerSession:
         try:
             strategy = self._strategy()
         except Exception as error:
-            return exits.of_meeting(error)
+            return self._broken_meeting() or exits.of_meeting(error)
         train = self._train
         cluster = Cluster(
             strategy,
@@ -103,6 +108,7 @@ class TrainerSession:
             train.wire,
             train.balance,
             checkpointing=self._checkpointing(),
+            collectives=self._tls.collectives if self._tls else None,
         )
         installation = install(cluster, self._observer)
         exit = self._script(installation.scope, self._on_managed_stop)
@@ -153,6 +159,10 @@ class TrainerSession:
         return saved_models.save(models, Path(self._train.keep), self._observer.on_said)
 
     def _strategy(self) -> Any:
+        if self._train.exchange is not None:
+            self._tls = TlsCluster(self._train, self._train.exchange)
+            cluster_hooks.met_over_tls(self._reporter, self._tls)
+            return tf.distribute.get_strategy()
         if self._cluster:
             return cluster_hooks.met(self._reporter, meeting.multi_worker)
         several = [device for device in _accelerators() if self._train.gpus != 0]
@@ -166,6 +176,11 @@ class TrainerSession:
             strategy = tf.distribute.get_strategy()
         cluster_hooks.told(self._reporter, strategy)
         return strategy
+
+    def _broken_meeting(self) -> Exit | None:
+        """How the exchange with the others ended, where it did not last."""
+        failure = self._tls.failure if self._tls is not None else None
+        return None if failure is None else exits.of_exchange(failure)
 
     def _on_managed_stop(self) -> None:
         """The engine looks for itself, in every step. Before the first ``fit`` nothing would look, and
@@ -270,7 +285,7 @@ class TrainerSession:
         return Exit(reason="stopped" if self._orders.stop_asked.is_set() else "finished")
 
     def _exit_of(self, error: BaseException) -> Exit:
-        exit = exits.of_script(error, self._folder, cluster=bool(self._cluster))
+        exit = self._broken_meeting() or exits.of_script(error, self._folder, cluster=bool(self._cluster))
         if self._orders.stop_asked.is_set() and exit.reason != "out-of-memory":
             # An interrupt, or peers that stopped a moment earlier: what was asked for has happened.
             return Exit(reason="stopped")

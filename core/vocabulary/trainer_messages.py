@@ -85,11 +85,11 @@ class Booted(Tagged, frozen=True, kw_only=True):
 
 
 class Meeting(Tagged, frozen=True, kw_only=True):
-    """The cluster's server is up and waits for the others."""
+    """This trainer listens and waits for the others."""
 
 
 class Met(Tagged, frozen=True, kw_only=True):
-    """Every member answered. ``strategy`` is its name in ``tf.distribute``."""
+    """Every member answered. ``strategy`` is its name in ``tf.distribute``, or says how they meet without."""
 
     strategy: str
     replicas: int

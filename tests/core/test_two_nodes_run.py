@@ -29,7 +29,7 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Outcome, Stopped, Training
-from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.plan import Exchange, Moment, RunSpec
 from tests.core.nodes import LIMIT_S, Heard, id_of, node, pair, refusal, wait_for
 from tests.core.run.lan import FakeTrainer, keep, project
 
@@ -250,10 +250,17 @@ model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
 
 
 @pytest.mark.cluster
-async def test_two_nodes_train_a_keras_script_to_equal_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("exchange", "strategy"),
+    [("tensorflow", "MultiWorkerMirroredStrategy"), ("tls", "exchange over TLS")],
+)
+async def test_two_nodes_train_a_keras_script_to_equal_weights(
+    tmp_path: Path, exchange: Exchange, strategy: str
+) -> None:
     folder = tmp_path / "somewhere" / "project"
     folder.mkdir(parents=True)
     (folder / "train.py").write_text(SCRIPT)
+    spec = RunSpec(script=str(folder / "train.py"), seed=3, exchange=exchange)
     async with (
         node(tmp_path, "anna", discovery=False) as anna,
         node(tmp_path, "ben", discovery=False) as ben,
@@ -261,7 +268,7 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(tmp_path: Path) -
         await pair(anna, ben)
         assert await ben.submit(SetCodePolicy(device=id_of(anna), policy="always")) == Done()
 
-        accepted = await anna.submit(StartRun(spec=RunSpec(script=str(folder / "train.py"), seed=3)))
+        accepted = await anna.submit(StartRun(spec=spec))
         assert isinstance(accepted, RunAccepted), accepted
         state = await wait_for(anna, lambda s: s.run is not None and s.run.over, limit_s=240.0)
 
@@ -270,7 +277,7 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(tmp_path: Path) -
         assert state.run.summary is not None
         digests = set(state.run.summary.weights_sha256.values())
         assert len(state.run.summary.weights_sha256) == 2 and len(digests) == 1
-        assert state.run.summary.strategy == "MultiWorkerMirroredStrategy"
+        assert state.run.summary.strategy == strategy
         mirrored = await wait_for(ben, lambda s: s.run is not None and s.run.over)
         assert mirrored.run is not None and mirrored.run.phase == Finished()
     reports = [path.parent for path in tmp_path.rglob("report.html")]

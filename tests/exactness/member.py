@@ -12,12 +12,19 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from core.vocabulary.trainer_messages import ExchangeKeys, Train
+
 SEED = 11
+_leaves: list[Callable[[], None]] = []
 
 
 def end_with_parent() -> None:
@@ -54,6 +61,7 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     from core.trainer.exact.interface import Cluster
     from core.trainer.exact.members import strategy as meeting
     from core.trainer.exact.patch.install import install
+    from core.trainer.tls_cluster import TlsCluster
 
     workers = [f"127.0.0.1:{port}" for port in order["ports"]]
     os.environ["TF_CONFIG"] = json.dumps(
@@ -64,16 +72,35 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     )
     processors = [tf.config.LogicalDeviceConfiguration()] * (1 + order["devices"][order["rank"]])
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], processors)
-    strategy = meeting.multi_worker(communication_options=options)
     shares = tuple(order["shares"])
+    if order["keys"]:
+        tls = TlsCluster(train_order(order), msgspec.convert(order["keys"], ExchangeKeys))
+        tls.meet()
+        _leaves.append(lambda: tls.leave(None))
+        cluster = Cluster(tf.distribute.get_strategy(), order["rank"], shares, SEED, order["wire"], balance)
+        return install(replace(cluster, collectives=tls.collectives), observer)
+    strategy = meeting.multi_worker(communication_options=options)
     return install(Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance), observer)
 
 
+def train_order(order: dict[str, Any]) -> Train:
+    return Train(
+        run="exactness", task="", folder="", script="", rank=order["rank"], tf_config=os.environ["TF_CONFIG"]
+    )
+
+
+def end() -> None:
+    """At once: TensorFlow's own shutdown may hang in a cluster."""
+    for leave in _leaves:
+        leave()
+    os._exit(0)
+
+
 def leave(out: Path, record: dict[str, Any]) -> None:
-    """Writes down what came out, and ends at once: TensorFlow's own shutdown may hang in a cluster."""
+    """Writes down what came out, and ends."""
     (out / "record.json").write_text(json.dumps(record, default=float))
     (out / "done").write_text("")
-    os._exit(0)
+    end()
 
 
 def main() -> None:
@@ -122,7 +149,7 @@ def main() -> None:
             unlike.run(order["rank"], out)
     digest = installation.weights_sha256() if installation else ""
     (out / "done").write_text(digest)
-    os._exit(0)
+    end()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
+from tests.core.trainer.attended import keys_for
+
 ROOT = Path(__file__).resolve().parents[2]
+EXCHANGE = "TANDEM_EXACTNESS_EXCHANGE"
+"""Environment: ``tls`` for members that meet over TLS instead of by TensorFlow's collectives."""
 LIMIT_S = 800.0
 """For members of a single test: a little less than the test's own, so that their last words are shown."""
 
@@ -59,6 +65,7 @@ def run(
     Raises AssertionError with the children's last words if one dies or the limit runs out.
     """
     ports = free_ports(len(shares))
+    keys = keys_for(len(shares)) if os.environ.get(EXCHANGE) == "tls" else []
     folders = folders_in(out, shares)
     children: list[subprocess.Popen[bytes]] = []
     logs: list[IO[bytes]] = []
@@ -68,6 +75,7 @@ def run(
             order = {
                 "rank": rank,
                 "ports": ports,
+                "keys": msgspec.to_builtins(keys[rank]) if keys else None,
                 "shares": shares,
                 "wire": wire,
                 "devices": list(devices or [0] * len(folders)),

@@ -40,7 +40,8 @@ class Cluster:
     """This member's place among the members. Rank 0 is the chief."""
 
     strategy: Any
-    """A tf.distribute.Strategy: MultiWorkerMirrored with one device a member, or any for one member alone."""
+    """A tf.distribute.Strategy: MultiWorkerMirrored with one device a member, or any for one member alone or
+    where ``collectives`` are given."""
     rank: int
     shares: tuple[int, ...]
     """One whole number a member; only their proportions matter."""
@@ -52,6 +53,8 @@ class Cluster:
     """Shares follow the members' speeds; `shares` is where they begin."""
     checkpointing: Checkpointing | None = None
     """None: no checkpoints. Set on every member or on none."""
+    collectives: Any = None
+    """The ``Collectives`` by which members meet; None: the strategy's own."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < len(self.shares):

@@ -45,6 +45,10 @@ def test_alone_nothing_is_said_of_the_network() -> None:
     assert lines["alone"].what == "This laptop trains alone."
 
 
+def test_over_tls_no_port_is_open_to_the_network() -> None:
+    assert "not-sealed" not in found(plan=PlanMade(plan=replace_struct(PLAN.plan, exchange="tls")))
+
+
 def test_who_is_missing_is_said_with_the_mend() -> None:
     lines = found(state_of(*world.linked(), world.lost()))
     assert lines["not-connected"].what.startswith("Bob's laptop is not connected")

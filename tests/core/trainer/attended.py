@@ -7,10 +7,11 @@ import json
 import os
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.exchange.keys import make
 from core.supervisor.driver import TrainerProcess
 from core.supervisor.spawn import Child
 from core.supervisor.state import Force, Limits
@@ -94,8 +95,18 @@ class Attended:
         return "\n".join(lines.text for lines in self.output if lines.stream == stream)
 
 
-def members(logs: Path, configs: dict[str, str], *, keep: str = "", **train: Any) -> dict[str, Attended]:
-    """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models."""
+def members(
+    logs: Path,
+    configs: dict[str, str],
+    *,
+    keep: str = "",
+    keys: Sequence[trainer_messages.ExchangeKeys] = (),
+    **train: Any,
+) -> dict[str, Attended]:
+    """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models.
+
+    ``keys``: by rank, where members meet over TLS.
+    """
     shares = (1,) * len(configs)
     return {
         task: Attended(
@@ -105,10 +116,21 @@ def members(logs: Path, configs: dict[str, str], *, keep: str = "", **train: Any
             rank=rank,
             shares=shares,
             keep="" if rank else keep,
+            exchange=keys[rank] if keys else None,
             **train,
         )
         for rank, (task, config) in enumerate(configs.items())
     }
+
+
+def keys_for(ranks: int) -> list[trainer_messages.ExchangeKeys]:
+    """With which members of one run meet over TLS, by rank."""
+    pairs = [make() for _ in range(ranks)]
+    certificates = tuple(pair.cert_der for pair in pairs)
+    return [
+        trainer_messages.ExchangeKeys(generation=0, certificates=certificates, private_key=pair.private_key)
+        for pair in pairs
+    ]
 
 
 def free_ports(count: int) -> list[int]:

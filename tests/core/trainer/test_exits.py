@@ -213,3 +213,26 @@ def test_an_error_of_tandem_in_the_script_speaks_for_itself(exits: ModuleType, t
     assert exit.problem is not None
     assert (exit.problem.code, exit.problem.fix) == ("no-x", "Get it.")
     assert exit.problem.what == "No x (train.py, line 5)."
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("exchange-mismatch", "script-error"),
+        ("exchange-left", "lost-peer"),
+        ("exchange-restarted", "lost-peer"),
+        ("exchange-broken", "killed"),
+    ],
+)
+def test_what_ended_an_exchange_between_members_speaks_for_itself(
+    exits: ModuleType, code: str, reason: str
+) -> None:
+    failure = TandemError(code=code, what="Member 1 has left: the data ran out.", fix="Get more.", detail="d")
+    exit = exits.of_exchange(failure)
+    assert (exit.reason, exit.problem) == (reason, failure.problem)
+
+
+def test_keys_that_do_not_fit_are_told_in_their_own_words(exits: ModuleType) -> None:
+    failure = TandemError(code="exchange-pins", what="Two members have the same one.", fix="Start it again.")
+    exit = exits.of_meeting(failure)
+    assert (exit.reason, exit.shared, exit.problem) == ("never-met", False, failure.problem)

@@ -134,7 +134,7 @@ async def test_two_cpu_devices_make_a_mirrored_strategy(
 
 async def test_two_members_train_together_and_end_with_equal_weights(tmp_path: Path) -> None:
     kept, configs = tmp_path / "kept", cluster(chief=1, worker=1)
-    odd = {"script": "fits.py", "arguments": ("--odd",)}
+    odd: dict[str, Any] = {"script": "fits.py", "arguments": ("--odd",)}
     trainers = list(members(tmp_path, configs, keep=str(kept), **odd).values())
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
     assert [exit.reason for exit in exits] == ["finished", "finished"], exits

@@ -55,7 +55,7 @@ class Engine:
     """What the patched Keras asks and tells. Main thread only."""
 
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
-        self.collectives = Collectives(cluster.strategy, cluster.rank, cluster.members)
+        self.collectives = cluster.collectives or Collectives(cluster.strategy, cluster.rank, cluster.members)
         self.gauge = Gauge()
         self.wire = cluster.wire
         self.balance = cluster.balance

@@ -1,5 +1,6 @@
 """An ordinary Keras script: a line through noise, saved nowhere. ``--epochs N``, ``--fail-in-epoch N``,
-``--fail-task T``, ``--odd``: a second model, of a class that Keras cannot save."""
+``--fail-task T``, ``--odd``: a second model, of a class that Keras cannot save. ``--ports``: says on which
+sockets this process listens."""
 
 import argparse
 import json
@@ -9,6 +10,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import psutil
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=2)
@@ -16,6 +18,7 @@ parser.add_argument("--fail-in-epoch", type=int, default=-1)
 parser.add_argument("--fail-task", default="")
 parser.add_argument("--slow", type=float, default=0.0)
 parser.add_argument("--odd", action="store_true")
+parser.add_argument("--ports", action="store_true")
 options = parser.parse_args()
 task = json.loads(os.environ.get("TF_CONFIG", '{"task": {"type": "chief"}}'))["task"]["type"]
 
@@ -59,3 +62,7 @@ if options.odd:
     odd = Odd(activation=lambda x: 2 * x)
     odd.compile("sgd", "mse")
     odd.fit(x, y, batch_size=16, verbose=0)
+
+if options.ports:
+    own = psutil.Process().net_connections("all")
+    print("listens", [list(each.laddr) for each in own if each.status == psutil.CONN_LISTEN], flush=True)

@@ -1,0 +1,118 @@
+"""Real trainers that meet over TLS: the same weights as over TensorFlow, and no port of TensorFlow's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.vocabulary import trainer_messages
+from core.vocabulary.errors import Problem
+from core.vocabulary.phases import Exit
+from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for, members
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+async def exits_of(trainers: list[Attended]) -> list[Exit]:
+    return list(await asyncio.gather(*(trainer.exit() for trainer in trainers)))
+
+
+def listens(trainer: Attended) -> list[list[object]]:
+    (line,) = [line for line in trainer.text().splitlines() if line.startswith("listens ")]
+    found: list[list[object]] = json.loads(line.removeprefix("listens ").replace("'", '"'))
+    return found
+
+
+async def test_members_end_with_the_weights_that_tensorflow_gives_and_listen_where_they_meet_alone(
+    tmp_path: Path,
+) -> None:
+    digests = set()
+    for keys in ([], keys_for(2)):
+        configs = cluster(chief=1, worker=1)
+        script: dict[str, Any] = {"script": "fits.py", "arguments": ("--odd", "--ports")}
+        trainers = list(members(tmp_path, configs, keep=str(tmp_path / "kept"), keys=keys, **script).values())
+        exits = await exits_of(trainers)
+        assert [exit.reason for exit in exits] == ["finished", "finished"], exits
+        digests |= {exit.weights_sha256 for exit in exits}
+        assert all(exit.shared for exit in exits)
+    assert len(digests) == 1
+    addresses = [json.loads(configs["chief:0"])["cluster"][role][0] for role in ("chief", "worker")]
+    for trainer, address in zip(trainers, addresses, strict=True):
+        host, port = address.split(":")
+        assert listens(trainer) == [[host, int(port)]]
+        met = trainer_messages.Met(strategy="exchange over TLS", replicas=2)
+        assert [type(report) for report in trainer.reports].index(trainer_messages.Meeting) == 1
+        assert trainer.of(trainer_messages.Met) == [met]
+        assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1, 0]
+    assert trainers[0].epochs()[-1].logs == trainers[1].epochs()[-1].logs
+    assert (tmp_path / "kept" / "model.keras").exists()
+
+
+async def test_three_members_end_with_equal_weights(tmp_path: Path) -> None:
+    configs = cluster(chief=1, worker=2)
+    exits = await exits_of(list(members(tmp_path, configs, keys=keys_for(3), script="fits.py").values()))
+    assert [exit.reason for exit in exits] == ["finished"] * 3, exits
+    assert len({exit.weights_sha256 for exit in exits}) == 1
+
+
+async def test_stop_ends_both_at_one_step(tmp_path: Path) -> None:
+    slowly: dict[str, Any] = {"script": "fits.py", "arguments": ("--epochs", "100000", "--slow", "0.01")}
+    configs = cluster(chief=1, worker=1)
+    trainers = list(members(tmp_path, configs, keys=keys_for(2), **slowly).values())
+    await trainers[0].wait(lambda: len(trainers[0].progress()) > 2)
+    for trainer in trainers:
+        trainer.stop()
+    exits = await exits_of(trainers)
+    assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
+    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+
+
+async def test_who_is_left_says_why_the_other_went(tmp_path: Path) -> None:
+    failing: dict[str, Any] = {
+        "script": "fits.py",
+        "arguments": ("--fail-in-epoch", "1", "--fail-task", "worker"),
+    }
+    configs = cluster(chief=1, worker=1)
+    chief, worker = await exits_of(list(members(tmp_path, configs, keys=keys_for(2), **failing).values()))
+    assert worker.reason == "script-error" and worker.problem is not None
+    assert chief.reason == "lost-peer" and chief.problem is not None
+    assert chief.problem.what == f"Member 1 has left: {worker.problem.what}"
+    assert "the data ran out" in chief.problem.what
+
+
+async def test_keys_of_another_run_meet_nobody(tmp_path: Path) -> None:
+    keys = [keys_for(2)[0], keys_for(2)[1]]
+    configs = cluster(chief=1, worker=1)
+    trainers = members(tmp_path, configs, keys=keys, script="fits.py", meet_timeout_s=15.0)
+    for exit in await exits_of(list(trainers.values())):
+        assert exit.reason == "never-met" and exit.problem is not None
+        assert "did not meet within 15 s" in exit.problem.what
+    assert not any(trainer.of(trainer_messages.Met) for trainer in trainers.values())
+
+
+async def test_who_is_reached_through_a_router_listens_on_every_address() -> None:
+    from core.trainer.tls_cluster import TlsCluster
+
+    took_turns_s = sys.getswitchinterval()
+    (port,) = free_ports(1)
+    not_here = {"chief": [f"192.0.2.1:{port}"], "worker": ["192.0.2.2:20000"]}
+    config = json.dumps({"cluster": not_here, "task": {"type": "chief", "index": 0}})
+    train = trainer_messages.Train(run="r", task="chief:0", folder="", script="", tf_config=config)
+    member = TlsCluster(train, keys_for(2)[0])
+    meeting = asyncio.create_task(asyncio.to_thread(member.meet))
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), 60.0)
+        writer.close()
+        with pytest.raises(OSError, match="in use"):
+            TlsCluster(train, keys_for(2)[0])
+    finally:
+        await asyncio.to_thread(member.leave, Problem(code="enough", what="Enough was seen."))
+        sys.setswitchinterval(took_turns_s)
+    with pytest.raises(Exception, match="Enough was seen"):
+        await meeting
+    assert member.failure is not None and "Enough was seen" in member.failure.what
