@@ -33,7 +33,7 @@ class FetchedCheckpoint:
     remarks: tuple[str, ...]
 
 
-class CheckpointExchange:
+class CheckpointDriver:
     """One for a node's life."""
 
     def __init__(
