@@ -35,8 +35,9 @@ MEDIAN_LINES = range(100, 161)
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 KERAS_PRIVATE = "core/trainer/exact/keras/keras_private.py"
 """The one module whose purpose is to reach into another's privates."""
-OPEN_PRIVATES = {"_MEIPASS", "_exit"}
-"""Names that begin with ``_`` though their documentation tells everybody to use them."""
+OPEN_PRIVATES = {"_MEIPASS", "_exit", "_run_exitfuncs"}
+"""Names of Python and PyInstaller that begin with ``_`` and have no public equal."""
+COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
 TASK_MAKERS = {
     "core/link/dial.py",
     "core/link/driver.py",
@@ -270,32 +271,35 @@ def test_modules_are_few_and_full() -> None:
 
 
 def reaches(tree: ast.Module) -> list[str]:
-    """Each use of a private name of something else than the object, the class or the module itself.
+    """Each use of a private name of something else than the object or the class itself, modules included.
 
-    A comparison (``__eq__``) and a class method may look into other objects of their class.
+    A comparison and a class method may look into other objects of their class.
     """
-    modules = set[str]()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Import(names=names):
-                modules |= {alias.asname or alias.name.split(".")[0] for alias in names}
-            case ast.ImportFrom(module=str(module), names=names):
-                full = {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
-                modules |= {alias for alias, other in full.items() if other in MODULES}
-    found: list[str] = []
+    found = [
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if re.match(r"_(?!_)", alias.name)
+    ]
 
     def visit(node: ast.AST, own: frozenset[str]) -> None:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 is_class_method = "classmethod" in map(ast.unparse, node.decorator_list)
-                if is_class_method or (re.fullmatch(r"__\w+__", node.name) and node.name != "__init__"):
+                if is_class_method or node.name in COMPARISONS:
                     names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
                     own |= names | {argument.arg for argument in node.args.args}
             case ast.Attribute(value=value, attr=attr) if re.match(r"_(?!_)", attr):
                 is_super = isinstance(value, ast.Call) and ast.unparse(value.func) == "super"
-                is_own = is_super or (isinstance(value, ast.Name) and value.id in own | modules)
+                is_own = is_super or (isinstance(value, ast.Name) and value.id in own)
                 if not is_own and attr not in NAMED_TUPLE | OPEN_PRIVATES:
                     found.append(ast.unparse(node))
+            case ast.Call(
+                func=ast.Name(id="getattr" | "setattr" | "hasattr" | "delattr"),
+                args=[_, ast.Constant(value=str(attr)), *_],
+            ) if re.match(r"_(?!_)", attr):
+                found.append(ast.unparse(node))
         for child in ast.iter_child_nodes(node):
             visit(child, own)
 
@@ -312,6 +316,10 @@ def reaches(tree: ast.Module) -> list[str]:
         ("class A:\n    def __eq__(self, other):\n        return self._x == other._x", []),
         ("class A:\n    @classmethod\n    def make(cls):\n        made = cls()\n        made._x = 1", []),
         ("class A:\n    def f(self):\n        return super()._x + cls._x", []),
+        ("class A:\n    def __enter__(self):\n        other._x()", ["other._x"]),
+        ("getattr(other, '_x', None)", ["getattr(other, '_x', None)"]),
+        ("from core.run import runs\nruns._x()", ["runs._x"]),
+        ("from core.run.runs import _x", ["core.run.runs._x"]),
         ("import os\nos._exit(1)\npoint._replace(x=1)\nthing.__dict__", []),
     ],
 )

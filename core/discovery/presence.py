@@ -63,11 +63,6 @@ class Presence:
         """This laptop's own, as ``host:port``, the likeliest first."""
         return self._addresses_of(self._chosen)
 
-    @property
-    def follows_changes(self) -> bool:
-        """The system reports changes of the network; otherwise this looks for them every 10 s."""
-        return self._changes.followed
-
     async def start(self) -> None:
         self._changes.start()
         await self.look_again()

@@ -22,7 +22,7 @@ from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
-from core.run.resume.driver import CheckpointExchange
+from core.run.resume.driver import CheckpointDriver
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
 from core.supervisor.trainers import MakeTrainer, real_trainers
@@ -89,7 +89,7 @@ class NodeRuns:
         self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
         self._participant_context = self._context.with_links(Loopback(me, links, self._to_coordinator))
         self._admission = Admission(self._context, trust)
-        self._checkpoints = CheckpointExchange(self._context, emit)
+        self._checkpoints = CheckpointDriver(self._context, emit)
         self._planning = False
         self._stop_planning = False
         self._coordinator: CoordinatorDriver | None = None

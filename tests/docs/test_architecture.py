@@ -62,3 +62,10 @@ def test_every_decision_is_listed_and_says_its_three_things() -> None:
         assert re.findall(r"^## (.+)$", text, re.M) == ["Context", "Decision", "Consequences"]
         assert f"](docs/decisions/{path.name})" in section("Decisions")
         assert len(text.splitlines()) <= 50, "one screen"
+
+
+def test_a_file_that_a_diagram_names_is_there() -> None:
+    diagrams = re.findall(r"^```mermaid\n(.*?)^```", PAGE, re.M | re.S)
+    named = set(re.findall(r"\b(?:app|core)/[\w/]+\.py\b", "".join(diagrams)))
+    assert named
+    assert {name for name in named if not (ROOT / name).exists()} == set()

@@ -30,7 +30,7 @@ class FetchedCheckpoint:
     remarks: tuple[str, ...]
 
 
-class CheckpointExchange:
+class CheckpointDriver:
     """One for a node's life."""
 
     def __init__(

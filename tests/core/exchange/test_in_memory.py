@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core.exchange.greeting import Met, Refused, Sockets
 
-from core.exchange import greeting, problems
+from core.exchange import handshake, problems
 from core.exchange.channel import Channel
 from core.exchange.driver import Exchange, Peer
-from core.exchange.frames import VERSION, Ack, Alive, Begin, Goodbye, Hello, encode
+from core.exchange.frames import VERSION, Ack, Alive, Begin, Goodbye, MemberHello, encode
+from core.exchange.handshake import HandshakeRefused, MemberConnection, Sockets
 from core.exchange.problems import ExchangeFailed
 from core.exchange.state import Key, Wire
 from core.vocabulary.errors import Problem, TandemError
@@ -46,7 +46,7 @@ NOBODY: Address = ("127.0.0.1", 9999)
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Network:
     network = Network()
-    monkeypatch.setattr("core.exchange.greeting.socket", network)
+    monkeypatch.setattr("core.exchange.handshake.socket", network)
     return network
 
 
@@ -419,17 +419,17 @@ class Stranger:
         self.member.start()
         self.sockets = Sockets()
 
-    def hello(self, **changed: object) -> Hello:
+    def hello(self, **changed: object) -> MemberHello:
         fields: dict[str, Any] = {"version": VERSION, "run": "run", "rank": 1, "nonce": bytes(8)}
-        return Hello(**{**fields, "carries": "from-caller", **changed})
+        return MemberHello(**{**fields, "carries": "from-caller", **changed})
 
-    def call(self, **changed: object) -> Met:
-        return greeting.dial(self.address, 0, self.keyring, self.hello(**changed), self.sockets)
+    def call(self, **changed: object) -> MemberConnection:
+        return handshake.dial(self.address, 0, self.keyring, self.hello(**changed), self.sockets)
 
-    def session(self) -> tuple[Met, Met]:
+    def session(self) -> tuple[MemberConnection, MemberConnection]:
         """What sends to the member and what it sends on; begun by both."""
         sending, receiving = self.call(), self.call(carries="to-caller")
-        begin = greeting.read_word(receiving.stream)
+        begin = handshake.read_word(receiving.stream)
         assert begin == Begin(session=1, message=0, bytes=0)
         return sending, receiving
 
@@ -458,21 +458,21 @@ def test_who_says_another_word_than_hello_is_refused(
     stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(OSError, match="closed"), monkeypatch.context() as patch:
-        patch.setattr("core.exchange.greeting.frames.encode", lambda _: encode(Alive()))
+        patch.setattr("core.exchange.handshake.frames.encode", lambda _: encode(Alive()))
         stranger.call()
 
 
 def test_an_answer_to_another_call_is_refused(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
     said = iter([encode(stranger.hello()), encode(stranger.hello(rank=0, nonce=b"12345678"))])
-    monkeypatch.setattr("core.exchange.greeting.frames.encode", lambda _: next(said))
-    with pytest.raises(Refused, match="another call"):
+    monkeypatch.setattr("core.exchange.handshake.frames.encode", lambda _: next(said))
+    with pytest.raises(HandshakeRefused, match="another call"):
         stranger.call()
 
 
 def test_a_member_that_says_nothing_after_it_knocked_is_closed_after_a_while(
     stranger: Stranger, network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.exchange.greeting.HANDSHAKE_S", 0.1)
+    monkeypatch.setattr("core.exchange.handshake.HANDSHAKE_S", 0.1)
     end = network.socket()
     end.connect(stranger.address)
     eventually(lambda: end.other and end.other.is_shut)
@@ -507,7 +507,7 @@ def test_only_so_many_are_heard_at_once(stranger: Stranger, network: Network) ->
 def test_who_talks_nonsense_is_told_so_and_the_wait_ends(stranger: Stranger, data: bytes) -> None:
     sending, receiving = stranger.session()
     sending.stream.write(data)
-    word = greeting.read_word(receiving.stream)
+    word = handshake.read_word(receiving.stream)
     assert isinstance(word, Goodbye)
     stranger.member.hand_over(KEY, numbers(0, 3))
     with pytest.raises(ExchangeFailed) as failure:
@@ -533,14 +533,14 @@ def test_halves_that_never_become_a_session_are_closed_beyond_four(
     channel = stranger.member._channels[1]
     eventually(lambda: len(channel._halves) == 4 and bytes(8) not in channel._halves)
     with pytest.raises(OSError, match="closed"):
-        greeting.read_word(halves[0].stream)
+        handshake.read_word(halves[0].stream)
 
 
 def test_two_halves_of_the_same_direction_are_closed(stranger: Stranger) -> None:
     one, other = stranger.call(), stranger.call()
     for met in (one, other):
         with pytest.raises(OSError, match="closed"):
-            greeting.read_word(met.stream)
+            handshake.read_word(met.stream)
     assert stranger.member._channels[1].connection == "dialling"
 
 
@@ -549,12 +549,12 @@ def test_a_second_session_of_one_who_knows_of_the_first_takes_its_place(stranger
     stranger.session()
     crossing = [stranger.call(nonce=b"1" * 8), stranger.call(nonce=b"1" * 8, carries="to-caller")]
     with pytest.raises(OSError, match="closed"):
-        greeting.read_word(crossing[1].stream)
+        handshake.read_word(crossing[1].stream)
     channel = stranger.member._channels[1]
     assert channel._number == 1
     stranger.call(nonce=b"2" * 8, seen=1)
     again = stranger.call(nonce=b"2" * 8, seen=1, carries="to-caller")
-    assert greeting.read_word(again.stream) == Begin(session=2, message=0, bytes=0)
+    assert handshake.read_word(again.stream) == Begin(session=2, message=0, bytes=0)
     assert channel._number == 2
 
 
@@ -566,5 +566,5 @@ def test_signs_of_life_are_sent_while_there_is_nothing_to_say(
     sending, receiving = stranger.session()
     began_s = time.monotonic()
     sending.stream.write(encode(Begin(session=1, message=0, bytes=0)))
-    assert greeting.read_word(receiving.stream) == Alive()
+    assert handshake.read_word(receiving.stream) == Alive()
     assert time.monotonic() - began_s > 0.2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from core.vocabulary.roles import Role
 from msgspec.structs import replace
 
 from core.run.coordinator import state as co
@@ -311,11 +310,12 @@ def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
     world = World()
     run = world.starter.plan.run
     world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
-    assert world.starter.parts[BEN].ports is None
+    assert world.starter.parts[BEN].prepared is None
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
     world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": 20001})))
     world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
-    assert world.starter.parts[BEN].ports == {"worker:0": 20001}
+    prepared = world.starter.parts[BEN].prepared
+    assert prepared is not None and prepared.ports == {"worker:0": 20001}
 
 
 def test_words_about_another_run_are_not_heard() -> None:
