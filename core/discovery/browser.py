@@ -47,8 +47,11 @@ class BrowserOwner(Protocol):
 class Browser:
     """``open`` on the addresses of some interfaces, ``move`` when they change, ``close`` with a goodbye."""
 
-    def __init__(self, announcement: Announcement, owner: BrowserOwner) -> None:
+    def __init__(
+        self, announcement: Announcement, owner: BrowserOwner, most_records: int = MOST_RECORDS
+    ) -> None:
         self._announcement = announcement
+        self._most_records = most_records
         self._owner = owner
         self._zeroconf: AsyncZeroconf | None = None
         self._browser: AsyncServiceBrowser | None = None
@@ -134,7 +137,7 @@ class Browser:
             under_way.cancel()
         if state_change is ServiceStateChange.Removed:
             self._forget(name)
-        elif len(self._resolving) < MOST_RECORDS:
+        elif len(self._resolving) < self._most_records:
             self._resolving[name] = self._background.start("reading a record", self._resolve(zeroconf, name))
 
     async def _resolve(self, zeroconf: Zeroconf, name: str) -> None:
@@ -152,7 +155,7 @@ class Browser:
         before = self._records.get(name)
         if before is not None and (seen is None or seen.device != before.device):
             self._forget(name)
-        if seen is not None and (name in self._records or len(self._records) < MOST_RECORDS):
+        if seen is not None and (name in self._records or len(self._records) < self._most_records):
             self._records[name] = seen
             self._tell(seen.device)
 

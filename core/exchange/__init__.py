@@ -40,8 +40,8 @@ one. Only ``close``, a peer's goodbye (or one that breaks the protocol, or has l
 much has come.
 
 **Memory.** A pack is kept until everybody has confirmed it; arrays land where they are needed, and a sum of
-two is made where the other's numbers lie. What a peer sends ahead of this member is bounded, and waits on the
-way. Arrays that are handed over must not change any more, and results are read-only.
+two is made where the other's numbers lie. What a peer sends ahead of this member is bounded, in bytes and in
+number, and waits on the way. Arrays that are handed over must not change any more, and results are read-only.
 
 **The parts.** ``state`` has the data, ``machine`` what follows from what happens (pure), ``pack`` the arrays,
 ``frames`` the bytes on the wire, ``send_window`` and ``inbox`` one peer's messages out and in, ``channel``

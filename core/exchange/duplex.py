@@ -23,8 +23,12 @@ class Session:
     """The peer's, where it came first."""
     is_resumed: bool = False
     """It is known from where on the peer needs what was not confirmed."""
-    sent_bytes: int = 0
     threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def worn_bytes(self) -> int:
+        """By the more used one of its two pairs of keys."""
+        return max(self.sending.passed_bytes, self.receiving.passed_bytes)
 
     def wake(self) -> None:
         """Its threads find it broken."""

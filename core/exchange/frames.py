@@ -134,6 +134,8 @@ def decode(body: bytes | bytearray | memoryview) -> Word:
     if isinstance(word, MessageHead):
         if word.call.elements * word.call.wire_dtype.itemsize > MAX_PACK_BYTES:
             raise MalformedFrame(f"a pack of more than {MAX_PACK_BYTES} bytes")
+        if any(length > MAX_PACK_BYTES for length in word.call.shape):
+            raise MalformedFrame("a pack of nothing, in very many rows")
         if word.offset % PIECE_BYTES:
             raise MalformedFrame("a message that continues within a piece")
     return word

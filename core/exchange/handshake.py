@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from core.exchange import frames
 from core.exchange.frames import MalformedFrame, MemberHello
 from core.exchange.keys import Keyring
+from core.exchange.state import LIMITS
 from core.exchange.tls_stream import TlsStream
 
-HANDSHAKE_S = 5.0
 CONNECT_S = 5.0
 
 
@@ -78,20 +78,25 @@ class MemberConnection:
     hello: MemberHello
 
 
-def accept(sock: socket.socket, keyring: Keyring, mine: MemberHello, sockets: Sockets) -> MemberConnection:
+def accept(
+    sock: socket.socket,
+    keyring: Keyring,
+    mine: MemberHello,
+    sockets: Sockets,
+    handshake_s: float = LIMITS.handshake_s,
+) -> MemberConnection:
     """Raises ``OSError``; the socket is closed then. ``mine`` tells version, run, and rank."""
-    until_s = time.monotonic() + HANDSHAKE_S
+    until_s = time.monotonic() + handshake_s
     try:
         stream = _secured(sock, keyring.server, True, until_s)
         rank = keyring.rank_of(stream.peer_der)
         if rank is None:
             raise HandshakeRefused("a certificate that is not pinned")
-        theirs = _hello(stream, until_s)
+        theirs = _hello(stream)
         _check(theirs, mine, rank)
         answer = MemberHello(
             version=mine.version, run=mine.run, rank=mine.rank, nonce=theirs.nonce, carries=theirs.carries
         )
-        stream.limit(until_s)
         stream.write(frames.encode(answer))
         stream.limit(None)
     except BaseException:
@@ -101,7 +106,12 @@ def accept(sock: socket.socket, keyring: Keyring, mine: MemberHello, sockets: So
 
 
 def dial(
-    address: tuple[str, int], rank: int, keyring: Keyring, mine: MemberHello, sockets: Sockets
+    address: tuple[str, int],
+    rank: int,
+    keyring: Keyring,
+    mine: MemberHello,
+    sockets: Sockets,
+    handshake_s: float = LIMITS.handshake_s,
 ) -> MemberConnection:
     """Raises ``OSError``."""
     family, kind, protocol, _, full_address = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
@@ -110,14 +120,13 @@ def dial(
     try:
         sock.settimeout(CONNECT_S)
         sock.connect(full_address)
-        until_s = time.monotonic() + HANDSHAKE_S
+        until_s = time.monotonic() + handshake_s
         stream = _secured(sock, keyring.client(rank), False, until_s)
         if keyring.rank_of(stream.peer_der) != rank:
             raise HandshakeRefused("another certificate than the pinned one")
-        stream.limit(until_s)
         stream.write(frames.encode(mine))
         # Only now it is known that our certificate was taken: TLS 1.3 tells a caller so late.
-        theirs = _hello(stream, until_s)
+        theirs = _hello(stream)
         _check(theirs, mine, rank)
         if (theirs.nonce, theirs.carries) != (mine.nonce, mine.carries):
             raise HandshakeRefused("an answer to another call")
@@ -147,8 +156,7 @@ def _secured(sock: socket.socket, context: ssl.SSLContext, is_server: bool, unti
     return stream
 
 
-def _hello(stream: TlsStream, until_s: float) -> MemberHello:
-    stream.limit(until_s)
+def _hello(stream: TlsStream) -> MemberHello:
     try:
         word = read_word(stream)
     except MalformedFrame as error:

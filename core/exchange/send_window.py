@@ -53,10 +53,9 @@ class SendWindow:
         """Nobody needs these any more. One that was begun goes on: the peer counts messages."""
         self._waiting = deque(message for message in self._waiting if not is_old(message.key))
 
-    @property
-    def is_empty(self) -> bool:
-        """Everything was sent and confirmed."""
-        return not self._unconfirmed and not self._waiting
+    def __len__(self) -> int:
+        """Messages that were not confirmed, whether sent or not."""
+        return len(self._unconfirmed) + len(self._waiting)
 
     def next(self) -> MessagePiece | None:
         if self._at == self._first + len(self._unconfirmed):

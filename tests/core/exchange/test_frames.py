@@ -117,6 +117,7 @@ def test_a_whole_piece_fits() -> None:
         {"call": ["sum", "float32", [-1]]},
         {"call": ["sum", "float32", [2**20, 2**20]]},
         {"call": ["sum", "float32", [2**62] * 16]},
+        {"call": ["gather", "float32", [2**62, 0]]},
         {"call": ["sum", "float32", [0] * (MAX_DIMENSIONS + 1)]},
         {"call": ["sum", "float32", [2], "f32", "x" * 201]},
         {"call": ["maximum", "float32", [2]]},

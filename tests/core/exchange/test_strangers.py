@@ -19,16 +19,17 @@ import psutil
 import pytest
 
 from core.exchange import frames, handshake, keys
+from core.exchange.acceptor import AT_ONCE_FROM_ONE
 from core.exchange.driver import Exchange, Peer
-from core.exchange.frames import Begin, MemberHello, Word
+from core.exchange.frames import Begin, MemberHello, MessageHead, Word
 from core.exchange.handshake import HandshakeRefused, Sockets
 from core.exchange.keys import Keyring
 from core.exchange.problems import ExchangeFailed
-from core.exchange.state import Key
+from core.exchange.state import LIMITS, Call, Key, Limits
 from core.exchange.tls_stream import TlsStream
 from core.home.identity import Identity
 from core.net import tls
-from tests.core.exchange.members import DONE, address, identities, keyring, listener, numbers
+from tests.core.exchange.members import DONE, Way, address, identities, keyring, listener, numbers
 
 pytestmark = pytest.mark.real
 
@@ -38,12 +39,14 @@ JUNK = int(os.environ.get("TANDEM_JUNK_CONNECTIONS", "300"))
 
 
 @contextmanager
-def member(folder: Path) -> Iterator[tuple[Exchange, tuple[str, int], list[Identity]]]:
+def member(
+    folder: Path, limits: Limits = LIMITS
+) -> Iterator[tuple[Exchange, tuple[str, int], list[Identity]]]:
     """Rank 0 of two, its address, and the keys of both. Rank 1 is whoever has its key."""
     of = identities(folder, 2)
     sock = listener()
     at = address(sock)
-    exchange = Exchange(0, [Peer(1, None)], keyring(of, 0), "run", sock)
+    exchange = Exchange(0, [Peer(1, None)], keyring(of, 0), "run", sock, limits=limits)
     exchange.start()
     try:
         yield exchange, at, of
@@ -70,7 +73,7 @@ def test_a_wrong_key_gets_nothing(tmp_path: Path) -> None:
     with member(tmp_path) as (exchange, at, of):
         stranger = keys.make()
         refused(at, Keyring(stranger, {0: of[0].cert_der}))
-        assert exchange._channels[1].connection == "dialling"
+        assert [peer.connection for peer in exchange.peers()] == ["dialling"]
 
 
 def test_a_key_of_another_run_gets_nothing_and_gives_nothing(tmp_path: Path) -> None:
@@ -134,9 +137,9 @@ def test_plain_bytes_get_nothing(tmp_path: Path) -> None:
         assert len(answer) < 64, "at most an alert of TLS"
 
 
-def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handshake, "HANDSHAKE_S", 0.3)
-    with member(tmp_path) as (_, at, _), socket.create_connection(at) as sock:
+def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path) -> None:
+    limits = Limits(handshake_s=0.3)
+    with member(tmp_path, limits) as (_, at, _), socket.create_connection(at) as sock:
         sock.settimeout(10.0)
         began_s = time.monotonic()
         try:
@@ -146,11 +149,22 @@ def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path, monkeypatch: p
         assert 0.2 < time.monotonic() - began_s < 5.0
 
 
-def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_member_that_says_hello_by_the_byte_is_closed_as_soon_as_one_that_says_nothing(
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(handshake, "HANDSHAKE_S", 2.0)
-    with member(tmp_path) as (_, at, of):
+    with member(tmp_path, Limits(handshake_s=1.0)) as (_, at, of), socket.create_connection(at) as sock:
+        stream = TlsStream(sock, keyring(of, 1).client(0), is_server=False)
+        began_s = time.monotonic()
+        stream.handshake(began_s + 10.0)
+        with pytest.raises(OSError):
+            for byte in frames.encode(HELLO) * 10:
+                stream.write(bytes([byte]))
+                time.sleep(0.3)
+        assert 0.5 < time.monotonic() - began_s < 5.0
+
+
+def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them(tmp_path: Path) -> None:
+    with member(tmp_path, Limits(handshake_s=2.0)) as (_, at, of):
         silent = [socket.create_connection(at) for _ in range(40)]
         time.sleep(0.5)
         hearing = [each for each in threading.enumerate() if each.name == "exchange-handshake"]
@@ -221,23 +235,69 @@ def test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends(tmp_path: Pat
         caller.join()
 
 
+def test_a_member_that_announces_nothings_without_end_waits_when_there_is_no_room(tmp_path: Path) -> None:
+    call = Call("sum", "float32", (0,))
+
+    def nothings(_: Begin) -> bytes:
+        heads = (
+            MessageHead(message=number, offset=0, key=Key(0, 0, 9, number), phase="part", call=call)
+            for number in range(200)
+        )
+        return b"".join(map(frames.encode, heads))
+
+    with member(tmp_path, Limits(early_meetings=50)) as (exchange, at, of):
+        caller = threading.Thread(target=say, args=(at, of, nothings))
+        caller.start()
+        until_s = time.monotonic() + 10.0
+        while len(exchange._packs) < 50:
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+        time.sleep(0.5)
+        assert len(exchange._packs) == 50
+        exchange.close(DONE)
+        caller.join()
+
+
+def test_a_member_that_calls_without_end_gets_few_threads(tmp_path: Path) -> None:
+    """Rank 1 calls rank 2, which waits on each pair of connections for a beginning that never comes."""
+    of = identities(tmp_path, 3)
+    sock = listener()
+    exchange = Exchange(2, [Peer(0, None), Peer(1, None)], keyring(of, 2), "run", sock)
+    exchange.start()
+    ring, open_sockets = keyring(of, 1), []
+    try:
+        for _ in range(20):
+            nonce = os.urandom(8)
+            for carries in ("from-caller", "to-caller"):
+                hello = msgspec.structs.replace(HELLO, nonce=nonce, carries=carries)
+                try:
+                    connection = handshake.dial(address(sock), 2, ring, hello, Sockets(), 2.0)
+                except OSError:
+                    continue
+                open_sockets.append(connection.stream.sock)
+        names = [thread.name for thread in threading.enumerate()]
+        assert 4 <= names.count("exchange-handshake") <= AT_ONCE_FROM_ONE
+    finally:
+        exchange.close(DONE)
+        for each in open_sockets:
+            each.close()
+
+
 def test_a_member_that_was_started_anew_is_found(tmp_path: Path) -> None:
     with member(tmp_path) as (exchange, at, of):
-        first = Exchange(1, [Peer(0, at)], keyring(of, 1), "run", None)
+        way = Way(at)
+        first = Exchange(1, [Peer(0, way.address)], keyring(of, 1), "run", None)
         first.start()
         for each in (exchange, first):
             each.hand_over(Key(0, 0, 0, 0), numbers(each.rank, 10))
         first.wait([Key(0, 0, 0, 0)])
         exchange.wait([Key(0, 0, 0, 0)])
-        # Killed: no goodbye, and nothing remembered.
-        first._channels[0]._goodbye = None
-        session = first._channels[0]._session
-        assert session
         deadline_s = time.monotonic() + 10
-        while not exchange._channels[1]._window.is_empty:
+        while not exchange.is_idle:
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
-        first._channels[0].end()
+        # As good as killed: no goodbye comes through, and nothing is remembered.
+        way.close()
         second = Exchange(1, [Peer(0, at)], keyring(of, 1), "run", None)
         second.start()
         exchange.hand_over(Key(0, 0, 1, 0), numbers(0, 10))
