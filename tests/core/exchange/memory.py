@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -16,14 +17,16 @@ BUFFER_BYTES = 512 * 1024
 
 
 class Network:
-    """Stands in for the module ``socket``. ``passed``: bytes sent by all; ``calls``: attempts to connect."""
+    """Stands in for the module ``socket``. ``passed``: bytes sent by all; ``calls``: when each attempt to
+    connect was made."""
 
     IPPROTO_TCP, TCP_NODELAY = socket.IPPROTO_TCP, socket.TCP_NODELAY
     SOCK_STREAM, SHUT_RDWR = socket.SOCK_STREAM, socket.SHUT_RDWR
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.passed, self.calls, self.cuts = 0, 0, 0
+        self.passed, self.cuts = 0, 0
+        self.calls: list[float] = []
         self.cut_after = -1
         """Cut once, as soon as so many bytes have passed; -1: never."""
         self.is_silent = False
@@ -88,7 +91,7 @@ class End(_Socket):
 
     def connect(self, address: Address) -> None:
         with self.changed:
-            self.network.calls += 1
+            self.network.calls.append(time.monotonic())
             listener = self.network.listeners.get(address)
             if listener is None or listener.is_shut:
                 raise ConnectionRefusedError(f"nobody listens at {address}")
