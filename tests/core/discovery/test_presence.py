@@ -251,19 +251,6 @@ async def test_a_record_that_turns_into_another_devices_takes_the_first_away(mak
         await evil.async_close()
 
 
-async def test_a_flood_of_records_does_not_fill_the_memory(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    anna = await make("anna")
-    bert, cleo = await make("bert", 27602), await make("cleo", 27603)
-    await anna.wait_until(lambda: {bert.device, cleo.device} <= anna.found.keys())
-    monkeypatch.setattr(browser, "MOST_RECORDS", len(anna.found))
-    dora = await make("dora", 27604)
-    await bert.presence.change(name="bert the second")
-    await anna.wait_until(lambda: anna.found[bert.device][0] == "bert the second")
-    assert dora.device not in anna.found
-
-
 async def test_what_two_records_of_a_device_say_is_told_together_its_usual_one_first(make: Make) -> None:
     anna, bert = await make("anna"), await make("bert", 27602)
     await anna.wait_until(lambda: bert.device in anna.found)

@@ -29,8 +29,6 @@ class Network:
         self.calls: list[float] = []
         self.cut_after = -1
         """Cut once, as soon as so many bytes have passed; -1: never."""
-        self.is_silent = False
-        """Whatever is sent gets lost, and neither end notices."""
         self.listeners: dict[Address, Listener] = {}
         self.ends: list[End] = []
         self._ports = count(1)
@@ -109,8 +107,7 @@ class End(_Socket):
             self._wait_for(lambda: len(other.data) < BUFFER_BYTES or self.is_shut or other.is_shut)
             if self.is_shut or other.is_shut:
                 raise BrokenPipeError("the connection is closed")
-            if not network.is_silent:
-                other.data += data
+            other.data += data
             network.passed += len(data)
             is_due = 0 <= network.cut_after <= network.passed
             if is_due:

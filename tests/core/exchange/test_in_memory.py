@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from core.exchange import greeting, problems
-from core.exchange.channel import Channel
+from core.exchange.channel import ALIVE_S
 from core.exchange.driver import Exchange, Peer
 from core.exchange.frames import VERSION, Ack, Alive, Begin, Goodbye, Hello, encode
 from core.exchange.greeting import Met, Refused, Sockets
@@ -101,13 +101,6 @@ def eventually(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < until_s, "it never came to be"
         time.sleep(0.005)
-
-
-def hears_again(channel: Channel) -> None:
-    """Something comes after a silence."""
-    eventually(lambda: channel.heard_s > 0.01)
-    before_s = channel.heard_s
-    eventually(lambda: channel.heard_s < before_s)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -224,43 +217,6 @@ def test_a_call_that_fails_is_tried_again_after_longer_and_longer_pauses(
             exchanges[0].close(STOPPED)
         assert failures == [STOPPED]
         assert exchanges[0]._channels[1].connection == "closed"
-
-
-def test_a_worn_session_is_replaced(
-    meeting: Meeting, monkeypatch: pytest.MonkeyPatch, network: Network
-) -> None:
-    monkeypatch.setattr("core.exchange.channel.WORN_BYTES", 1_000_000)
-    monkeypatch.setattr("core.exchange.channel.SILENT_S", 5.0)
-    monkeypatch.setattr("core.exchange.channel.ALIVE_S", 0.05)
-    with meeting(2) as exchanges:
-        assert all_have_the_sum(exchanges, 0, 100_000)
-        channel = exchanges[0]._channels[1]
-        time.sleep(0.2)
-        assert channel._number == 1, "it is not worn yet"
-        for step in range(1, 4):
-            assert all_have_the_sum(exchanges, step, 100_000)
-        eventually(lambda: channel._number == 2)
-        assert all_have_the_sum(exchanges, 4, 100_000)
-
-
-def test_a_silent_session_is_replaced(
-    meeting: Meeting, monkeypatch: pytest.MonkeyPatch, network: Network
-) -> None:
-    """Neither end notices that what it sends gets lost."""
-    monkeypatch.setattr("core.exchange.channel.ALIVE_S", 0.05)
-    with meeting(2) as exchanges:
-        assert all_have_the_sum(exchanges)
-        channels = [each._channels[1 - each.rank] for each in exchanges]
-        for channel in channels:
-            hears_again(channel)
-        assert [channel._number for channel in channels] == [1, 1], "signs of life keep it"
-        monkeypatch.setattr("core.exchange.channel.SILENT_S", 0.3)
-        # The old connections stay dumb; new ones carry again.
-        network.is_silent = True
-        eventually(lambda: min(channel.heard_s for channel in channels) > 0.3)
-        network.is_silent = False
-        eventually(lambda: all(channel._number > 1 for channel in channels))
-        assert all_have_the_sum(exchanges, 1)
 
 
 def test_who_is_far_ahead_waits_on_the_way(meeting: Meeting) -> None:
@@ -470,20 +426,7 @@ def test_an_answer_to_another_call_is_refused(stranger: Stranger, monkeypatch: p
         stranger.call()
 
 
-def test_a_member_that_says_nothing_after_it_knocked_is_closed_after_a_while(
-    stranger: Stranger, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.exchange.greeting.HANDSHAKE_S", 0.1)
-    end = network.socket()
-    end.connect(stranger.address)
-    eventually(lambda: end.other and end.other.is_shut)
-    eventually(lambda: stranger.member._acceptor and not stranger.member._acceptor._callers)
-
-
-def test_only_so_many_are_heard_at_once(
-    stranger: Stranger, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.exchange.greeting.HANDSHAKE_S", 60.0)
+def test_only_so_many_are_heard_at_once(stranger: Stranger, network: Network) -> None:
     ends = [network.socket() for _ in range(9)]
     for end in ends:
         end.connect(stranger.address)
@@ -562,13 +505,9 @@ def test_a_second_session_of_one_who_knows_of_the_first_takes_its_place(stranger
     assert channel._number == 2
 
 
-def test_signs_of_life_are_sent_while_there_is_nothing_to_say(
-    stranger: Stranger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.exchange.channel.ALIVE_S", 0.3)
-    monkeypatch.setattr("core.exchange.channel.IDLE_S", 0.02)
+def test_signs_of_life_are_sent_while_there_is_nothing_to_say(stranger: Stranger) -> None:
     began_s = time.monotonic()
     sending, receiving = stranger.session()
     sending.stream.write(encode(Begin(session=1, message=0, bytes=0)))
     assert greeting.read_word(receiving.stream) == Alive()
-    assert time.monotonic() - began_s > 0.2
+    assert time.monotonic() - began_s >= ALIVE_S
