@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -16,18 +17,18 @@ BUFFER_BYTES = 512 * 1024
 
 
 class Network:
-    """Stands in for the module ``socket``. ``passed``: bytes sent by all; ``calls``: attempts to connect."""
+    """Stands in for the module ``socket``. ``passed``: bytes sent by all; ``calls``: when each attempt to
+    connect was made."""
 
     IPPROTO_TCP, TCP_NODELAY = socket.IPPROTO_TCP, socket.TCP_NODELAY
     SOCK_STREAM, SHUT_RDWR = socket.SOCK_STREAM, socket.SHUT_RDWR
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.passed, self.calls, self.cuts = 0, 0, 0
+        self.passed, self.cuts = 0, 0
+        self.calls: list[float] = []
         self.cut_after = -1
         """Cut once, as soon as so many bytes have passed; -1: never."""
-        self.is_silent = False
-        """Whatever is sent gets lost, and neither end notices."""
         self.listeners: dict[Address, Listener] = {}
         self.ends: list[End] = []
         self._ports = count(1)
@@ -88,7 +89,7 @@ class End(_Socket):
 
     def connect(self, address: Address) -> None:
         with self.changed:
-            self.network.calls += 1
+            self.network.calls.append(time.monotonic())
             listener = self.network.listeners.get(address)
             if listener is None or listener.is_shut:
                 raise ConnectionRefusedError(f"nobody listens at {address}")
@@ -106,8 +107,7 @@ class End(_Socket):
             self._wait_for(lambda: len(other.data) < BUFFER_BYTES or self.is_shut or other.is_shut)
             if self.is_shut or other.is_shut:
                 raise BrokenPipeError("the connection is closed")
-            if not network.is_silent:
-                other.data += data
+            other.data += data
             network.passed += len(data)
             is_due = 0 <= network.cut_after <= network.passed
             if is_due:

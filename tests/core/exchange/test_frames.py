@@ -100,6 +100,11 @@ def test_a_header_of_another_kind_or_size_is_none(kind: int, length: int) -> Non
         read_header(HEADER.pack(kind, length))
 
 
+def test_both_ends_cut_messages_and_bound_words_alike() -> None:
+    """Another size is another protocol: whoever changes one raises the exchange's version."""
+    assert (PIECE_BYTES, MAX_WORD_BYTES, HEADER.size) == (262_144, 8_192, 5)
+
+
 def test_a_whole_piece_fits() -> None:
     assert read_header(piece_header(PIECE_BYTES)) == (frames.PIECE, PIECE_BYTES)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.exchange.pack import Pack, call_for, narrowed, widened
-from core.exchange.state import Wire
+from core.exchange.state import MAX_PACK_BYTES, Wire
 from core.vocabulary.errors import TandemError
 
 
@@ -74,3 +74,59 @@ def test_a_single_number_is_not_gathered() -> None:
 def test_a_long_word_is_refused() -> None:
     with pytest.raises(TandemError):
         call_for("sum", np.zeros(1), word="x" * 201)
+
+
+def test_what_just_fits_travels() -> None:
+    largest = np.broadcast_to(np.uint8(0), MAX_PACK_BYTES)  # which takes a single byte of memory
+    assert call_for("sum", largest).shape == (MAX_PACK_BYTES,)
+    with pytest.raises(TandemError, match=f"where {MAX_PACK_BYTES} may be"):
+        call_for("sum", np.broadcast_to(np.uint8(0), MAX_PACK_BYTES + 1))
+    assert call_for("sum", np.zeros((1,) * 16, np.float32), word="x" * 200).word == "x" * 200
+    assert call_for("gather", np.zeros(1, np.float32)).kind == "gather"
+
+
+def test_a_pack_adds_as_far_as_all_have_come_and_says_so() -> None:
+    own, theirs = np.arange(4, dtype=np.float32), np.full(4, 10, np.float32)
+    call = call_for("sum", own)
+    pack = Pack(0, 2)
+    assert pack.progress(1) == (0, 0), "nothing is known yet"
+    landing = pack.land(1, "part", call)
+    assert pack.progress(1) == (0, 16)
+    landing.data[:8] = theirs.view(np.uint8)[:8]
+    landing.received = 8
+    assert pack.early_bytes() == 8
+    pack.take(1, "part")
+    pack.bring(own, call)
+    pack.take(1, "part")
+    assert landing.data.view(np.float32)[:2].tolist() == [10.0, 11.0]
+    landing.data[8:] = theirs.view(np.uint8)[8:]
+    landing.received = 16
+    pack.take(1, "part")
+    assert pack.progress(1) == (16, 16)
+    total = pack.result()
+    assert isinstance(total, np.ndarray)
+    assert total.tolist() == [10.0, 11.0, 12.0, 13.0]
+    assert not total.flags.writeable
+
+
+def test_what_does_not_fit_together_is_never_added() -> None:
+    own = np.zeros(4, np.float32)
+    pack = Pack(0, 2)
+    landing = pack.land(1, "part", call_for("sum", np.zeros(2, np.float32)))
+    landing.data[:], landing.received = 1, 8
+    pack.bring(own, call_for("sum", own))
+    pack.advance()
+    assert landing.data.tolist() == [1] * 8
+
+
+def test_totals_of_three_are_expected_from_the_others() -> None:
+    own = np.zeros(300, np.float32)
+    pack = Pack(0, 3)
+    pack.bring(own, call_for("sum", own))
+    assert pack.progress(1) == (0, 800), "its part of ours, and the total of its own share"
+    alone = Pack(0, 2)
+    alone.bring(own, call_for("sum", own))
+    assert alone.progress(1) == (0, 1200)
+    gathered = Pack(0, 3)
+    gathered.bring(own, call_for("gather", own))
+    assert gathered.progress(1) == (0, 0), "a gather's sizes are known when they are announced"

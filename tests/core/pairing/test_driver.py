@@ -438,6 +438,25 @@ async def test_a_peer_that_dies_while_comparing_ends_it(anna: Device, bert: Devi
     assert await bert.failure() == "pairing-lost"
 
 
+async def test_a_pairing_that_is_cancelled_hangs_up_on_one_that_does_not(bert: Device, eve: Identity) -> None:
+    async with stranger(bert) as raw:
+        await eve_as_initiator(bert, eve, raw)
+        await bert.code()
+        bert.pairing.cancel()
+        assert decode(await raw.frame(), Note).note == "cancelled"
+        await raw.wait_closed()
+        assert await bert.failure() == "pairing-cancelled"
+
+
+async def test_a_stranger_that_is_refused_is_told_so_and_hung_up_on(bert: Device, eve: Identity) -> None:
+    async with stranger(bert) as raw, stranger(bert) as second:
+        await eve_as_initiator(bert, eve, raw)
+        await bert.code()
+        await second.send(encode(M1(sid=b"t" * 16, cert=eve.cert_der, name="another")))
+        assert decode(await second.frame(), Note).note == "busy"
+        await second.wait_closed()
+
+
 @pytest.mark.parametrize("limits", [Limits(proof_s=0.05)])
 async def test_no_proof_in_time_ends_it(bert: Device, eve: Identity) -> None:
     async with stranger(bert) as raw:

@@ -97,6 +97,16 @@ def test_what_the_driver_does_not_tell_has_a_reason(tmp_path: Path) -> None:
     assert "no use" not in reading.why
 
 
+def test_an_amd_card_whose_driver_tells_nothing_has_no_numbers(tmp_path: Path) -> None:
+    add_card(tmp_path, 0, AMD, 0x73BF)
+
+    (reading,) = Amd(sysfs.cards(tmp_path)).read()
+
+    assert reading.use_pct is None and reading.temperature_c is None and reading.power_w is None
+    assert reading.memory_used_bytes is None and reading.memory_total_bytes is None
+    assert reading.why.count("does not tell it") == 4
+
+
 def test_a_card_without_readings_says_why(tmp_path: Path) -> None:
     add_card(tmp_path, 0, INTEL, 0x46A6)
     add_card(tmp_path, 1, AMD, 0x73BF)
