@@ -22,12 +22,12 @@ seconds.
 for two threads. Either side may dial, and who dials opens both; so one open firewall is enough. ::
 
     caller                                       called
-    TLS, Hello(run, rank, nonce, carries) ---->            twice: carries from-caller, carries to-caller
-                                          <----  Hello(the same nonce)
+    TLS, MemberHello(run, rank, nonce, carries) -->        twice: carries from-caller, carries to-caller
+                                          <----  MemberHello(the same nonce)
     lower rank                                   higher rank
     Begin(session, message, bytes)        ---->            it decides which session counts, and numbers them
                                           <----  Begin(session, message, bytes)
-    Head(message, offset, key, phase, call) -->            then both ways, each on its own connection:
+    MessageHead(message, offset, key, ...) --->            then both ways, each on its own connection:
     piece, piece, ...                     ---->            heads, pieces of up to 256 KiB,
                                           <----  Ack(message)    confirmations, and Alive each second
     Goodbye(reason)                       ---->
@@ -40,12 +40,12 @@ one. Only ``close``, a peer's goodbye (or one that breaks the protocol, or has l
 much has come.
 
 **Memory.** A pack is kept until everybody has confirmed it; arrays land where they are needed, and a sum of
-two is made where the other's numbers lie. What a peer sends ahead of this member is bounded, and waits on the
-way. Arrays that are handed over must not change any more, and results are read-only.
+two is made where the other's numbers lie. What a peer sends ahead of this member is bounded, in bytes and in
+number, and waits on the way. Arrays that are handed over must not change any more, and results are read-only.
 
 **The parts.** ``state`` has the data, ``machine`` what follows from what happens (pure), ``pack`` the arrays,
 ``frames`` the bytes on the wire, ``send_window`` and ``inbox`` one peer's messages out and in, ``channel``
-its sessions (``duplex``), ``tls_stream``, ``greeting`` and ``acceptor`` how a connection comes to be,
+its sessions (``duplex``), ``tls_stream``, ``handshake`` and ``acceptor`` how a connection comes to be,
 ``driver`` what the trainer calls. Threads per peer: one dials, one sends, one receives and adds; and one
 listens.
 """

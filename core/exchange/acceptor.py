@@ -8,21 +8,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from core.exchange import greeting
-from core.exchange.frames import Hello
-from core.exchange.greeting import Met, Sockets
+from core.exchange import handshake
+from core.exchange.frames import MemberHello
+from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.keys import Keyring
 from core.net.address import host_of
 
 AT_ONCE = 16
-"""Callers who have not proved yet that they are members: whoever comes beyond is closed unheard."""
+"""Callers who are not part of a session yet: whoever comes beyond is closed unheard."""
 AT_ONCE_FROM_ONE = 8
 
 _log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """``hello``: what is answered; ``on_met`` gets each member's connection, in a thread of its own.
+    """``hello``: what is answered; ``on_connection`` gets each member's connection, in a thread of its own.
 
     ``listener`` is a bound socket that listens; it is closed at the end.
     """
@@ -31,12 +31,13 @@ class Acceptor:
         self,
         listener: socket.socket,
         keyring: Keyring,
-        hello: Hello,
+        hello: MemberHello,
         sockets: Sockets,
-        on_met: Callable[[Met], None],
+        on_connection: Callable[[MemberConnection], None],
+        handshake_s: float,
     ) -> None:
         self._listener, self._keyring, self._hello = listener, keyring, hello
-        self._sockets, self._on_met = sockets, on_met
+        self._sockets, self._on_connection, self._handshake_s = sockets, on_connection, handshake_s
         self._lock = threading.Lock()
         self._callers: Counter[str] = Counter()
         self._threads: set[threading.Thread] = set()
@@ -81,18 +82,29 @@ class Acceptor:
                 sock.close()
                 return
             self._callers[host] += 1
-        thread = threading.Thread(target=self._meet, args=(sock, host), name="exchange-greeting", daemon=True)
-        thread.start()
+        thread = threading.Thread(
+            target=self._meet, args=(sock, host), name="exchange-handshake", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads for now: later callers may have more luck
+            _log.warning("nobody could be let in: %s", error)
+            sock.close()
+            with self._lock:
+                self._callers -= Counter([host])
+            return
         self._threads = {each for each in self._threads if each.is_alive()} | {thread}
 
     def _meet(self, sock: socket.socket, host: str) -> None:
         try:
-            try:
-                self._sockets.add(sock)
-                met = greeting.accept(sock, self._keyring, self._hello, self._sockets)
-            finally:
-                with self._lock:
-                    self._callers -= Counter([host])
-            self._on_met(met)
+            self._sockets.add(sock)
+            connection = handshake.accept(sock, self._keyring, self._hello, self._sockets, self._handshake_s)
+            # A member that calls without end is one of the few at once, too.
+            self._on_connection(connection)
         except OSError as error:
             _log.debug("a caller from %s was refused: %s", host, error)
+        except Exception:
+            _log.exception("a caller from %s could not be let in", host)
+        finally:
+            with self._lock:
+                self._callers -= Counter([host])

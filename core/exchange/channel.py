@@ -15,21 +15,16 @@ import time
 
 import msgspec
 
-from core.exchange import frames, greeting, problems
+from core.exchange import frames, handshake, problems
 from core.exchange.duplex import Session, write_piece
-from core.exchange.frames import Ack, Alive, BadFrame, Begin, Goodbye, Hello
-from core.exchange.greeting import Met, Sockets
+from core.exchange.frames import Ack, Alive, Begin, Goodbye, MalformedFrame, MemberHello
+from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.inbox import Inbox, Owner
 from core.exchange.keys import Keyring
 from core.exchange.send_window import Message, NotSent, SendWindow
-from core.exchange.state import Connection, Key
+from core.exchange.state import Key, Limits, PeerStatus
 from core.vocabulary.errors import Problem
 
-ALIVE_S = 1.0
-SILENT_S = 10.0
-"""After so long without a sign another session is dialled beside the present one, which goes on till then."""
-WORN_BYTES = 2**38
-"""AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""
 BEGIN_S = 10.0
 IDLE_S = 0.25
 """A confirmation waits at most so long for something that it can travel with."""
@@ -52,11 +47,12 @@ class Channel:
         keyring: Keyring,
         sockets: Sockets,
         owner: Owner,
+        limits: Limits,
     ) -> None:
         """``address`` None: it can't be called, it calls."""
         self.rank = rank
         self._own_rank, self._address, self._run = own_rank, address, run
-        self._keyring, self._sockets, self._owner = keyring, sockets, owner
+        self._keyring, self._sockets, self._owner, self._limits = keyring, sockets, owner, limits
         self._leads = own_rank < rank
         lock = threading.RLock()
         self._changed, self._to_send = threading.Condition(lock), threading.Condition(lock)
@@ -64,7 +60,7 @@ class Channel:
         self._session: Session | None = None
         self._last: Session | None = None
         self._number = 0
-        self._halves: dict[bytes, Met] = {}
+        self._halves: dict[bytes, MemberConnection] = {}
         self._is_over = False
         self._goodbye: Goodbye | None = None
         self._linger_until_s = 0.0
@@ -72,7 +68,7 @@ class Channel:
         self._inbox = Inbox(own_rank, rank, keyring.members, owner)
         self._confirmed = 0
         """The peer was told that all messages before this one came."""
-        self._dialler = threading.Thread(target=self._dial, name=f"exchange-dial-{rank}", daemon=True)
+        self._dialler = threading.Thread(target=self._run_dialler, name=f"exchange-dial-{rank}", daemon=True)
 
     # What the owner does with it
 
@@ -95,15 +91,15 @@ class Channel:
             self._window.drop(is_old)
 
     @property
-    def connection(self) -> Connection:
-        if self._is_over:
-            return "closed"
-        return "connected" if self._session is not None else "dialling"
-
-    @property
-    def heard_s(self) -> float:
-        """Seconds since anything came."""
-        return self._inbox.silent_s
+    def status(self) -> PeerStatus:
+        with self._changed:
+            return PeerStatus(
+                rank=self.rank,
+                connection="closed" if self._is_over else "connected" if self._session else "dialling",
+                session=self._number,
+                heard_s=self._inbox.silent_s,
+                unconfirmed=len(self._window),
+            )
 
     def is_live(self, session: Session) -> bool:
         return self._session is session and not self._is_over
@@ -122,7 +118,7 @@ class Channel:
         with self._changed:
             while not self._is_over:
                 now_s = time.monotonic()
-                lingers = now_s < self._linger_until_s and not self._window.is_empty
+                lingers = now_s < self._linger_until_s and len(self._window) > 0
                 if now_s >= until_s or (self._session is None and not lingers):
                     return
                 self._changed.wait(min(0.1, until_s - now_s))
@@ -152,27 +148,35 @@ class Channel:
 
     # Calls
 
-    def met(self, met: Met) -> None:
+    def called(self, connection: MemberConnection) -> None:
         """The peer called; its second connection makes a session. May wait, at most ``BEGIN_S``."""
         stale = None
         with self._changed:
-            other = self._halves.pop(met.hello.nonce, None)
+            other = self._halves.pop(connection.hello.nonce, None)
             if self._is_over:
-                stale = met
+                stale = connection
             elif other is None:
                 if len(self._halves) >= _HALVES:
                     stale = self._halves.pop(next(iter(self._halves)))
-                self._halves[met.hello.nonce] = met
+                self._halves[connection.hello.nonce] = connection
         if stale:
             self._sockets.end(stale.stream.sock)
         if other is None or stale:
             return
-        if {other.hello.carries, met.hello.carries} != {"from-caller", "to-caller"}:
+        if {other.hello.carries, connection.hello.carries} != {"from-caller", "to-caller"}:
             self._sockets.end(other.stream.sock)
-            self._sockets.end(met.stream.sock)
+            self._sockets.end(connection.stream.sock)
             return
-        sending, receiving = (met, other) if met.hello.carries == "to-caller" else (other, met)
-        self._offer(Session(sending.stream, receiving.stream, seen=met.hello.seen))
+        sending, receiving = (
+            (connection, other) if connection.hello.carries == "to-caller" else (other, connection)
+        )
+        self._offer(Session(sending.stream, receiving.stream, seen=connection.hello.seen))
+
+    def _run_dialler(self) -> None:
+        try:
+            self._dial()
+        except Exception as error:
+            self._owner.broke(error)
 
     def _dial(self) -> None:
         pause_s = REDIAL_S[0]
@@ -182,7 +186,7 @@ class Channel:
             with self._changed:
                 while not self._is_over and not self._needs_another():
                     pause_s = REDIAL_S[0]
-                    self._changed.wait(SILENT_S / 5)
+                    self._changed.wait(self._limits.silent_s / 5)
                 if self._is_over or self._address is None:
                     return
             try:
@@ -195,7 +199,7 @@ class Channel:
             pause_s = min(2 * pause_s, REDIAL_S[1])
 
     def _call(self, address: tuple[str, int]) -> Session:
-        hello = Hello(
+        hello = MemberHello(
             version=frames.VERSION,
             run=self._run,
             rank=self._own_rank,
@@ -203,10 +207,11 @@ class Channel:
             carries="from-caller",
             seen=self._number,
         )
-        sending = greeting.dial(address, self.rank, self._keyring, hello, self._sockets)
+        to_call = (address, self.rank, self._keyring)
+        sending = handshake.dial(*to_call, hello, self._sockets, self._limits.handshake_s)
         try:
             back = msgspec.structs.replace(hello, carries="to-caller")
-            receiving = greeting.dial(address, self.rank, self._keyring, back, self._sockets)
+            receiving = handshake.dial(*to_call, back, self._sockets, self._limits.handshake_s)
         except BaseException:
             self._sockets.end(sending.stream.sock)
             raise
@@ -215,19 +220,23 @@ class Channel:
     def _needs_another(self) -> bool:
         """The session that lives, if any, should be replaced; it goes on till then."""
         session = self._session
-        return session is None or self.heard_s > SILENT_S or session.sent_bytes > WORN_BYTES
+        return (
+            session is None
+            or self._inbox.silent_s > self._limits.silent_s
+            or session.worn_bytes > self._limits.worn_bytes
+        )
 
     def _offer(self, session: Session) -> None:
         """A session that could be: taken or closed."""
         try:
             if not self._leads:
                 session.receiving.limit(time.monotonic() + BEGIN_S)
-                word = greeting.read_word(session.receiving)
+                word = handshake.read_word(session.receiving)
                 session.receiving.limit(None)
                 if not isinstance(word, Begin):
-                    raise BadFrame("no beginning")
+                    raise MalformedFrame("no beginning")
                 session.begin = word
-        except (OSError, BadFrame) as error:
+        except (OSError, MalformedFrame) as error:
             _log.debug("a session with member %d did not begin: %s", self.rank, error)
             self._sockets.end(session.sending.sock)
             self._sockets.end(session.receiving.sock)
@@ -301,17 +310,16 @@ class Channel:
                 now_s = time.monotonic()
                 is_cut = self._goodbye is not None and now_s >= self._linger_until_s
                 piece = self._window.next() if session.is_resumed and not is_cut else None
-                if piece is None and self._goodbye and (is_cut or self._window.is_empty):
+                if piece is None and self._goodbye and (is_cut or not self._window):
                     words, is_last = frames.encode(self._goodbye), True
                 elif self._confirmed != self._inbox.expected and session.is_resumed:
                     words = frames.encode(Ack(message=self._inbox.expected))
                     self._confirmed = self._inbox.expected
-                elif piece is None and now_s - said_s >= ALIVE_S:
+                elif piece is None and now_s - said_s >= self._limits.alive_s:
                     words = frames.encode(Alive())
                 elif piece is None:
                     self._to_send.wait(IDLE_S)
                     continue
-                session.sent_bytes += piece.end - piece.begin if piece else 0
             write_piece(session.sending, words, piece)
             said_s = now_s
             if is_last:
@@ -320,9 +328,9 @@ class Channel:
 
     def _run_receiver(self, session: Session) -> None:
         try:
-            begin = session.begin or greeting.read_word(session.receiving)
+            begin = session.begin or handshake.read_word(session.receiving)
             if not isinstance(begin, Begin) or begin.session != session.number:
-                raise BadFrame("no answer to the beginning")
+                raise MalformedFrame("no answer to the beginning")
             with self._changed:
                 if self.is_live(session):
                     self._window.resume(begin.message, begin.bytes)
@@ -334,7 +342,7 @@ class Channel:
         except NotSent as error:
             _log.warning("member %d: %s", self.rank, error)
             self._leave(problems.restarted(self.rank))
-        except BadFrame as error:
+        except MalformedFrame as error:
             self._leave(problems.incomprehensible(self.rank, str(error)))
         except OSError as error:
             self._lost(session, error)
@@ -349,7 +357,7 @@ class Channel:
             if self._is_over:
                 return
             self._window.confirm(message)
-            if self._window.is_empty and self._goodbye:
+            if not self._window and self._goodbye:
                 self._wake_all()
 
     def _wake_all(self) -> None:

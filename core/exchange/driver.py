@@ -21,13 +21,14 @@ import numpy.typing as npt
 from core.exchange import frames, machine, problems
 from core.exchange.acceptor import Acceptor
 from core.exchange.channel import Channel
-from core.exchange.frames import Head, Hello
-from core.exchange.greeting import Met, Sockets
+from core.exchange.frames import MemberHello, MessageHead
+from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.keys import Keyring
 from core.exchange.pack import Landing, Pack, call_for
 from core.exchange.problems import ExchangeFailed
 from core.exchange.send_window import Message
 from core.exchange.state import (
+    LIMITS,
     Add,
     Added,
     Announced,
@@ -42,6 +43,8 @@ from core.exchange.state import (
     Key,
     Kind,
     Left,
+    Limits,
+    PeerStatus,
     Regrouped,
     Send,
     State,
@@ -54,8 +57,6 @@ from core.vocabulary.errors import Problem
 
 Array = npt.NDArray[Any]
 
-EARLY_BYTES = 256 * 2**20
-"""A peer may be ahead: so much of what this member has not come to yet is kept; more waits on the way."""
 INLINE_BYTES = 2**20
 """Handing over returns at once: what takes longer to add is left to another thread."""
 GOODBYE_S = 1.0
@@ -84,7 +85,7 @@ class Exchange:
         listener: socket.socket | None,
         *,
         generation: int = 0,
-        early_bytes: int = EARLY_BYTES,
+        limits: Limits = LIMITS,
     ) -> None:
         members = len(peers) + 1
         self.rank, self.members = rank, members
@@ -96,17 +97,21 @@ class Exchange:
         self._over: dict[Key, Problem | None] = {}
         """Complete, or failed."""
         self._waits: dict[int, tuple[Sequence[Key], float]] = {}
-        self._early_bytes = early_bytes
+        self._limits = limits
         self._sockets = Sockets()
         self._adding = ThreadPoolExecutor(1, thread_name_prefix="exchange-add")
         self._channels = {
-            peer.rank: Channel(rank, peer.rank, peer.address, run, keyring, self._sockets, self)
+            peer.rank: Channel(rank, peer.rank, peer.address, run, keyring, self._sockets, self, limits)
             for peer in peers
         }
         self._acceptor: Acceptor | None = None
         if listener is not None:
-            hello = Hello(version=frames.VERSION, run=run, rank=rank, nonce=bytes(8), carries="from-caller")
-            self._acceptor = Acceptor(listener, keyring, hello, self._sockets, self._on_met)
+            hello = MemberHello(
+                version=frames.VERSION, run=run, rank=rank, nonce=bytes(8), carries="from-caller"
+            )
+            self._acceptor = Acceptor(
+                listener, keyring, hello, self._sockets, self._on_connection, limits.handshake_s
+            )
 
     def start(self) -> None:
         """Begin to meet the others. Returns at once; what is handed over waits for them."""
@@ -182,18 +187,30 @@ class Exchange:
         found = []
         for rank in sorted(needs):
             progress = [packs[key].progress(rank) for key in wanted]
-            channel = self._channels[rank]
+            status = self._channels[rank].status
             found.append(
                 Waiting(
                     rank=rank,
                     since_s=now_s - since_s[rank],
                     bytes_come=sum(come for come, _ in progress),
                     bytes_total=sum(total for _, total in progress),
-                    connection=channel.connection,
-                    heard_s=channel.heard_s,
+                    connection=status.connection,
+                    heard_s=status.heard_s,
                 )
             )
         return found
+
+    def peers(self) -> list[PeerStatus]:
+        """How it stands with each of the others, by rank."""
+        return [self._channels[rank].status for rank in sorted(self._channels)]
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is kept of any meeting, and the others have confirmed all that was sent to them."""
+        with self._changed:
+            if self._packs or self._over or self._state.meetings:
+                return False
+        return not any(peer.unconfirmed for peer in self.peers())
 
     def close(self, reason: Problem, linger_s: float = 0.0) -> None:
         """End every wait at once, tell the others why, and end all threads.
@@ -219,7 +236,7 @@ class Exchange:
 
     # What the channels' threads do
 
-    def announced(self, rank: int, head: Head, is_live: Callable[[], bool]) -> Landing | None:
+    def announced(self, rank: int, head: MessageHead, is_live: Callable[[], bool]) -> Landing | None:
         event = Announced(rank, head.key, head.phase, head.call)
         size = head.call.elements * head.call.wire_dtype.itemsize
         with self._changed:
@@ -237,13 +254,13 @@ class Exchange:
         self._add(later)
         return pack.land(rank, head.phase, head.call) if takes else None
 
-    def came(self, rank: int, head: Head) -> None:
+    def came(self, rank: int, head: MessageHead) -> None:
         with self._changed:
             pack = self._packs.get(head.key)
         if pack:
             pack.take(rank, head.phase)
 
-    def arrived(self, rank: int, head: Head) -> None:
+    def arrived(self, rank: int, head: MessageHead) -> None:
         self._on(Arrived(rank, head.key, head.phase))
 
     def left(self, rank: int, problem: Problem) -> None:
@@ -254,8 +271,8 @@ class Exchange:
         _log.error("the exchange broke", exc_info=error)
         self._on(Closed(problems.broken(error)))
 
-    def _on_met(self, met: Met) -> None:
-        self._channels[met.rank].met(met)
+    def _on_connection(self, connection: MemberConnection) -> None:
+        self._channels[connection.rank].called(connection)
 
     # State and effects
 
@@ -323,9 +340,11 @@ class Exchange:
         meeting = state.meetings[key]
         if meeting.call is not None:
             return True
-        kept = sum(
+        early = [
             pack.progress(rank)[1]
             for other, pack in self._packs.items()
-            if (known := state.meetings.get(other)) and known.call is None
-        )
-        return kept + size <= self._early_bytes
+            if (known := state.meetings.get(other))
+            and known.call is None
+            and (rank, "part") in known.announced
+        ]
+        return len(early) < self._limits.early_meetings and sum(early) + size <= self._limits.early_bytes

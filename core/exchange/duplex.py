@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from core.exchange import frames
 from core.exchange.frames import Begin
-from core.exchange.greeting import wake
-from core.exchange.send_window import Piece
+from core.exchange.handshake import wake
+from core.exchange.send_window import MessagePiece
 from core.exchange.tls_stream import TlsStream
 
 
@@ -23,8 +23,12 @@ class Session:
     """The peer's, where it came first."""
     is_resumed: bool = False
     """It is known from where on the peer needs what was not confirmed."""
-    sent_bytes: int = 0
     threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def worn_bytes(self) -> int:
+        """By the more used one of its two pairs of keys."""
+        return max(self.sending.passed_bytes, self.receiving.passed_bytes)
 
     def wake(self) -> None:
         """Its threads find it broken."""
@@ -32,7 +36,7 @@ class Session:
         wake(self.receiving.sock)
 
 
-def write_piece(stream: TlsStream, words: bytes, piece: Piece | None) -> None:
+def write_piece(stream: TlsStream, words: bytes, piece: MessagePiece | None) -> None:
     """``words``: whole frames, which go before the piece."""
     if piece and piece.head:
         words += frames.encode(piece.head)

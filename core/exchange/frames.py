@@ -1,6 +1,6 @@
 """Frames between two members: kind (u8), length (u32, big-endian), body. Pure.
 
-A body is a word (MessagePack, at most ``MAX_WORD_BYTES``) or a piece (raw bytes of the message whose ``Head``
+A body is a word (MessagePack, at most ``MAX_WORD_BYTES``) or a piece (raw bytes of the message whose head
 came last; ``PIECE_BYTES``, but for the last). How many bytes a message has follows from its head. Numbers
 travel as they lie in memory, little-endian.
 """
@@ -33,15 +33,15 @@ _U63 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Nonce = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
 
 
-class BadFrame(ValueError):
+class MalformedFrame(ValueError):
     """What came is no frame of the exchange. The connection can't be read on after it."""
 
 
 class _Word(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
-    """Each names itself by its class: whoever renames one changes the protocol."""
+    """Each names itself by its tag, the class's name unless it says another. They are the protocol's."""
 
 
-class Hello(_Word, frozen=True):
+class MemberHello(_Word, frozen=True, tag="Hello"):
     """The first word both ways on each connection: what was dialled, for whom.
 
     ``seen``: the number of the newest session that the caller knew of when it dialled.
@@ -64,7 +64,7 @@ class Begin(_Word, frozen=True):
     bytes: _U63
 
 
-class Head(_Word, frozen=True):
+class MessageHead(_Word, frozen=True, tag="Head"):
     """Message number ``message`` begins, or goes on after its first ``offset`` bytes."""
 
     message: _U63
@@ -97,7 +97,7 @@ class Goodbye(_Word, frozen=True):
         )
 
 
-Word = Hello | Begin | Head | Ack | Alive | Goodbye
+Word = MemberHello | Begin | MessageHead | Ack | Alive | Goodbye
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Word] = msgspec.msgpack.Decoder(Word)
@@ -116,26 +116,28 @@ def piece_header(length: int) -> bytes:
 
 
 def read_header(header: bytes | bytearray | memoryview) -> tuple[int, int]:
-    """Kind and length of the body. Raises ``BadFrame`` before a byte of the body is read."""
+    """Kind and length of the body. Raises ``MalformedFrame`` before a byte of the body is read."""
     kind, length = HEADER.unpack(header)
     if kind not in (WORD, PIECE):
-        raise BadFrame(f"a frame of kind {kind}")
+        raise MalformedFrame(f"a frame of kind {kind}")
     if not 0 < length <= (PIECE_BYTES if kind == PIECE else MAX_WORD_BYTES):
-        raise BadFrame(f"a frame of {length} bytes")
+        raise MalformedFrame(f"a frame of {length} bytes")
     return kind, length
 
 
 def decode(body: bytes | bytearray | memoryview) -> Word:
-    """The word in a frame's body. Raises ``BadFrame``."""
+    """The word in a frame's body. Raises ``MalformedFrame``."""
     try:
         word = _DECODER.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
-        raise BadFrame(str(error)[:200]) from error
-    if isinstance(word, Head):
+        raise MalformedFrame(str(error)[:200]) from error
+    if isinstance(word, MessageHead):
         if word.call.elements * word.call.wire_dtype.itemsize > MAX_PACK_BYTES:
-            raise BadFrame(f"a pack of more than {MAX_PACK_BYTES} bytes")
+            raise MalformedFrame(f"a pack of more than {MAX_PACK_BYTES} bytes")
+        if any(length > MAX_PACK_BYTES for length in word.call.shape):
+            raise MalformedFrame("a pack of nothing, in very many rows")
         if word.offset % PIECE_BYTES:
-            raise BadFrame("a message that continues within a piece")
+            raise MalformedFrame("a message that continues within a piece")
     return word
 
 

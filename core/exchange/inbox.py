@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.exchange import frames
-from core.exchange.frames import PIECE_BYTES, Ack, Alive, BadFrame, Goodbye, Head
+from core.exchange.frames import PIECE_BYTES, Ack, Alive, Goodbye, MalformedFrame, MessageHead
 from core.exchange.pack import Landing
 from core.exchange.state import message_bytes
 from core.exchange.tls_stream import TlsStream
@@ -18,16 +18,16 @@ from core.vocabulary.errors import Problem
 class Owner(Protocol):
     """Called by a channel's threads, which hold no lock then."""
 
-    def announced(self, rank: int, head: Head, is_live: Callable[[], bool]) -> Landing | None:
+    def announced(self, rank: int, head: MessageHead, is_live: Callable[[], bool]) -> Landing | None:
         """Where the message goes; None: nowhere. May wait for room; raises ``ConnectionError`` if the session
         does not live so long."""
         ...
 
-    def came(self, rank: int, head: Head) -> None:
+    def came(self, rank: int, head: MessageHead) -> None:
         """One more piece of a message lies where it was to go."""
         ...
 
-    def arrived(self, rank: int, head: Head) -> None:
+    def arrived(self, rank: int, head: MessageHead) -> None:
         """All of it."""
         ...
 
@@ -40,7 +40,7 @@ class Owner(Protocol):
 class _Incoming:
     """The message that is coming. ``landing`` None: it goes nowhere."""
 
-    head: Head
+    head: MessageHead
     size: int
     landing: Landing | None
     received: int = 0
@@ -71,7 +71,7 @@ class Inbox:
         self._heard_s = time.monotonic()
 
     def read(self, stream: TlsStream, is_live: Callable[[], bool], on_ack: Callable[[int], None]) -> Goodbye:
-        """Until the peer says goodbye. Raises ``OSError``, ``BadFrame``, and what ``on_ack`` raises."""
+        """Until the peer says goodbye. Raises ``OSError``, ``MalformedFrame``, and what ``on_ack`` raises."""
         header = memoryview(bytearray(frames.HEADER.size))
         body = memoryview(bytearray(frames.MAX_WORD_BYTES))
         while True:
@@ -86,12 +86,12 @@ class Inbox:
                     pass
                 case Ack(message):
                     on_ack(message)
-                case Head() as head:
+                case MessageHead() as head:
                     self._begin(head, is_live)
                 case Goodbye() as goodbye:
                     return goodbye
                 case word:
-                    raise BadFrame(f"{type(word).__name__} within a session")
+                    raise MalformedFrame(f"{type(word).__name__} within a session")
 
     def _fill(self, stream: TlsStream, into: memoryview) -> None:
         at = 0
@@ -99,10 +99,12 @@ class Inbox:
             at += stream.read_some(into[at:])
             self._heard_s = time.monotonic()
 
-    def _begin(self, head: Head, is_live: Callable[[], bool]) -> None:
+    def _begin(self, head: MessageHead, is_live: Callable[[], bool]) -> None:
         incoming = self._incoming
         if head.message != self.expected or head.offset != (incoming.received if incoming else 0):
-            raise BadFrame(f"message {head.message} from byte {head.offset}, {self.expected} is expected")
+            raise MalformedFrame(
+                f"message {head.message} from byte {head.offset}, {self.expected} is expected"
+            )
         if incoming is None:
             size = message_bytes(head.call, head.phase, self._rank, self._own_rank, self._members)
             self._is_held = True
@@ -117,14 +119,14 @@ class Inbox:
             head.phase,
             head.call,
         ):
-            raise BadFrame(f"message {head.message} is another one than before")
+            raise MalformedFrame(f"message {head.message} is another one than before")
         if incoming.received == incoming.size:
             self._finish(incoming)
 
     def _read_piece(self, stream: TlsStream, length: int) -> None:
         incoming = self._incoming
         if incoming is None or length != min(PIECE_BYTES, incoming.size - incoming.received):
-            raise BadFrame(f"a piece of {length} bytes that no message has")
+            raise MalformedFrame(f"a piece of {length} bytes that no message has")
         begin = incoming.received
         landing = incoming.landing
         if landing is None:

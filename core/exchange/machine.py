@@ -163,7 +163,10 @@ def _settled_all(state: State) -> Step:
 def _taken(state: State, key: Key) -> Step:
     newest = max(state.newest, key[:3])
     meetings = {other: meeting for other, meeting in state.meetings.items() if other != key}
+    moves_on = newest != state.newest
     state = replace(state, newest=newest, meetings=meetings, taken=state.taken | {key})
+    if not moves_on:
+        return state, (Forget(key),)
     state = replace(state, taken=frozenset(each for each in state.taken if not _is_past(state, each)))
     # What others brought, and this member never will.
     unwanted = [each for each, meeting in meetings.items() if meeting.call is None and _is_past(state, each)]

@@ -13,7 +13,7 @@ BROKEN = "exchange-broken"
 
 
 class ExchangeFailed(TandemError):
-    """A wait ended without a result. ``rank``: whose doing it is, where it is one member's."""
+    """A wait ended without a result."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(code=problem.code, what=problem.what, fix=problem.fix, detail=problem.detail)
@@ -36,7 +36,7 @@ def left(rank: int, reason: Problem) -> Problem:
     return Problem(
         code=LEFT,
         what=f"Member {rank} has left: {reason.what}",
-        fix=reason.fix,
+        fix=reason.fix or "Train again with the members that are there.",
         detail=" ".join(filter(None, [reason.code, reason.detail])),
     )
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.exchange.frames import PIECE_BYTES, Head
+from core.exchange.frames import PIECE_BYTES, MessageHead
 from core.exchange.pack import Payload
 from core.exchange.state import Call, Key, Phase
 
@@ -23,10 +23,10 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MessagePiece:
     """``head`` None: the message goes on. ``begin == end``: a message without any bytes."""
 
-    head: Head | None
+    head: MessageHead | None
     payload: Payload
     begin: int
     end: int
@@ -53,12 +53,11 @@ class SendWindow:
         """Nobody needs these any more. One that was begun goes on: the peer counts messages."""
         self._waiting = deque(message for message in self._waiting if not is_old(message.key))
 
-    @property
-    def is_empty(self) -> bool:
-        """Everything was sent and confirmed."""
-        return not self._unconfirmed and not self._waiting
+    def __len__(self) -> int:
+        """Messages that were not confirmed, whether sent or not."""
+        return len(self._unconfirmed) + len(self._waiting)
 
-    def next(self) -> Piece | None:
+    def next(self) -> MessagePiece | None:
         if self._at == self._first + len(self._unconfirmed):
             if not self._waiting:
                 return None
@@ -66,7 +65,7 @@ class SendWindow:
         message = self._unconfirmed[self._at - self._first]
         head = None
         if self._head_is_due:
-            head = Head(
+            head = MessageHead(
                 message=self._at,
                 offset=self._offset,
                 key=message.key,
@@ -79,7 +78,7 @@ class SendWindow:
             self._at, self._offset = self._at + 1, 0
         else:
             self._offset = end
-        return Piece(head, message.payload, begin, end)
+        return MessagePiece(head, message.payload, begin, end)
 
     def confirm(self, message: int) -> None:
         """The peer has all before ``message``. Raises ``NotSent``."""

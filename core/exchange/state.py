@@ -100,7 +100,38 @@ def message_bytes(call: Call, phase: Phase, sender: int, receiver: int, members:
     return int((part.stop - part.start) * call.wire_dtype.itemsize)
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one member's patience and memory. None of them ends a wait for a member that is merely slow."""
+
+    handshake_s: float = 5.0
+    """For all that a caller, who may be anybody, does until it has proved to be a member."""
+    alive_s: float = 1.0
+    silent_s: float = 10.0
+    """After so long without a sign another session is dialled beside the present one."""
+    worn_bytes: int = 2**38
+    """AES-GCM must not encrypt more than 2^24.5 records of 16 KiB with a key (RFC 8446, 5.5)."""
+    early_bytes: int = 256 * 2**20
+    """A peer may be ahead: so much of what this member has not come to yet is kept; more waits on the way."""
+    early_meetings: int = 1024
+    """And of so many meetings, since even an empty one takes room."""
+
+
+LIMITS = Limits()
+
 Connection = Literal["connected", "dialling", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStatus:
+    """``session``: the number of the newest one; ``heard_s``: since anything came; ``unconfirmed``: messages
+    that are kept for this peer until it confirms them."""
+
+    rank: int
+    connection: Connection
+    session: int
+    heard_s: float
+    unconfirmed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,15 @@ class TlsStream:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=is_server)
         self._chunk = memoryview(bytearray(CHUNK_BYTES))
+        self._until_s: float | None = None
+        self.passed_bytes = 0
+        """Which the keys of this connection have encrypted or decrypted."""
 
     def handshake(self, until_s: float) -> None:
-        """``until_s``: as ``time.monotonic`` counts; it bounds all round trips together."""
+        """``until_s``: as for ``limit``."""
+        self.limit(until_s)
         try:
             while True:
-                self.limit(until_s)
                 try:
                     self._tls.do_handshake()
                 except ssl.SSLWantReadError:
@@ -45,11 +48,10 @@ class TlsStream:
             raise
 
     def limit(self, until_s: float | None) -> None:
-        """How long the next read or write may take; None: as long as it takes."""
-        left_s = None if until_s is None else until_s - time.monotonic()
-        if left_s is not None and left_s <= 0:
-            raise TimeoutError("the other end took too long")
-        self.sock.settimeout(left_s)
+        """When everything must be read and written that is from now on, as ``time.monotonic`` counts, in
+        however small parts it comes. None: as long as it takes."""
+        self._until_s = until_s
+        self.sock.settimeout(None)
 
     @property
     def peer_der(self) -> bytes:
@@ -63,13 +65,14 @@ class TlsStream:
         """At least one byte."""
         while True:
             try:
-                got = self._tls.read(len(into), into)
+                got = int(self._tls.read(len(into), into))
             except ssl.SSLWantReadError:
                 self._receive()
                 continue
             if not got:
                 raise ConnectionError("the other end closed the connection")
-            return int(got)
+            self.passed_bytes += got
+            return got
 
     def read_exactly(self, into: memoryview) -> None:
         at = 0
@@ -80,16 +83,27 @@ class TlsStream:
         """All of them, as one."""
         for part in parts:
             view = memoryview(part)
+            self.passed_bytes += len(view)
             while view:
                 view = view[self._tls.write(view) :]
         self._flush()
 
     def _flush(self) -> None:
         if data := self._outgoing.read():
+            self._keep_limit()
             self.sock.sendall(data)
 
     def _receive(self) -> None:
+        self._keep_limit()
         got = self.sock.recv_into(self._chunk)
         if not got:
             raise ConnectionError("the other end closed the connection")
         self._incoming.write(self._chunk[:got])
+
+    def _keep_limit(self) -> None:
+        if self._until_s is None:
+            return
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the other end took too long")
+        self.sock.settimeout(left_s)

@@ -121,6 +121,9 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}link/test_hub.py::test_garbage_from_a_paired_device_ends_its_link_and_is_named",
         f"{CORE}node/test_local_socket.py::test_garbage_is_answered_and_the_next_command_heard",
         f"{CORE}pairing/test_driver.py::test_half_open_connections_hold_no_more_than_four_places",
+        f"{CORE}exchange/test_strangers.py::"
+        "test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory",
+        f"{CORE}exchange/test_strangers.py::test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends",
     ),
     "mDNS records with oversized, malformed or spoofed fields": (
         f"{CORE}discovery/test_presence.py::"

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from core.exchange.driver import EARLY_BYTES, Exchange, Peer
+from core.exchange.driver import Exchange, Peer
 from core.exchange.keys import Keyring
-from core.exchange.state import Key
+from core.exchange.state import LIMITS, Key, Limits
 from core.home.identity import Identity, load_or_create
 from core.vocabulary.errors import Problem
 
@@ -123,7 +123,7 @@ def meeting(
     folder: Path,
     members: int,
     reach: Callable[[int, int, tuple[str, int]], tuple[str, int] | None] | None = None,
-    early_bytes: int = EARLY_BYTES,
+    limits: Limits = LIMITS,
 ) -> Iterator[list[Exchange]]:
     """``reach``: where a rank calls another one whose true address is given. All are closed afterwards."""
     of = identities(folder, members)
@@ -135,9 +135,7 @@ def meeting(
             for other, sock in enumerate(listeners)
             if other != rank
         ]
-        exchanges.append(
-            Exchange(rank, peers, keyring(of, rank), "run", listeners[rank], early_bytes=early_bytes)
-        )
+        exchanges.append(Exchange(rank, peers, keyring(of, rank), "run", listeners[rank], limits=limits))
     before = set(threading.enumerate())
     try:
         for exchange in exchanges:

@@ -18,7 +18,7 @@ import pytest
 from core.exchange import problems
 from core.exchange.driver import Exchange, Peer
 from core.exchange.problems import ExchangeFailed
-from core.exchange.state import Key, Waiting, Wire
+from core.exchange.state import Key, Limits, Waiting, Wire
 from core.vocabulary.errors import Problem
 from tests.core.exchange.members import (
     DONE,
@@ -150,13 +150,12 @@ def test_nothing_is_kept_of_steps_that_are_over(tmp_path: Path) -> None:
             assert not exchange._over
             assert not exchange._state.meetings
             assert len(exchange._state.taken) <= 4
-        windows = [channel._window for each in exchanges for channel in each._channels.values()]
-        wait_until(lambda: all(window.is_empty for window in windows))
+        wait_until(lambda: all(each.is_idle for each in exchanges))
 
 
 def test_a_peer_that_is_far_ahead_waits_on_the_way_instead_of_filling_memory(tmp_path: Path) -> None:
     elements, packs = 100_000, 8
-    with meeting(tmp_path, 2, early_bytes=1_000_000) as exchanges:
+    with meeting(tmp_path, 2, limits=Limits(early_bytes=1_000_000)) as exchanges:
         ahead, behind = exchanges
         keys = keys_of(0, packs)
         for key in keys:
@@ -225,21 +224,41 @@ def test_three_members_go_on_after_cuts_at_any_time(tmp_path: Path) -> None:
         way.close()
 
 
-def test_a_worn_session_is_replaced_while_the_steps_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def session_number(exchange: Exchange) -> int:
+    """Of the one that it has with its only peer."""
+    [peer] = exchange.peers()
+    return peer.session
+
+
+def test_a_worn_session_is_replaced_while_the_steps_go_on(tmp_path: Path) -> None:
     """One key must not encrypt too much."""
-    monkeypatch.setattr("core.exchange.channel.WORN_BYTES", 4_000_000)
-    monkeypatch.setattr("core.exchange.channel.SILENT_S", 1.0)
-    with meeting(tmp_path, 2) as exchanges:
-        channel = exchanges[0]._channels[1]
+    with meeting(tmp_path, 2, limits=Limits(worn_bytes=4_000_000, silent_s=1.0)) as exchanges:
         step = 0
-        while channel._number < 3:
+        while session_number(exchanges[0]) < 3:
             sums = all_summed(exchanges, step, 300_000, 2)
             assert sums == [expected(2, 300_000, 2)] * 2
             step += 1
             assert step < 5_000
         assert step > 3, "not with each step"
+
+
+def test_a_session_is_worn_by_what_comes_over_it_too(tmp_path: Path) -> None:
+    """The peer that sends most of it can't call: who can has to see that its key is worn."""
+
+    def reach(rank: int, other: int, address: tuple[str, int]) -> tuple[str, int] | None:
+        return address if rank == 0 else None
+
+    rows = [np.zeros((1, 4), np.float32), np.zeros((100_000, 4), np.float32)]
+    with meeting(tmp_path, 2, reach, limits=Limits(worn_bytes=4_000_000, silent_s=1.0)) as exchanges:
+        until_s, step = time.monotonic() + LIMIT_S, 0
+        while session_number(exchanges[0]) < 2:
+            assert time.monotonic() < until_s, "it was never replaced"
+            for exchange in exchanges:
+                exchange.hand_over(Key(0, 0, step, 0), rows[exchange.rank], kind="gather")
+            for exchange in exchanges:
+                exchange.wait([Key(0, 0, step, 0)])
+            step += 1
+        assert step > 1
 
 
 @pytest.mark.parametrize("caller", [0, 1])
@@ -462,26 +481,37 @@ def test_closing_does_not_wait_for_a_call_that_nobody_answers(tmp_path: Path, is
             waiting.connect_ex(address(deaf))
         with meeting(tmp_path, 2, lambda *_: address(deaf)) as exchanges:
             time.sleep(0.6)
-            assert {each._channels[1 - each.rank].connection for each in exchanges} == {"dialling"}
+            assert {peer.connection for each in exchanges for peer in each.peers()} == {"dialling"}
             began_s = time.monotonic()
             together(lambda exchange: exchange.close(STOPPED), exchanges)
             assert time.monotonic() - began_s < 2.0
 
 
-def test_silence_is_known_and_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep-alives tell of life where there is nothing to say; without them another session is tried."""
-    monkeypatch.setattr("core.exchange.channel.ALIVE_S", 0.3)
-    with meeting(tmp_path, 2) as exchanges:
+def test_signs_of_life_come_where_there_is_nothing_to_say(tmp_path: Path) -> None:
+    with meeting(tmp_path, 2, limits=Limits(alive_s=0.3)) as exchanges:
         all_summed(exchanges, 0, 10)
-        channel = exchanges[0]._channels[1]
         heard = []
         for _ in range(20):
-            heard.append(channel.heard_s)
+            heard.append(exchanges[0].peers()[0].heard_s)
             time.sleep(0.05)
         assert max(heard) < 0.8
         assert any(late < early for early, late in pairwise(heard)), "it was heard again meanwhile"
-        monkeypatch.setattr("core.exchange.channel.ALIVE_S", 60.0)
-        monkeypatch.setattr("core.exchange.channel.SILENT_S", 0.3)
-        number = channel._number
-        wait_until(lambda: channel._number > number)
+
+
+def test_silence_is_known_and_ends_nothing(tmp_path: Path) -> None:
+    """Without signs of life another session is tried."""
+    with meeting(tmp_path, 2, limits=Limits(alive_s=60.0, silent_s=0.3)) as exchanges:
+        all_summed(exchanges, 0, 10)
+        number = session_number(exchanges[0])
+        wait_until(lambda: session_number(exchanges[0]) > number)
         assert all_summed(exchanges, 1, 10) == [expected(2, 10)] * 2
+
+
+def test_no_thread_and_no_socket_stays_after_close(tmp_path: Path) -> None:
+    threads, sockets = threading.active_count(), psutil.Process().num_fds()
+    with meeting(tmp_path, 3) as exchanges:
+        all_summed(exchanges, 0, 100_000)
+        assert threading.active_count() > threads
+        together(lambda exchange: exchange.close(DONE), exchanges)
+        assert threading.active_count() == threads
+    assert psutil.Process().num_fds() == sockets

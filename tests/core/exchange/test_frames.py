@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from typing import get_args
 
 import msgspec
 import pytest
@@ -17,11 +18,11 @@ from core.exchange.frames import (
     PIECE_BYTES,
     Ack,
     Alive,
-    BadFrame,
     Begin,
     Goodbye,
-    Head,
-    Hello,
+    MalformedFrame,
+    MemberHello,
+    MessageHead,
     Word,
     decode,
     encode,
@@ -48,7 +49,7 @@ _words: st.SearchStrategy[Word] = st.one_of(
     st.builds(Begin, _u63, _u63, _u63),
     st.builds(Goodbye, st.text(max_size=100), st.text(max_size=300), st.text(max_size=300)),
     st.builds(
-        Hello,
+        MemberHello,
         version=_u32,
         run=st.text(max_size=50),
         rank=st.integers(0, 1023),
@@ -57,7 +58,7 @@ _words: st.SearchStrategy[Word] = st.one_of(
         seen=_u63,
     ),
     st.builds(
-        Head,
+        MessageHead,
         message=_u63,
         offset=st.integers(0, 1000).map(lambda n: n * PIECE_BYTES),
         key=st.builds(Key, _u32, _u32, _u63, _u32),
@@ -65,7 +66,7 @@ _words: st.SearchStrategy[Word] = st.one_of(
         call=_calls,
     ),
 )
-HEAD = Head(message=1, offset=0, key=Key(0, 0, 0, 0), phase="part", call=Call("sum", "float32", (2,)))
+HEAD = MessageHead(message=1, offset=0, key=Key(0, 0, 0, 0), phase="part", call=Call("sum", "float32", (2,)))
 
 
 @given(_words)
@@ -76,11 +77,17 @@ def test_words_come_out_as_they_went_in(word: Word) -> None:
     assert decode(frame[HEADER.size :]) == word
 
 
+def test_a_word_keeps_its_name_on_the_wire_whatever_its_class_is_called() -> None:
+    assert [each.__struct_config__.tag for each in get_args(Word)] == [
+        *("Hello", "Begin", "Head", "Ack", "Alive", "Goodbye")
+    ]
+
+
 @given(st.binary(min_size=HEADER.size, max_size=HEADER.size))
 def test_a_header_is_bounded_before_anything_of_its_body_is_read(header: bytes) -> None:
     try:
         kind, length = read_header(header)
-    except BadFrame:
+    except MalformedFrame:
         return
     assert 0 < length <= {frames.WORD: MAX_WORD_BYTES, frames.PIECE: PIECE_BYTES}[kind]
 
@@ -89,7 +96,7 @@ def test_a_header_is_bounded_before_anything_of_its_body_is_read(header: bytes) 
     ("kind", "length"), [(0, 1), (3, 1), (1, 0), (2, 0), (1, 8193), (2, PIECE_BYTES + 1)]
 )
 def test_a_header_of_another_kind_or_size_is_none(kind: int, length: int) -> None:
-    with pytest.raises(BadFrame):
+    with pytest.raises(MalformedFrame):
         read_header(HEADER.pack(kind, length))
 
 
@@ -110,6 +117,7 @@ def test_a_whole_piece_fits() -> None:
         {"call": ["sum", "float32", [-1]]},
         {"call": ["sum", "float32", [2**20, 2**20]]},
         {"call": ["sum", "float32", [2**62] * 16]},
+        {"call": ["gather", "float32", [2**62, 0]]},
         {"call": ["sum", "float32", [0] * (MAX_DIMENSIONS + 1)]},
         {"call": ["sum", "float32", [2], "f32", "x" * 201]},
         {"call": ["maximum", "float32", [2]]},
@@ -119,7 +127,7 @@ def test_a_whole_piece_fits() -> None:
 )
 def test_a_head_of_anything_else_is_refused(changed: dict[str, object]) -> None:
     fields = msgspec.structs.asdict(HEAD) | changed
-    with pytest.raises(BadFrame):
+    with pytest.raises(MalformedFrame):
         decode(msgspec.msgpack.encode(["Head", *fields.values()]))
 
 
@@ -129,7 +137,7 @@ def test_a_head_of_anything_else_is_refused(changed: dict[str, object]) -> None:
     ids=["empty", "no MessagePack", "deep", "unknown", "a map"],
 )
 def test_what_is_no_word_is_named_so(body: bytes) -> None:
-    with pytest.raises(BadFrame):
+    with pytest.raises(MalformedFrame):
         decode(body)
 
 
@@ -179,7 +187,7 @@ def test_fuzzed_frames_are_words_or_bad_frames_and_nothing_else() -> None:
                     body[at:at] = body[: source.randint(0, len(body))]
         try:
             word = decode(body)
-        except BadFrame:
+        except MalformedFrame:
             continue
         understood += 1
         assert decode(encode(word)[HEADER.size :]) == word

@@ -79,7 +79,7 @@ def test_each_byte_arrives_once_however_often_the_connection_breaks(
         pass
     assert receiver.arrived == list(enumerate(sizes))
     window.confirm(len(sizes))
-    assert window.is_empty
+    assert len(window) == 0
 
 
 def test_messages_go_in_pieces_with_one_head_each() -> None:

@@ -18,32 +18,35 @@ import msgspec
 import psutil
 import pytest
 
-from core.exchange import frames, greeting, keys
+from core.exchange import frames, handshake, keys
+from core.exchange.acceptor import AT_ONCE_FROM_ONE
 from core.exchange.driver import Exchange, Peer
-from core.exchange.frames import Begin, Hello, Word
-from core.exchange.greeting import Refused, Sockets
+from core.exchange.frames import Begin, MemberHello, MessageHead, Word
+from core.exchange.handshake import HandshakeRefused, Sockets
 from core.exchange.keys import Keyring
 from core.exchange.problems import ExchangeFailed
-from core.exchange.state import Key
+from core.exchange.state import LIMITS, Call, Key, Limits
 from core.exchange.tls_stream import TlsStream
 from core.home.identity import Identity
 from core.net import tls
-from tests.core.exchange.members import DONE, address, identities, keyring, listener, numbers
+from tests.core.exchange.members import DONE, Way, address, identities, keyring, listener, numbers
 
 pytestmark = pytest.mark.real
 
-HELLO = Hello(version=frames.VERSION, run="run", rank=1, nonce=b"12345678", carries="from-caller")
+HELLO = MemberHello(version=frames.VERSION, run="run", rank=1, nonce=b"12345678", carries="from-caller")
 JUNK = int(os.environ.get("TANDEM_JUNK_CONNECTIONS", "300"))
 """So many in the test; a longer search sets the variable, to 5,000, say."""
 
 
 @contextmanager
-def member(folder: Path) -> Iterator[tuple[Exchange, tuple[str, int], list[Identity]]]:
+def member(
+    folder: Path, limits: Limits = LIMITS
+) -> Iterator[tuple[Exchange, tuple[str, int], list[Identity]]]:
     """Rank 0 of two, its address, and the keys of both. Rank 1 is whoever has its key."""
     of = identities(folder, 2)
     sock = listener()
     at = address(sock)
-    exchange = Exchange(0, [Peer(1, None)], keyring(of, 0), "run", sock)
+    exchange = Exchange(0, [Peer(1, None)], keyring(of, 0), "run", sock, limits=limits)
     exchange.start()
     try:
         yield exchange, at, of
@@ -51,26 +54,26 @@ def member(folder: Path) -> Iterator[tuple[Exchange, tuple[str, int], list[Ident
         exchange.close(DONE)
 
 
-def refused(at: tuple[str, int], ring: Keyring, hello: Hello = HELLO) -> str:
+def refused(at: tuple[str, int], ring: Keyring, hello: MemberHello = HELLO) -> str:
     """Why the caller was not let in."""
     with pytest.raises(OSError) as failure:
-        greeting.dial(at, 0, ring, hello, Sockets())
+        handshake.dial(at, 0, ring, hello, Sockets())
     return str(failure.value)
 
 
 def test_the_right_key_is_let_in(tmp_path: Path) -> None:
     with member(tmp_path) as (_, at, of):
-        met = greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets())
-        assert met.hello.rank == 0
-        assert met.stream.version == "TLSv1.3"
-        met.stream.sock.close()
+        connection = handshake.dial(at, 0, keyring(of, 1), HELLO, Sockets())
+        assert connection.hello.rank == 0
+        assert connection.stream.version == "TLSv1.3"
+        connection.stream.sock.close()
 
 
 def test_a_wrong_key_gets_nothing(tmp_path: Path) -> None:
     with member(tmp_path) as (exchange, at, of):
         stranger = keys.make()
         refused(at, Keyring(stranger, {0: of[0].cert_der}))
-        assert exchange._channels[1].connection == "dialling"
+        assert [peer.connection for peer in exchange.peers()] == ["dialling"]
 
 
 def test_a_key_of_another_run_gets_nothing_and_gives_nothing(tmp_path: Path) -> None:
@@ -134,9 +137,9 @@ def test_plain_bytes_get_nothing(tmp_path: Path) -> None:
         assert len(answer) < 64, "at most an alert of TLS"
 
 
-def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greeting, "HANDSHAKE_S", 0.3)
-    with member(tmp_path) as (_, at, _), socket.create_connection(at) as sock:
+def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path) -> None:
+    limits = Limits(handshake_s=0.3)
+    with member(tmp_path, limits) as (_, at, _), socket.create_connection(at) as sock:
         sock.settimeout(10.0)
         began_s = time.monotonic()
         try:
@@ -146,19 +149,30 @@ def test_who_says_nothing_is_closed_after_a_while(tmp_path: Path, monkeypatch: p
         assert 0.2 < time.monotonic() - began_s < 5.0
 
 
-def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_member_that_says_hello_by_the_byte_is_closed_as_soon_as_one_that_says_nothing(
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(greeting, "HANDSHAKE_S", 2.0)
-    with member(tmp_path) as (_, at, of):
+    with member(tmp_path, Limits(handshake_s=1.0)) as (_, at, of), socket.create_connection(at) as sock:
+        stream = TlsStream(sock, keyring(of, 1).client(0), is_server=False)
+        began_s = time.monotonic()
+        stream.handshake(began_s + 10.0)
+        with pytest.raises(OSError):
+            for byte in frames.encode(HELLO) * 10:
+                stream.write(bytes([byte]))
+                time.sleep(0.1)
+        assert 0.5 < time.monotonic() - began_s < 5.0
+
+
+def test_only_a_few_strangers_are_heard_at_once_and_a_member_comes_in_after_them(tmp_path: Path) -> None:
+    with member(tmp_path, Limits(handshake_s=2.0)) as (_, at, of):
         silent = [socket.create_connection(at) for _ in range(40)]
         time.sleep(0.5)
-        hearing = [each for each in threading.enumerate() if each.name == "exchange-greeting"]
+        hearing = [each for each in threading.enumerate() if each.name == "exchange-handshake"]
         assert 1 <= len(hearing) <= 8
         deadline_s = time.monotonic() + 20.0
         while True:
             try:
-                greeting.dial(at, 0, keyring(of, 1), HELLO, Sockets()).stream.sock.close()
+                handshake.dial(at, 0, keyring(of, 1), HELLO, Sockets()).stream.sock.close()
                 break
             except OSError:
                 assert time.monotonic() < deadline_s
@@ -174,7 +188,7 @@ def session(at: tuple[str, int], of: list[Identity]) -> tuple[TlsStream, TlsStre
         msgspec.structs.replace(HELLO, nonce=nonce, carries=carries)
         for carries in ("from-caller", "to-caller")
     ]
-    sending, receiving = (greeting.dial(at, 0, keyring(of, 1), hello, Sockets()).stream for hello in hellos)
+    sending, receiving = (handshake.dial(at, 0, keyring(of, 1), hello, Sockets()).stream for hello in hellos)
     return sending, receiving
 
 
@@ -182,7 +196,7 @@ def say(at: tuple[str, int], of: list[Identity], data: Callable[[Begin], bytes])
     """Begin a session as a member would, then send what none would."""
     sending, receiving = session(at, of)
     with closing(sending.sock), closing(receiving.sock):
-        begin = greeting.read_word(receiving)
+        begin = handshake.read_word(receiving)
         assert isinstance(begin, Begin)
         try:
             sending.write(frames.encode(Begin(session=begin.session, message=0, bytes=0)) + data(begin))
@@ -221,23 +235,69 @@ def test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends(tmp_path: Pat
         caller.join()
 
 
+def test_a_member_that_announces_nothings_without_end_waits_when_there_is_no_room(tmp_path: Path) -> None:
+    call = Call("sum", "float32", (0,))
+
+    def nothings(_: Begin) -> bytes:
+        heads = (
+            MessageHead(message=number, offset=0, key=Key(0, 0, 9, number), phase="part", call=call)
+            for number in range(200)
+        )
+        return b"".join(map(frames.encode, heads))
+
+    with member(tmp_path, Limits(early_meetings=50)) as (exchange, at, of):
+        caller = threading.Thread(target=say, args=(at, of, nothings))
+        caller.start()
+        until_s = time.monotonic() + 10.0
+        while len(exchange._packs) < 50:
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+        time.sleep(0.5)
+        assert len(exchange._packs) == 50
+        exchange.close(DONE)
+        caller.join()
+
+
+def test_a_member_that_calls_without_end_gets_few_threads(tmp_path: Path) -> None:
+    """Rank 1 calls rank 2, which waits on each pair of connections for a beginning that never comes."""
+    of = identities(tmp_path, 3)
+    sock = listener()
+    exchange = Exchange(2, [Peer(0, None), Peer(1, None)], keyring(of, 2), "run", sock)
+    exchange.start()
+    ring, open_sockets = keyring(of, 1), []
+    try:
+        for _ in range(20):
+            nonce = os.urandom(8)
+            for carries in ("from-caller", "to-caller"):
+                hello = msgspec.structs.replace(HELLO, nonce=nonce, carries=carries)
+                try:
+                    connection = handshake.dial(address(sock), 2, ring, hello, Sockets(), 2.0)
+                except OSError:
+                    continue
+                open_sockets.append(connection.stream.sock)
+        names = [thread.name for thread in threading.enumerate()]
+        assert 4 <= names.count("exchange-handshake") <= AT_ONCE_FROM_ONE
+    finally:
+        exchange.close(DONE)
+        for each in open_sockets:
+            each.close()
+
+
 def test_a_member_that_was_started_anew_is_found(tmp_path: Path) -> None:
     with member(tmp_path) as (exchange, at, of):
-        first = Exchange(1, [Peer(0, at)], keyring(of, 1), "run", None)
+        way = Way(at)
+        first = Exchange(1, [Peer(0, way.address)], keyring(of, 1), "run", None)
         first.start()
         for each in (exchange, first):
             each.hand_over(Key(0, 0, 0, 0), numbers(each.rank, 10))
         first.wait([Key(0, 0, 0, 0)])
         exchange.wait([Key(0, 0, 0, 0)])
-        # Killed: no goodbye, and nothing remembered.
-        first._channels[0]._goodbye = None
-        session = first._channels[0]._session
-        assert session
         deadline_s = time.monotonic() + 10
-        while not exchange._channels[1]._window.is_empty:
+        while not exchange.is_idle:
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
-        first._channels[0].end()
+        # As good as killed: no goodbye comes through, and nothing is remembered.
+        way.close()
         second = Exchange(1, [Peer(0, at)], keyring(of, 1), "run", None)
         second.start()
         exchange.hand_over(Key(0, 0, 1, 0), numbers(0, 10))
@@ -258,10 +318,10 @@ def test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory(tm
         def junk(number: int) -> None:
             if number % 10 == 0:
                 try:
-                    greeting.dial(at, 0, stranger, HELLO, Sockets())
+                    handshake.dial(at, 0, stranger, HELLO, Sockets())
                 except OSError:
                     return
-                raise Refused("a stranger was let in")
+                raise HandshakeRefused("a stranger was let in")
             with socket.create_connection(at, timeout=10.0) as sock:
                 try:
                     sock.sendall((hello if number % 2 else b"") + source.randbytes(source.randint(0, 2000)))
@@ -278,7 +338,7 @@ def test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory(tm
             deadline_s = time.monotonic() + 20
             # The one that is left is the listener.
             while len(exchange._sockets._open) > 1 or any(
-                thread.name == "exchange-greeting" for thread in threading.enumerate()
+                thread.name == "exchange-handshake" for thread in threading.enumerate()
             ):
                 assert time.monotonic() < deadline_s
                 time.sleep(0.05)

@@ -13,15 +13,15 @@ import time
 from dataclasses import dataclass
 
 from core.exchange import frames
-from core.exchange.frames import BadFrame, Hello
+from core.exchange.frames import MalformedFrame, MemberHello
 from core.exchange.keys import Keyring
+from core.exchange.state import LIMITS
 from core.exchange.tls_stream import TlsStream
 
-HANDSHAKE_S = 5.0
 CONNECT_S = 5.0
 
 
-class Refused(ConnectionError):
+class HandshakeRefused(ConnectionError):
     """Not a member, or one that does not speak as we do."""
 
 
@@ -70,37 +70,49 @@ def wake(sock: socket.socket) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class MemberConnection:
     """A connection whose other end is a member."""
 
     stream: TlsStream
     rank: int
-    hello: Hello
+    hello: MemberHello
 
 
-def accept(sock: socket.socket, keyring: Keyring, mine: Hello, sockets: Sockets) -> Met:
+def accept(
+    sock: socket.socket,
+    keyring: Keyring,
+    mine: MemberHello,
+    sockets: Sockets,
+    handshake_s: float = LIMITS.handshake_s,
+) -> MemberConnection:
     """Raises ``OSError``; the socket is closed then. ``mine`` tells version, run, and rank."""
-    until_s = time.monotonic() + HANDSHAKE_S
+    until_s = time.monotonic() + handshake_s
     try:
         stream = _secured(sock, keyring.server, True, until_s)
         rank = keyring.rank_of(stream.peer_der)
         if rank is None:
-            raise Refused("a certificate that is not pinned")
-        theirs = _hello(stream, until_s)
+            raise HandshakeRefused("a certificate that is not pinned")
+        theirs = _hello(stream)
         _check(theirs, mine, rank)
-        answer = Hello(
+        answer = MemberHello(
             version=mine.version, run=mine.run, rank=mine.rank, nonce=theirs.nonce, carries=theirs.carries
         )
-        stream.limit(until_s)
         stream.write(frames.encode(answer))
         stream.limit(None)
     except BaseException:
         sockets.end(sock)
         raise
-    return Met(stream, rank, theirs)
+    return MemberConnection(stream, rank, theirs)
 
 
-def dial(address: tuple[str, int], rank: int, keyring: Keyring, mine: Hello, sockets: Sockets) -> Met:
+def dial(
+    address: tuple[str, int],
+    rank: int,
+    keyring: Keyring,
+    mine: MemberHello,
+    sockets: Sockets,
+    handshake_s: float = LIMITS.handshake_s,
+) -> MemberConnection:
     """Raises ``OSError``."""
     family, kind, protocol, _, full_address = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
     sock = socket.socket(family, kind, protocol)
@@ -108,31 +120,30 @@ def dial(address: tuple[str, int], rank: int, keyring: Keyring, mine: Hello, soc
     try:
         sock.settimeout(CONNECT_S)
         sock.connect(full_address)
-        until_s = time.monotonic() + HANDSHAKE_S
+        until_s = time.monotonic() + handshake_s
         stream = _secured(sock, keyring.client(rank), False, until_s)
         if keyring.rank_of(stream.peer_der) != rank:
-            raise Refused("another certificate than the pinned one")
-        stream.limit(until_s)
+            raise HandshakeRefused("another certificate than the pinned one")
         stream.write(frames.encode(mine))
         # Only now it is known that our certificate was taken: TLS 1.3 tells a caller so late.
-        theirs = _hello(stream, until_s)
+        theirs = _hello(stream)
         _check(theirs, mine, rank)
         if (theirs.nonce, theirs.carries) != (mine.nonce, mine.carries):
-            raise Refused("an answer to another call")
+            raise HandshakeRefused("an answer to another call")
         stream.limit(None)
     except BaseException:
         sockets.end(sock)
         raise
-    return Met(stream, rank, theirs)
+    return MemberConnection(stream, rank, theirs)
 
 
 def read_word(stream: TlsStream) -> frames.Word:
-    """Raises ``OSError``, ``BadFrame``."""
+    """Raises ``OSError``, ``MalformedFrame``."""
     header = bytearray(frames.HEADER.size)
     stream.read_exactly(memoryview(header))
     kind, length = frames.read_header(header)
     if kind != frames.WORD:
-        raise BadFrame("a piece where a word belongs")
+        raise MalformedFrame("a piece where a word belongs")
     body = bytearray(length)
     stream.read_exactly(memoryview(body))
     return frames.decode(body)
@@ -145,19 +156,18 @@ def _secured(sock: socket.socket, context: ssl.SSLContext, is_server: bool, unti
     return stream
 
 
-def _hello(stream: TlsStream, until_s: float) -> Hello:
-    stream.limit(until_s)
+def _hello(stream: TlsStream) -> MemberHello:
     try:
         word = read_word(stream)
-    except BadFrame as error:
-        raise Refused(f"no hello: {error}") from error
-    if not isinstance(word, Hello):
-        raise Refused(f"no hello but {type(word).__name__}")
+    except MalformedFrame as error:
+        raise HandshakeRefused(f"no hello: {error}") from error
+    if not isinstance(word, MemberHello):
+        raise HandshakeRefused(f"no hello but {type(word).__name__}")
     return word
 
 
-def _check(theirs: Hello, mine: Hello, rank: int) -> None:
+def _check(theirs: MemberHello, mine: MemberHello, rank: int) -> None:
     if (theirs.version, theirs.run) != (mine.version, mine.run):
-        raise Refused(f"version {theirs.version} of run {theirs.run!r}")
+        raise HandshakeRefused(f"version {theirs.version} of run {theirs.run!r}")
     if theirs.rank != rank:
-        raise Refused(f"member {rank} says that it is member {theirs.rank}")
+        raise HandshakeRefused(f"member {rank} says that it is member {theirs.rank}")
