@@ -1,8 +1,8 @@
 """How many types a step's metric wears between Keras and a plot, counted while one passes through.
 
 Every call of a function of ``core`` is looked at: what it is given and what it returns. A type of ``core``
-that holds the metric, however deep, is an envelope. The goal for the whole way is five at most; here is the
-trainer's part of it, from the engine's numbers to the door of the participant.
+that holds the metric, however deep, is an envelope. Here is the trainer's part of the way, from the engine's
+numbers to the door of the participant; docs/decisions/0019 has the rest.
 """
 
 from __future__ import annotations
