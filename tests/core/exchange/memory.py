@@ -29,6 +29,8 @@ class Network:
         self.calls: list[float] = []
         self.cut_after = -1
         """Cut once, as soon as so many bytes have passed; -1: never."""
+        self.is_silent = False
+        """Whatever is sent gets lost, and neither end notices. Who sends meanwhile is never heard again."""
         self.listeners: dict[Address, Listener] = {}
         self.ends: list[End] = []
         self._ports = count(1)
@@ -83,6 +85,7 @@ class End(_Socket):
         self.data = bytearray()
         """What has come and was not read yet."""
         self.other: End | None = None
+        self._is_dumb = False
 
     def setsockopt(self, *_: object) -> None:
         pass
@@ -107,7 +110,10 @@ class End(_Socket):
             self._wait_for(lambda: len(other.data) < BUFFER_BYTES or self.is_shut or other.is_shut)
             if self.is_shut or other.is_shut:
                 raise BrokenPipeError("the connection is closed")
-            other.data += data
+            # After a gap in its records TLS would break the connection: that must not end a silence.
+            self._is_dumb |= network.is_silent
+            if not self._is_dumb:
+                other.data += data
             network.passed += len(data)
             is_due = 0 <= network.cut_after <= network.passed
             if is_due:

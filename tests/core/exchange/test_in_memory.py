@@ -1,0 +1,570 @@
+"""Members that meet over TLS on a network in memory, whose ends a test cuts, silences and counts."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.exchange import handshake, problems
+from core.exchange.driver import Exchange, Peer
+from core.exchange.frames import VERSION, Ack, Alive, Begin, Goodbye, MemberHello, encode
+from core.exchange.handshake import HandshakeRefused, MemberConnection, Sockets
+from core.exchange.problems import ExchangeFailed
+from core.exchange.state import LIMITS, Key, Limits, PeerStatus, Wire
+from core.vocabulary.errors import Problem, TandemError
+from tests.core.exchange import members
+from tests.core.exchange.members import (
+    DONE,
+    Array,
+    address,
+    identities,
+    keyring,
+    keys_of,
+    numbers,
+    rank_order_sum,
+    same_bits,
+    together,
+)
+from tests.core.exchange.memory import Address, Network
+
+KEY = Key(0, 0, 0, 0)
+STOPPED = Problem(code="stopped", what="Ben pressed Stop.", fix="Train again.")
+SEVERAL_PIECES = 200_003  # elements: 800 KB
+Reach = Callable[[int, int, Address], Address | None]
+NOBODY: Address = ("127.0.0.1", 9999)
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Network:
+    network = Network()
+    monkeypatch.setattr("core.exchange.handshake.socket", network)
+    return network
+
+
+@pytest.fixture
+def meeting(tmp_path: Path, network: Network) -> Callable[..., AbstractContextManager[list[Exchange]]]:
+    return functools.partial(members.meeting, tmp_path, listen=network.listener)
+
+
+Meeting = Callable[..., AbstractContextManager[list[Exchange]]]
+
+
+def summed(exchange: Exchange, key: Key = KEY, elements: int = 10, wire: Wire = "f32") -> Array:
+    exchange.hand_over(key, numbers(exchange.rank, elements), wire=wire)
+    total: Array = exchange.wait([key])[0]
+    return total
+
+
+def expected(count: int, elements: int = 10) -> Array:
+    return rank_order_sum([numbers(rank, elements) for rank in range(count)])
+
+
+def all_have_the_sum(exchanges: list[Exchange], step: int = 0, elements: int = 10) -> bool:
+    key = Key(0, 0, step, 0)
+    sums = together(lambda exchange: summed(exchange, key, elements), exchanges)
+    return all(same_bits(each, expected(len(exchanges), elements)) for each in sums)
+
+
+@contextmanager
+def waiting(exchange: Exchange, key: Key = KEY) -> Iterator[list[Problem]]:
+    """It waits for ``key`` in another thread. Afterwards: what the wait failed with."""
+    failures: list[Problem] = []
+
+    def wait() -> None:
+        try:
+            exchange.wait([key])
+        except ExchangeFailed as failure:
+            failures.append(failure.problem)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield failures
+    finally:
+        thread.join(10.0)
+        assert not thread.is_alive()
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    until_s = time.monotonic() + 10.0
+    while not holds():
+        assert time.monotonic() < until_s, "it never came to be"
+        time.sleep(0.005)
+
+
+def sessions(exchanges: list[Exchange]) -> list[int]:
+    """Of all with each of their peers: the numbers."""
+    return [peer.session for exchange in exchanges for peer in exchange.peers()]
+
+
+def only_peer(exchange: Exchange) -> PeerStatus:
+    [peer] = exchange.peers()
+    return peer
+
+
+def hears_again(exchange: Exchange) -> None:
+    """Something comes after a silence."""
+    eventually(lambda: only_peer(exchange).heard_s > 0.01)
+    before_s = only_peer(exchange).heard_s
+    eventually(lambda: only_peer(exchange).heard_s < before_s)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("elements", [0, 1, SEVERAL_PIECES])
+def test_all_have_the_sum_in_rank_order_bit_by_bit(meeting: Meeting, count: int, elements: int) -> None:
+    with meeting(count) as exchanges:
+        assert all_have_the_sum(exchanges, 0, elements)
+        assert all_have_the_sum(exchanges, 1, elements)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("wire", ["bf16", "fp16"])
+def test_a_narrowed_sum_has_the_same_bits_on_all_and_is_near_the_true_one(
+    meeting: Meeting, count: int, wire: Wire
+) -> None:
+    own = [np.random.default_rng(rank).standard_normal(SEVERAL_PIECES, np.float32) for rank in range(count)]
+
+    def meet(exchange: Exchange) -> Array:
+        exchange.hand_over(KEY, own[exchange.rank], wire=wire)
+        total: Array = exchange.wait([KEY])[0]
+        return total
+
+    with meeting(count) as exchanges:
+        sums = together(meet, exchanges)
+    assert all(same_bits(each, sums[0]) for each in sums)
+    assert 0 < np.abs(sums[0] - rank_order_sum(own)).max() < {"bf16": 0.1, "fp16": 0.02}[wire]
+
+
+def test_a_gather_has_all_arrays_by_rank(meeting: Meeting) -> None:
+    own = [np.full((rank, 2), rank, np.int64) for rank in range(3)]
+    with meeting(3) as exchanges:
+        for arrays in together(lambda exchange: exchange.gather(KEY, own[exchange.rank]), exchanges):
+            assert [each.tolist() for each in arrays] == [each.tolist() for each in own]
+            assert not any(each.flags.writeable for each in arrays)
+
+
+def test_many_packs_in_any_order_leave_nothing_behind(meeting: Meeting) -> None:
+    keys = keys_of(0, 5)
+
+    def meet(exchange: Exchange) -> bool:
+        for key in keys if exchange.rank else reversed(keys):
+            exchange.hand_over(key, numbers(exchange.rank, 1000, key.pack))
+        sums = exchange.wait(keys)
+        return all(
+            same_bits(total, rank_order_sum([numbers(rank, 1000, key.pack) for rank in range(2)]))
+            for key, total in zip(keys, sums, strict=True)
+        )
+
+    with meeting(2) as exchanges:
+        assert together(meet, exchanges) == [True, True]
+        for exchange in exchanges:
+            assert not exchange._packs
+            assert not exchange._over
+        eventually(lambda: all(exchange.is_idle for exchange in exchanges))
+
+
+def test_after_a_cut_only_what_had_not_come_is_sent_again(meeting: Meeting, network: Network) -> None:
+    elements = 1_000_000
+    with meeting(2) as exchanges:
+        assert all_have_the_sum(exchanges)
+        before = network.passed
+        network.cut_after = before + 5_000_000
+        assert all_have_the_sum(exchanges, 1, elements)
+        assert network.cuts == 1
+        whole = 2 * 4 * elements
+        assert whole < network.passed - before < 1.5 * whole
+        assert sessions(exchanges) == [2, 2]
+
+
+def test_members_go_on_after_many_cuts(meeting: Meeting, network: Network) -> None:
+    with meeting(3) as exchanges:
+        for step in range(6):
+            network.cut_after = network.passed + 20_000 + 90_000 * step
+            assert all_have_the_sum(exchanges, step, 60_000)
+    assert network.cuts >= 5
+
+
+@pytest.mark.parametrize("caller", [0, 1])
+@pytest.mark.parametrize("shut", [NOBODY, None], ids=["refused", "no address"])
+def test_it_is_enough_that_one_can_call_the_other(
+    meeting: Meeting, network: Network, caller: int, shut: Address | None
+) -> None:
+    def reach(rank: int, _: int, true: Address) -> Address | None:
+        return true if rank == caller else shut
+
+    with meeting(2, reach) as exchanges:
+        assert all_have_the_sum(exchanges)
+        network.cut()
+        assert all_have_the_sum(exchanges, 1)
+
+
+def test_crossing_calls_end_in_one_session_that_stays(meeting: Meeting, network: Network) -> None:
+    with meeting(2) as exchanges:
+        assert all_have_the_sum(exchanges)
+        calls = len(network.calls)
+        time.sleep(0.5)
+        assert all_have_the_sum(exchanges, 1)
+        assert len(network.calls) == calls, "nobody calls without a need"
+        assert sessions(exchanges) == [1, 1]
+
+
+def test_a_call_that_fails_is_tried_again_after_longer_and_longer_pauses(
+    meeting: Meeting, network: Network
+) -> None:
+    with meeting(2, lambda rank, *_: None if rank else NOBODY) as exchanges:
+        exchanges[0].hand_over(KEY, numbers(0, 3))
+        with waiting(exchanges[0]) as failures:
+            eventually(exchanges[0].waiting)
+            eventually(lambda: len(network.calls) >= 4)
+            assert [each.connection for each in exchanges[0].waiting()] == ["dialling"]
+            pauses_s = [late - early for early, late in pairwise(network.calls[:4])]
+            assert all(pause_s >= least for pause_s, least in zip(pauses_s, (0.05, 0.1, 0.2), strict=True))
+            assert pauses_s[0] < 0.5, "the first one is short"
+            exchanges[0].close(STOPPED)
+        assert failures == [STOPPED]
+        assert only_peer(exchanges[0]).connection == "closed"
+
+
+def test_a_worn_session_is_replaced(meeting: Meeting) -> None:
+    with meeting(2, limits=Limits(worn_bytes=1_000_000, silent_s=2.0, alive_s=0.05)) as exchanges:
+        assert all_have_the_sum(exchanges, 0, 100_000)
+        time.sleep(0.2)
+        assert sessions(exchanges) == [1, 1], "it is not worn yet"
+        for step in range(1, 4):
+            assert all_have_the_sum(exchanges, step, 100_000)
+        eventually(lambda: sessions(exchanges) == [2, 2])
+        assert all_have_the_sum(exchanges, 4, 100_000)
+
+
+def test_a_silent_session_is_replaced(meeting: Meeting, network: Network) -> None:
+    """Neither end notices that what it sends gets lost."""
+    limits = Limits(alive_s=0.05, silent_s=1.5, handshake_s=1.0)
+    with meeting(2, limits=limits) as exchanges:
+        assert all_have_the_sum(exchanges)
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < limits.silent_s:
+            for exchange in exchanges:
+                hears_again(exchange)
+        assert sessions(exchanges) == [1, 1], "signs of life keep it"
+        # The old connections stay dumb; new ones carry again.
+        network.is_silent = True
+        eventually(lambda: min(only_peer(each).heard_s for each in exchanges) > limits.silent_s)
+        network.is_silent = False
+        eventually(lambda: min(sessions(exchanges)) > 1)
+        assert all_have_the_sum(exchanges, 1)
+
+
+def test_who_is_far_ahead_waits_on_the_way(meeting: Meeting) -> None:
+    elements, keys = 100_000, keys_of(0, 8)
+    with meeting(2, limits=Limits(early_bytes=1_000_000)) as exchanges:
+        ahead, behind = exchanges
+        for key in keys:
+            ahead.hand_over(key, numbers(0, elements))
+        eventually(lambda: sum(pack.early_bytes() for pack in behind._packs.values()) == 800_000)
+        time.sleep(0.3)
+        assert len(behind._packs) == 2
+        assert only_peer(ahead).heard_s < 5.0
+        for key in keys:
+            assert same_bits(summed(behind, key, elements), expected(2, elements))
+        assert all(same_bits(each, expected(2, elements)) for each in ahead.wait(keys))
+
+
+def test_a_mismatch_is_named_alike_on_both_sides(meeting: Meeting) -> None:
+    def meet(exchange: Exchange) -> Problem:
+        exchange.hand_over(KEY, np.zeros((3, 4) if exchange.rank else (12,), np.float32), word="gradients")
+        with pytest.raises(ExchangeFailed) as failure:
+            exchange.wait([KEY])
+        return failure.value.problem
+
+    with meeting(2) as exchanges:
+        one, other = together(meet, exchanges)
+    assert one == other
+    assert one.code == problems.MISMATCH
+    assert "member 1 wants a sum of float32 [3, 4] for 'gradients'" in one.what
+
+
+def test_closing_ends_waits_on_both_sides_and_says_why(meeting: Meeting) -> None:
+    with meeting(2) as exchanges:
+        one, other = exchanges
+        assert all_have_the_sum(exchanges)
+        keys = [Key(0, 0, 1, 0), Key(0, 0, 1, 1)]
+        for exchange, key in zip(exchanges, keys, strict=True):
+            exchange.hand_over(key, numbers(exchange.rank, 10))
+        with waiting(one, keys[0]) as own, waiting(other, keys[1]) as theirs:
+            eventually(lambda: one.waiting() and other.waiting())
+            began_s = time.monotonic()
+            one.close(STOPPED)
+            assert time.monotonic() - began_s < 1.0
+        assert own == [STOPPED]
+        assert [(problem.code, problem.fix) for problem in theirs] == [(problems.LEFT, theirs[0].fix)]
+        assert "Member 0 has left: Ben pressed Stop." in theirs[0].what
+        assert only_peer(other).connection == "closed"
+        one.close(DONE)
+        one.hand_over(Key(0, 0, 2, 0), numbers(0, 3))
+        with pytest.raises(ExchangeFailed, match="Ben pressed Stop"):
+            one.wait([Key(0, 0, 2, 0)])
+
+
+def test_one_that_closes_after_its_last_step_still_sends_what_others_lack(meeting: Meeting) -> None:
+    elements = 1_000_000
+
+    def meet(exchange: Exchange) -> bool:
+        total = summed(exchange, KEY, elements)
+        exchange.close(DONE, linger_s=10.0)
+        return same_bits(total, expected(3, elements))
+
+    with meeting(3) as exchanges:
+        began_s = time.monotonic()
+        assert together(meet, exchanges) == [True] * 3
+        assert time.monotonic() - began_s < 8.0, "nobody lingered without a need"
+
+
+def test_one_lingers_through_a_cut_for_what_the_other_lacks(meeting: Meeting, network: Network) -> None:
+    with meeting(2) as exchanges:
+        ahead, behind = exchanges
+        assert all_have_the_sum(exchanges)
+        behind.hand_over(Key(0, 0, 1, 0), numbers(1, SEVERAL_PIECES))
+        network.cut_after = network.passed + 1_200_000
+        assert same_bits(summed(ahead, Key(0, 0, 1, 0), SEVERAL_PIECES), expected(2, SEVERAL_PIECES))
+        ahead.close(DONE, linger_s=10.0)
+        assert same_bits(behind.wait([Key(0, 0, 1, 0)])[0], expected(2, SEVERAL_PIECES))
+        assert network.cuts == 1
+
+
+def test_regrouping_ends_the_old_attempt_and_the_step_is_met_again(meeting: Meeting) -> None:
+    with meeting(2) as exchanges:
+        one, other = exchanges
+        one.hand_over(KEY, numbers(0, 10))
+        with waiting(one) as failures:
+            eventually(lambda: one.waiting() and other._packs)
+            for exchange in exchanges:
+                exchange.regroup(0, 1)
+        assert [problem.code for problem in failures] == [problems.OLD]
+        assert not other._packs, "what came of the old attempt is gone"
+        sums = together(lambda exchange: summed(exchange, Key(0, 1, 0, 0)), exchanges)
+        assert all(same_bits(each, expected(2)) for each in sums)
+        with pytest.raises(ExchangeFailed) as failure:
+            one.wait([Key(0, 0, 7, 0)])
+        assert failure.value.code == problems.OLD
+
+
+def test_regrouping_drops_what_was_not_begun(meeting: Meeting) -> None:
+    with meeting(2, lambda *_: None) as exchanges:
+        one = exchanges[0]
+        one.hand_over(KEY, numbers(0, 10))
+        assert only_peer(one).unconfirmed
+        one.regroup(0, 0)
+        assert only_peer(one).unconfirmed
+        one.regroup(0, 1)
+        assert not only_peer(one).unconfirmed
+
+
+def test_who_is_waited_for_is_known_meanwhile(meeting: Meeting) -> None:
+    elements = 3000
+    keys = keys_of(1, 2)
+    with meeting(3) as exchanges:
+        assert all_have_the_sum(exchanges)
+        assert exchanges[0].waiting() == []
+        for exchange in exchanges[:2]:
+            for key in keys[: 2 - exchange.rank]:
+                exchange.hand_over(key, numbers(exchange.rank, elements))
+        began_s = time.monotonic()
+        with waiting(exchanges[0], keys[0]) as failures:
+            eventually(lambda: any(each.bytes_come for each in exchanges[0].waiting()))
+            time.sleep(0.1)
+            first, second = exchanges[0].waiting()
+            assert (first.rank, first.bytes_come, first.bytes_total) == (1, 4000, 8000)
+            assert (second.rank, second.bytes_come, second.bytes_total) == (2, 0, 8000)
+            assert first.connection == second.connection == "connected"
+            assert 0.1 <= first.since_s <= time.monotonic() - began_s
+            assert 0 <= first.heard_s < 2.0
+            exchanges[2].close(STOPPED)
+        assert [problem.code for problem in failures] == [problems.LEFT]
+        assert exchanges[0].waiting() == []
+
+
+def test_ranks_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
+    of = identities(tmp_path, 2)
+    for rank, peers in ((0, [Peer(2, None)]), (1, [Peer(1, None)]), (0, [])):
+        with pytest.raises(TandemError, match="ranks do not fit together"):
+            Exchange(rank, peers, keyring(of, rank), "run", None)
+
+
+def test_waiting_for_what_was_not_handed_over_is_an_error(meeting: Meeting) -> None:
+    with meeting(2) as exchanges:
+        with pytest.raises(KeyError):
+            exchanges[0].wait([KEY])
+        assert not exchanges[0]._waits
+
+
+# --- somebody else at the other end ---------------------
+
+
+class Stranger:
+    """Speaks for rank 1 to a member 0, word by word."""
+
+    def __init__(self, folder: Path, network: Network, limits: Limits = LIMITS) -> None:
+        of = identities(folder, 2)
+        self.keyring = keyring(of, 1)
+        listener = network.listener()
+        self.address = address(listener)
+        self.member = Exchange(0, [Peer(1, None)], keyring(of, 0), "run", listener, limits=limits)
+        self.member.start()
+        self.sockets = Sockets()
+
+    def hello(self, **changed: object) -> MemberHello:
+        fields: dict[str, Any] = {"version": VERSION, "run": "run", "rank": 1, "nonce": bytes(8)}
+        return MemberHello(**{**fields, "carries": "from-caller", **changed})
+
+    def call(self, **changed: object) -> MemberConnection:
+        hello = self.hello(**changed)
+        return handshake.dial(self.address, 0, self.keyring, hello, self.sockets, LIMITS.handshake_s)
+
+    def session(self) -> tuple[MemberConnection, MemberConnection]:
+        """What sends to the member and what it sends on; begun by both."""
+        sending, receiving = self.call(), self.call(carries="to-caller")
+        begin = handshake.read_word(receiving.stream)
+        assert begin == Begin(session=1, message=0, bytes=0)
+        return sending, receiving
+
+    def close(self) -> None:
+        self.member.close(DONE)
+        self.sockets.close()
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, network: Network) -> Iterator[Stranger]:
+    stranger = Stranger(tmp_path, network)
+    yield stranger
+    stranger.close()
+
+
+@pytest.mark.parametrize("changed", [{"version": 99}, {"run": "another"}, {"rank": 0}])
+def test_who_speaks_of_another_run_version_or_rank_is_refused(
+    stranger: Stranger, changed: dict[str, object]
+) -> None:
+    with pytest.raises(OSError, match="closed"):
+        stranger.call(**changed)
+    assert stranger.call().rank == 0
+
+
+def test_who_says_another_word_than_hello_is_refused(
+    stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(OSError, match="closed"), monkeypatch.context() as patch:
+        patch.setattr("core.exchange.handshake.frames.encode", lambda _: encode(Alive()))
+        stranger.call()
+
+
+def test_an_answer_to_another_call_is_refused(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = iter([encode(stranger.hello()), encode(stranger.hello(rank=0, nonce=b"12345678"))])
+    monkeypatch.setattr("core.exchange.handshake.frames.encode", lambda _: next(said))
+    with pytest.raises(HandshakeRefused, match="another call"):
+        stranger.call()
+
+
+def test_a_member_that_says_nothing_after_it_knocked_is_closed_after_a_while(
+    tmp_path: Path, network: Network
+) -> None:
+    with closing(Stranger(tmp_path, network, Limits(handshake_s=0.1))) as stranger:
+        end = network.socket()
+        end.connect(stranger.address)
+        eventually(lambda: end.other and end.other.is_shut)
+        eventually(lambda: stranger.member._acceptor and not stranger.member._acceptor._callers)
+
+
+def test_only_so_many_are_heard_at_once(tmp_path: Path, network: Network) -> None:
+    with closing(Stranger(tmp_path, network, Limits(handshake_s=60.0))) as stranger:
+        ends = [network.socket() for _ in range(9)]
+        for end in ends:
+            end.connect(stranger.address)
+        eventually(lambda: ends[8].other and ends[8].other.is_shut)
+        assert not any(end.other.is_shut for end in ends[:8] if end.other), "eight of one address are heard"
+        ends[0].close()
+        eventually(lambda: stranger.member._acceptor and stranger.member._acceptor._callers.total() == 7)
+        assert stranger.call().rank == 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encode(Begin(session=1, message=1, bytes=0)),
+        encode(Begin(session=1, message=0, bytes=1)),
+        encode(Begin(session=2, message=0, bytes=0)),
+        encode(Alive()),
+        b"\x03\x00\x00\x00\x01",
+        encode(Begin(session=1, message=0, bytes=0)) + encode(Ack(message=1)),
+        encode(Begin(session=1, message=0, bytes=0)) + encode(Begin(session=1, message=0, bytes=0)),
+        encode(Begin(session=1, message=0, bytes=0)) + b"\x02\x00\x00\x00\x01x",
+    ],
+    ids=["ahead", "in nothing", "number", "no begin", "kind", "ack", "begin twice", "piece"],
+)
+def test_who_talks_nonsense_is_told_so_and_the_wait_ends(stranger: Stranger, data: bytes) -> None:
+    sending, receiving = stranger.session()
+    sending.stream.write(data)
+    word = handshake.read_word(receiving.stream)
+    assert isinstance(word, Goodbye)
+    stranger.member.hand_over(KEY, numbers(0, 3))
+    with pytest.raises(ExchangeFailed) as failure:
+        stranger.member.wait([KEY])
+    assert failure.value.code == problems.LEFT
+    assert only_peer(stranger.member).connection == "closed"
+
+
+def test_a_goodbye_ends_the_wait_with_its_reason(stranger: Stranger) -> None:
+    sending, _ = stranger.session()
+    sending.stream.write(
+        encode(Begin(session=1, message=0, bytes=0)), encode(Goodbye(code="full", what="The disk is full."))
+    )
+    stranger.member.hand_over(KEY, numbers(0, 3))
+    with pytest.raises(ExchangeFailed, match="The disk is full"):
+        stranger.member.wait([KEY])
+
+
+def test_halves_that_never_become_a_session_are_closed_beyond_four(
+    stranger: Stranger, network: Network
+) -> None:
+    halves = [stranger.call(nonce=bytes([rank] * 8)) for rank in range(5)]
+    channel = stranger.member._channels[1]
+    eventually(lambda: len(channel._halves) == 4 and bytes(8) not in channel._halves)
+    with pytest.raises(OSError, match="closed"):
+        handshake.read_word(halves[0].stream)
+
+
+def test_two_halves_of_the_same_direction_are_closed(stranger: Stranger) -> None:
+    one, other = stranger.call(), stranger.call()
+    for met in (one, other):
+        with pytest.raises(OSError, match="closed"):
+            handshake.read_word(met.stream)
+    assert only_peer(stranger.member).connection == "dialling"
+
+
+def test_a_second_session_of_one_who_knows_of_the_first_takes_its_place(stranger: Stranger) -> None:
+    """Whoever calls again although it knew of the session has lost it; another call only crossed."""
+    stranger.session()
+    crossing = [stranger.call(nonce=b"1" * 8), stranger.call(nonce=b"1" * 8, carries="to-caller")]
+    with pytest.raises(OSError, match="closed"):
+        handshake.read_word(crossing[1].stream)
+    assert sessions([stranger.member]) == [1]
+    stranger.call(nonce=b"2" * 8, seen=1)
+    again = stranger.call(nonce=b"2" * 8, seen=1, carries="to-caller")
+    assert handshake.read_word(again.stream) == Begin(session=2, message=0, bytes=0)
+    assert sessions([stranger.member]) == [2]
+
+
+def test_signs_of_life_are_sent_while_there_is_nothing_to_say(tmp_path: Path, network: Network) -> None:
+    with closing(Stranger(tmp_path, network, Limits(alive_s=0.3))) as stranger:
+        sending, receiving = stranger.session()
+        began_s = time.monotonic()
+        sending.stream.write(encode(Begin(session=1, message=0, bytes=0)))
+        assert handshake.read_word(receiving.stream) == Alive()
+        assert time.monotonic() - began_s > 0.2
