@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from core.exchange.state import Call, Key
+from typing import TYPE_CHECKING
+
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.text import plain
+
+if TYPE_CHECKING:  # the state knows numpy, and a node, which makes the keys, does without
+    from core.exchange.state import Call, Key
 
 MISMATCH = "exchange-mismatch"
 LEFT = "exchange-left"

@@ -65,8 +65,12 @@ def test_where_there_is_a_gpu_the_own_gradients_are_waited_for_by_one_of_their_n
 ) -> None:
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
 
+    def summed(value: Any) -> Any:
+        time.sleep(0.002)  # TensorFlow's clock counts microseconds: a sum in none would take no time at all
+        return value + 1.0
+
     def step(own: Any) -> Any:
-        return gauge.exchange([own, None], lambda: [own + 1.0, None])[0]
+        return gauge.exchange([own, None], lambda: [tf.py_function(summed, [own], tf.float32), None])[0]
 
     step = tf.function(step) if traced else step
     assert step(tf.zeros([2, 3])).numpy().tolist() == [[1.0] * 3] * 2
