@@ -87,6 +87,16 @@ def test_loopback_is_known_in_each_form(host: str) -> None:
     assert not is_loopback("192.168.1.1")
 
 
+@pytest.mark.parametrize("host", ["annas-laptop.local", "fe80::1%eth0", "127.example", ""])
+def test_what_is_no_loopback_address_is_none(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_loopback_is_known_with_a_zone_and_in_capitals() -> None:
+    assert is_loopback("::1%lo")
+    assert is_loopback("LocalHost")
+
+
 roles = st.lists(st.sampled_from([Role.WORKER, Role.PS, Role.EVALUATOR]), min_size=1, max_size=3).map(tuple)
 
 

@@ -9,6 +9,7 @@ import pytest
 from core.doctor import machine
 from core.telemetry.gpus import Gpus
 from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
 from core.vocabulary.readings import GpuReading, Reading
 from tests.core.doctor.views import view
 from tests.core.fake_node import HARDWARE, ME, OTHER, VERSIONS
@@ -92,6 +93,15 @@ def test_clocks_that_differ_are_named(tmp_path: Path, at_s: float, level: str) -
     if level == "warning":
         assert ("ahead of" if at_s < NOW_S else "behind") in finding.what
         assert "60 s" in finding.what
+
+
+def test_a_clock_is_compared_with_linked_laptops_alone(tmp_path: Path) -> None:
+    linked, told = other_at(NOW_S - 60.0)
+    gone = ev.LinkDown(device=OTHER, problem=Problem(code="link-closed", what="The link closed."))
+
+    for events in ((linked,), (linked, told, gone)):
+        finding = machine.check_clock(view(tmp_path, *events), lambda: NOW_S)
+        assert (finding.level, finding.what) == ("ok", "The clock is plausible.")
 
 
 def test_a_clock_of_the_past_is_named(tmp_path: Path) -> None:

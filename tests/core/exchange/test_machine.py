@@ -335,3 +335,47 @@ def test_missing_says_of_whom_what_is_needed() -> None:
     one.receive((1, 0, key(), "part", call, Payload(12, lambda b, e: np.zeros(12, np.uint8)[b:e])))
     assert machine.missing(one.state, key()) == {(1, "total"), (2, "part"), (2, "total")}
     assert machine.missing(one.state, key(step=5)) == set()
+
+
+def test_a_message_that_is_announced_twice_is_taken_once() -> None:
+    one = Member(0, 2)
+    call = Call("sum", "float32", (3,))
+    assert one.happens(Announced(1, key(), "part", call)) == (Take(1, key(), "part"),)
+    assert one.happens(Announced(1, key(), "part", call)) == ()
+
+
+@pytest.mark.parametrize(("members", "kind"), [(2, "sum"), (3, "gather")])
+def test_a_total_is_taken_only_of_a_sum_of_more_than_two(members: int, kind: Kind) -> None:
+    one = Member(0, members)
+    one.hand_over(key(), numbers(0, 9), kind=kind)
+    call = one.state.meetings[key()].call
+    assert call is not None
+    assert one.happens(Announced(1, key(), "total", call)) == ()
+    assert one.over == {}
+
+
+def test_a_member_leaves_once_and_for_its_first_reason() -> None:
+    one, _ = two()
+    one.happens(Left(1, BYE))
+    assert one.happens(Left(1, Problem(code="another", what="Another reason."))) == ()
+    one.hand_over(key(), numbers(0, 3))
+    problem = one.over[key()]
+    assert problem and BYE.what in problem.what
+
+
+def test_a_member_closes_once_and_for_its_first_reason() -> None:
+    one, _ = two()
+    one.hand_over(key(), numbers(0, 3))
+    one.happens(Closed(BYE))
+    assert one.happens(Closed(Problem(code="another", what="Another reason."))) == ()
+    one.hand_over(key(pack=1), numbers(0, 3))
+    assert one.over[key(pack=1)] == BYE
+
+
+def test_after_a_mismatch_nothing_more_of_that_pack_is_taken() -> None:
+    one = Member(0, 3)
+    one.hand_over(key(), numbers(0, 9))
+    one.happens(Announced(1, key(), "part", Call("sum", "float32", (4,))))
+    problem = one.over[key()]
+    assert problem and problem.code == problems.MISMATCH
+    assert one.happens(Announced(2, key(), "part", Call("sum", "float32", (9,)))) == ()

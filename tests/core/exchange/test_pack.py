@@ -130,3 +130,17 @@ def test_totals_of_three_are_expected_from_the_others() -> None:
     gathered = Pack(0, 3)
     gathered.bring(own, call_for("gather", own))
     assert gathered.progress(1) == (0, 0), "a gather's sizes are known when they are announced"
+
+
+def test_own_numbers_wait_for_the_others() -> None:
+    own = np.ones(4, np.float32)
+    call = call_for("sum", own)
+    pack = Pack(0, 2)
+    pack.bring(own, call)
+    pack.advance()
+    landing = pack.land(1, "part", call)
+    landing.data[:], landing.received = own.view(np.uint8), 16
+    pack.take(1, "part")
+    total = pack.result()
+    assert isinstance(total, np.ndarray)
+    assert total.tolist() == [2.0] * 4

@@ -14,9 +14,10 @@ from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Finished, Planning, Preparing
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
-from core.vocabulary.run_folder import EVENTS, METRICS, SUMMARY, log_name
+from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 PLAN = plan_of()
@@ -148,3 +149,10 @@ def test_a_folder_that_is_gone_leaves_the_entry(kept: Kept, tmp_path: Path) -> N
     assert details.entry == kept.record.entry
     assert details.plan is None
     assert details.log == ""
+
+
+def test_the_files_that_a_run_begins_with_are_kept_beside_it(kept: Kept) -> None:
+    project = manifest_of("train.py", [ProjectFile(path="train.py", size=3, sha256="a" * 64)])
+    kept.record.keep_project(project)
+    assert wire.from_json((kept.folder / PROJECT).read_bytes(), Manifest) == project
+    assert not kept.troubles

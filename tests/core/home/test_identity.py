@@ -154,7 +154,9 @@ def test_a_full_disk_leaves_no_half_key(tmp_path: Path, monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_disk)
-        assert refusal(tmp_path / "identity").code == "identity-unwritable"
+        failure = refusal(tmp_path / "identity")
+        assert failure.code == "identity-unwritable"
+        assert "(No space left on device)" in failure.what
 
     assert calls, "the fault did not happen"
     assert list((tmp_path / "identity").iterdir()) == []

@@ -75,6 +75,17 @@ def test_a_peer_that_started_anew_is_let_in_before_the_silence_is_noticed() -> N
     assert anna.judge_answer(answer)
 
 
+def test_a_peer_that_never_heard_that_its_call_was_taken_may_call_again() -> None:
+    anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
+    answer = bert.judge_call(anna.call())
+    assert answer is not None and anna.judge_answer(answer)
+    bert.lost()
+    assert anna.judge_call(bert.call()) is not None, "its answer gets lost"
+    answer = anna.judge_call(bert.call())
+    assert answer is not None
+    assert bert.judge_answer(answer)
+
+
 def test_an_answer_that_comes_after_the_call_was_given_up_is_no_link() -> None:
     anna, bert = Numbering(b"anna-run"), Following(b"bert-run")
     answer = bert.judge_call(anna.call())

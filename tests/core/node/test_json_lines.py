@@ -90,6 +90,10 @@ def test_a_whole_state_goes_there_and_comes_back() -> None:
     assert json_lines.read_told(json_lines.write_greeting(STATE, 2)) == Greeting(state=STATE, missed=2)
 
 
+def test_a_greeting_says_that_nothing_was_missed_unless_something_was() -> None:
+    assert json_lines.read_told(json_lines.write_greeting(STATE)) == Greeting(state=STATE, missed=0)
+
+
 def test_an_event_goes_there_and_comes_back() -> None:
     assert json_lines.read_told(json_lines.write_event(found("büro\n"))) == found("büro\n")
     assert json_lines.write_event(found("büro\n")).count(b"\n") == 1

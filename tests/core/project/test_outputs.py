@@ -80,6 +80,14 @@ def test_only_so_many_files_come(work: Path) -> None:
     assert len(found.manifest.files) == len(found.skipped) == 2
 
 
+def test_a_list_of_files_stays_as_short_as_a_starter_takes_it(work: Path, tmp_path: Path) -> None:
+    deep = "/".join("d" * 200 for _ in range(3))
+    write(work, {f"{deep}/{number:04}": b"" for number in range(1400)})
+    found = find_outputs(work, MANIFEST)
+    assert found.skipped and "no more than" in found.skipped[0].why
+    receive_outputs(found.manifest, tmp_path / "run")
+
+
 def test_outputs_travel_back_into_the_runs_folder(work: Path, tmp_path: Path) -> None:
     write(work, {"model.keras": b"m" * 600_000, "out/log.csv": b"1"})
     manifest = find_outputs(work, MANIFEST).manifest

@@ -151,6 +151,17 @@ def test_known_content_is_taken_from_this_disk_only_if_it_is_right(tmp_path: Pat
     assert A_BIN not in [want.file for want in receipt.wanted]
 
 
+def test_a_file_that_this_disk_did_not_have_is_wanted_from_its_first_byte(
+    tmp_path: Path, receipt: Receipt
+) -> None:
+    source = write(tmp_path / "source", dict(FILES))
+    receipt.take(next(pieces(source, MANIFEST, receipt.wanted)))
+    assert receipt.wanted[0].offset == PIECE_BYTES
+    assert not receipt.adopt(A_BIN, tmp_path / "missing")
+    assert (receipt.wanted[0].file, receipt.wanted[0].offset) == (A_BIN, 0)
+    assert receipt.received_bytes == 0
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_said_plainly(receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receipt, "_part", lambda number: Path("/dev/full"))

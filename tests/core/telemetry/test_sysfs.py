@@ -86,6 +86,15 @@ def test_a_card_is_read_in_the_units_of_the_house(tmp_path: Path) -> None:
     assert (reading.temperature_c, reading.power_w, reading.why) == (54.0, 31.0, "")
 
 
+def test_a_card_that_tells_no_average_tells_its_power_of_now(tmp_path: Path) -> None:
+    add_card(tmp_path, 0, AMD, 0x73BF, hwmon__hwmon3__power1_input=12_500_000)
+
+    (reading,) = Amd(sysfs.cards(tmp_path)).read()
+
+    assert reading.power_w == 12.5
+    assert "no power" not in reading.why
+
+
 def test_what_the_driver_does_not_tell_has_a_reason(tmp_path: Path) -> None:
     add_card(tmp_path, 0, AMD, 0x73BF, gpu_busy_percent=0)
 

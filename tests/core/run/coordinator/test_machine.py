@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
+from core.home.certificate import MAX_DER_BYTES
 from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.runtime.timers import TimerFired
@@ -14,14 +15,14 @@ from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Booted, Measured, Meeting, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, World, failing
+from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, World, failing, progress
 
 
 def verdict(world: World) -> Problem:
@@ -818,3 +819,465 @@ def test_a_wait_that_was_called_off_does_nothing() -> None:
     for wait in waits:
         world.tell(TimerFired(wait))
     assert world.starter == known
+
+
+# --- who is heard, and who is told ---------------------
+
+
+def said_by(device: DeviceId, event: ev.RunEvent) -> ms.From:
+    return ms.From(device, ms.Reported(event=event))
+
+
+def mirrored_to(world: World, device: DeviceId) -> list[ev.RunEvent]:
+    return [message.event for message in world.to_member[device] if isinstance(message, ms.Mirrored)]
+
+
+def three() -> World:
+    return World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
+
+
+def of_a_remote_chief() -> World:
+    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+
+
+def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
+    world = training(three())
+    world.trainer_ends(BEN, "worker:0", FINISHED)
+    world.settle()
+    world.tell(co.MemberLost(BEN, LOST))
+    world.to_member[BEN].clear()
+    known, events = world.starter, len(world.events)
+    world.tell(ms.From(BEN, ms.StopAsked(run=known.plan.run, force=2)))
+    world.tell(co.MemberLost(BEN, LOST))
+    assert world.starter == known and len(world.events) == events, "it is lost once"
+    world.tell(co.StopWanted("Anna's", 0))
+    assert not world.to_member[BEN]
+
+
+def test_files_that_cannot_be_sent_any_more_do_not_end_what_has_begun() -> None:
+    world = training()
+    known = world.starter
+    world.tell(co.SendingFailed(BEN, LOST))
+    assert world.starter == known
+
+
+def test_a_member_that_agrees_twice_gets_the_files_once() -> None:
+    world = World()
+    wanted = ms.FilesWanted(run=world.starter.plan.run, files=(0,))
+    world.tell(ms.From(BEN, wanted))
+    known = world.starter
+    world.tell(ms.From(BEN, wanted))
+    assert list(world.jobs) == [co.SendFiles(BEN, (0,))]
+    assert world.starter == known
+
+
+def test_a_member_that_has_all_files_is_sent_none() -> None:
+    world = World()
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=())))
+    assert not world.jobs
+
+
+def test_events_go_to_members_that_agreed_and_never_to_the_starters_own_part() -> None:
+    world = World()
+    run = world.starter.plan.run
+    assert not mirrored_to(world, ANNA) and not mirrored_to(world, BEN)
+    world.tell(ms.From(ANNA, ms.FilesWanted(run=run, files=())))
+    phase = ev.MemberPhaseChanged(run=run, device=ANNA, phase="prepared")
+    world.tell(said_by(ANNA, phase))
+    assert not mirrored_to(world, ANNA) and not mirrored_to(world, BEN)
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
+    assert [type(event) for event in mirrored_to(world, BEN)] == [ev.RunPlanned, ev.RunPhaseChanged]
+    world.tell(said_by(ANNA, phase))
+    assert mirrored_to(world, BEN)[-1] == phase
+    assert not mirrored_to(world, ANNA)
+
+
+def test_of_all_phases_the_starters_own_part_hears_the_last() -> None:
+    world = World()
+    world.tell(co.StopWanted("Anna's", 0))
+    assert [event.phase for event in mirrored_to(world, ANNA) if isinstance(event, ev.RunPhaseChanged)] == [
+        Stopped(by="Anna's")
+    ]
+
+
+def test_what_a_member_says_of_another_run_is_not_shown() -> None:
+    world = training()
+    known = world.starter
+    world.tell(said_by(BEN, ev.MemberPhaseChanged(run=RunId("another"), device=BEN, phase="stopping")))
+    assert world.starter == known
+
+
+# --- ports, waits and the start ---------------------
+
+
+@pytest.mark.parametrize(("port", "is_taken"), [(-1, False), (0, True)])
+def test_a_laptop_that_trains_alone_needs_no_port(port: int, is_taken: bool) -> None:
+    plan = plan_of((ANNA,), project=MANIFEST.digest)
+    assert plan.solo
+    world = World(plan)
+    world.tell(ms.From(ANNA, ms.FilesWanted(run=plan.run, files=())))
+    world.tell(ms.From(ANNA, ms.Prepared(run=plan.run, ports={"chief:0": port})))
+    assert isinstance(world.phase, Starting if is_taken else Failed)
+
+
+@pytest.mark.parametrize(("size", "is_taken"), [(1, True), (MAX_DER_BYTES, True), (MAX_DER_BYTES + 1, False)])
+def test_a_certificate_may_be_as_long_as_any_and_no_longer(size: int, is_taken: bool) -> None:
+    world = World(TLS)
+    world.tell(ms.From(BEN, ms.FilesWanted(run=TLS.run, files=())))
+    made = {"worker:0": bytes(size)}
+    world.tell(ms.From(BEN, ms.Prepared(run=TLS.run, ports={"worker:0": 21_000}, certificates=made)))
+    assert isinstance(world.phase, Preparing if is_taken else Failed)
+
+
+def test_only_receiving_is_a_sign_that_files_still_come() -> None:
+    world = World()
+    run = world.starter.plan.run
+    world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=(0,))))
+    world.waits["receive"] = 1.0
+    world.tell(said_by(BEN, ev.MemberPhaseChanged(run=run, device=BEN, phase="prepared")))
+    assert world.waits["receive"] == 1.0
+
+
+def test_nothing_is_waited_for_because_a_member_says_late_that_it_receives() -> None:
+    world = training()
+    event = ev.MemberPhaseChanged(run=world.starter.plan.run, device=BEN, phase="receiving")
+    world.tell(said_by(BEN, event))
+    assert world.waits == {}
+
+
+def test_who_has_not_agreed_is_not_named_among_those_that_are_not_ready() -> None:
+    world = three()
+    world.tell(ms.From(BEN, ms.FilesWanted(run=world.starter.plan.run, files=(0,))))
+    world.fire("receive")
+    assert "Ben's" in verdict(world).what
+    assert "Cleo's" not in verdict(world).what and "Anna's" not in verdict(world).what
+
+
+def test_only_who_has_not_started_is_named_with_its_port() -> None:
+    world = World()
+    world.settle()
+    world.trainer_says(ANNA, "chief:0", Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.settle()
+    world.fire("start")
+    assert isinstance(world.starter.stage, co.Ending)
+    cause = world.starter.stage.cause
+    assert cause is not None
+    assert "Ben's" in cause.what and "Anna's" not in cause.what
+    assert "20001" in str(cause) and "20000 and" not in str(cause)
+
+
+def test_trainers_that_have_met_train_from_their_first_step_on() -> None:
+    world = World()
+    world.settle()
+    world.each_trainer_says(Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    assert isinstance(world.phase, Starting) and "start" not in world.waits
+    world.each_trainer_says(progress())
+    assert isinstance(world.phase, Training)
+
+
+def test_a_step_that_comes_after_the_verdict_does_not_begin_the_training() -> None:
+    world = World()
+    world.settle()
+    world.fire("start")
+    world.trainer_says(BEN, "worker:0", progress())
+    world.deliver_to_starter(BEN)
+    assert phases_of(world) == ["Preparing", "Starting"]
+
+
+# --- exits, one by one ---------------------
+
+
+def test_a_trainer_cannot_end_before_the_launch() -> None:
+    world = World()
+    known = world.starter
+    world.tell(
+        said_by(BEN, ev.MemberEnded(run=known.plan.run, device=BEN, task="worker:0", exit=failing("killed")))
+    )
+    assert world.starter == known
+
+
+def test_a_trainer_ends_once() -> None:
+    world = training()
+    run = world.starter.plan.run
+    world.tell(said_by(BEN, ev.MemberEnded(run=run, device=BEN, task="worker:0", exit=FINISHED)))
+    known = world.starter
+    again = ev.MemberEnded(run=run, device=BEN, task="worker:0", exit=failing("script-error"))
+    world.tell(said_by(BEN, again))
+    assert world.starter == known
+
+
+def test_a_member_has_ended_with_the_last_of_its_trainers() -> None:
+    world = served_run()
+    run = world.starter.plan.run
+    world.tell(said_by(BEN, ev.MemberEnded(run=run, device=BEN, task="worker:0", exit=FINISHED)))
+    assert world.starter.parts[BEN].phase == "training"
+    world.tell(said_by(BEN, ev.MemberEnded(run=run, device=BEN, task="ps:0", exit=FINISHED)))
+    assert world.starter.parts[BEN].phase == "ended"
+
+
+def test_a_member_that_is_lost_with_one_trainer_still_running_fails_the_run() -> None:
+    world = served_run()
+    world.trainer_ends(BEN, "worker:0", FINISHED)
+    world.settle()
+    world.tell(co.MemberLost(BEN, LOST))
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).code == "device-lost"
+
+
+def test_each_further_exit_does_not_lengthen_the_wait_for_the_last() -> None:
+    world = training(three())
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    world.waits["finish"] = 1.0
+    world.trainer_ends(BEN, "worker:0", FINISHED)
+    world.settle()
+    assert world.waits["finish"] == 1.0
+
+
+def test_consequences_alone_are_the_verdict_at_once_when_nobody_is_left() -> None:
+    world = training()
+    world.each_trainer_ends(failing("lost-peer", "A peer was lost."))
+    assert verdict(world).what == "On Anna's: A peer was lost."
+
+
+def test_of_two_consequences_the_first_is_kept_and_no_more_time_is_given() -> None:
+    world = training(three())
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    world.waits["cause"] = 1.0
+    world.trainer_ends(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    assert world.waits["cause"] == 1.0
+    world.trainer_ends(CLEO, "worker:1", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    assert verdict(world).what == "On Anna's: A peer was lost."
+
+
+def test_a_laptop_that_had_ended_is_not_the_cause_when_its_link_goes() -> None:
+    world = training(three())
+    world.trainer_ends(BEN, "worker:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    world.fire("cause")
+    world.settle()
+    world.tell(co.MemberLost(BEN, LOST))
+    for device, task in ((ANNA, "chief:0"), (CLEO, "worker:1")):
+        world.trainer_ends(device, task, failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Ben's: A peer was lost."
+
+
+def test_a_laptop_that_is_lost_while_tandem_is_closed_does_not_turn_the_stop_into_a_failure() -> None:
+    world = training()
+    world.tell(co.NodeEnds("Anna's"))
+    world.settle()
+    world.tell(co.MemberLost(BEN, LOST))
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert world.phase == Stopped(by="Anna's")
+
+
+def test_the_first_of_two_faults_is_named() -> None:
+    world = training(three())
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "First."))
+    world.settle()
+    world.trainer_ends(CLEO, "worker:1", failing("script-error", "Second."))
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Ben's: First."
+
+
+def test_a_member_that_has_no_weights_to_tell_has_no_different_ones() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.trainer_ends(BEN, "worker:0", Exit(reason="finished"))
+    world.settle()
+    assert isinstance(world.phase, Finished)
+    assert world.said() == ""
+
+
+# --- what only serves ---------------------
+
+
+def test_what_only_serves_is_stopped_once_who_it_serves_has_stopped() -> None:
+    world = served_run()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    world.trainer_ends(BEN, "worker:0", Exit(reason="stopped"))
+    world.settle()
+    assert world.members[BEN].trainers == {"ps:0": 0}
+    world.trainer_ends(ANNA, "chief:0", Exit(reason="stopped"))
+    world.settle()
+    assert world.members[BEN].trainers == {"ps:0": 1}
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Anna's")
+
+
+def test_an_evaluator_serves_until_every_worker_has_finished() -> None:
+    fixed: dict[DeviceId, tuple[Role, ...]] = {CLEO: (Role.EVALUATOR,)}
+    plan = plan_of((ANNA, BEN, CLEO), fixed=fixed, strategy="own", project=MANIFEST.digest)
+    world = training(World(plan))
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    assert world.members[CLEO].trainers == {"evaluator:0": -1}
+    world.trainer_ends(BEN, "worker:0", FINISHED)
+    world.settle()
+    assert world.members[CLEO].trainers == {"evaluator:0": 1}
+
+
+def test_what_ends_before_it_has_met_the_others_is_not_waited_for_at_the_start() -> None:
+    fixed: dict[DeviceId, tuple[Role, ...]] = {ANNA: (Role.CHIEF,), BEN: (Role.PS,), CLEO: (Role.WORKER,)}
+    world = World(plan_of((ANNA, BEN, CLEO), fixed=fixed, strategy="own", project=MANIFEST.digest))
+    world.settle()
+    run = world.starter.plan.run
+    world.tell(said_by(CLEO, ev.MemberPhaseChanged(run=run, device=CLEO, phase="training")))
+    world.tell(said_by(ANNA, ev.MemberEnded(run=run, device=ANNA, task="chief:0", exit=FINISHED)))
+    assert "start" in world.waits
+    world.tell(said_by(BEN, ev.MemberEnded(run=run, device=BEN, task="ps:0", exit=failing("killed"))))
+    assert "start" not in world.waits
+
+
+def test_what_only_serves_and_cannot_even_be_killed_is_named() -> None:
+    world = served_run()
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    for wait in ("finish", "finish", "end"):
+        world.fire(wait)
+        world.settle()
+    assert verdict(world).code == "still-running"
+    assert "Ben's" in verdict(world).what and "Anna's" not in verdict(world).what
+
+
+# --- Stop, in every stage ---------------------
+
+
+def test_who_pressed_stop_first_is_named_and_the_phase_is_told_once() -> None:
+    world = training()
+    world.tell(co.StopWanted("Ben's", 0))
+    world.tell(co.StopWanted("Anna's", 1))
+    world.settle()
+    world.each_trainer_ends(Exit(reason="stopped"))
+    assert world.phase == Stopped(by="Ben's")
+    assert phases_of(world).count("Stopping") == 1
+
+
+def test_the_hardest_stop_stays_so_while_starting() -> None:
+    world = World()
+    world.settle()
+    world.tell(co.StopWanted("Anna's", 2))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+
+
+def test_stop_while_a_cause_is_looked_for_keeps_the_cause() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer", "A peer was lost."))
+    world.settle()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.each_trainer_ends(failing("killed"))
+    assert verdict(world).what == "On Anna's: A peer was lost."
+
+
+def test_stop_gives_up_outputs_that_are_waited_for() -> None:
+    world = remote_chief_offers()
+    world.tell(co.StopWanted("Anna's", 0))
+    assert world.phase == Stopped(by="Anna's")
+
+
+def test_only_a_harder_stop_gives_up_the_outputs_of_a_stopped_run() -> None:
+    world = training(of_a_remote_chief())
+    world.tell(co.StopWanted("Ben's", 0))
+    world.settle()
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, Exit(reason="stopped"))
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.tell(co.StopWanted("Anna's", 0))
+    before = world.phase
+    assert isinstance(before, Stopping)
+    world.tell(co.StopWanted("Anna's", 1))
+    assert world.phase == Stopped(by="Ben's")
+
+
+# --- outputs, early and late ---------------------
+
+
+def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() -> None:
+    world = training(of_a_remote_chief())
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.settle()
+    assert world.starter.outputs == "here"
+    assert set(world.waits) == {"finish"}
+    world.tell(co.MemberLost(BEN, LOST))
+    assert isinstance(world.starter.stage, co.Running), "its chief has nothing left to give"
+    world.trainer_ends(ANNA, "worker:0", FINISHED)
+    world.settle()
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_worker_that_goes_while_only_outputs_are_waited_for_does_no_harm() -> None:
+    world = chief_offers_to_a_run_of_three()
+    world.each_trainer_ends()
+    world.tell(co.MemberLost(CLEO, LOST))
+    assert set(world.waits) == {"outputs"}
+    world.tell(co.OutputsStored(("model.keras",)))
+    assert isinstance(world.phase, Finished)
+
+
+def test_an_offer_of_outputs_is_a_sign_of_life() -> None:
+    world = training(of_a_remote_chief())
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, FINISHED)
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.waits["outputs"] = 1.0
+    world.tell(ms.From(BEN, ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS)))
+    assert world.waits == {"outputs": limits.OUTPUTS_S}
+
+
+def chief_offers_to_a_run_of_three() -> World:
+    """Ben's, the chief, has finished and its outputs are coming; the others train."""
+    world = training(World(plan_of((ANNA, BEN, CLEO), fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)))
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    while not world.jobs:
+        world.possible()[0]()
+    world.jobs.clear()
+    world.settle()
+    return world
+
+
+def test_outputs_of_a_run_that_is_being_ended_are_not_taken() -> None:
+    world = training(of_a_remote_chief())
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.members[BEN].jobs.clear()
+    world.settle()
+    world.tell(co.NodeEnds("Anna's"))
+    world.tell(ms.From(BEN, ms.OutputsOffered(run=world.starter.plan.run, manifest=OUTPUTS)))
+    assert not world.jobs and world.starter.outputs == "expected"
+
+
+def test_outputs_that_are_lost_after_a_fault_do_not_take_its_place() -> None:
+    world = chief_offers_to_a_run_of_three()
+    world.tell(co.OutputsFailed(LOST))
+    assert isinstance(world.starter.stage, co.Ending)
+    world = chief_offers_to_a_run_of_three()
+    task = next(iter(world.members[CLEO].trainers))
+    world.trainer_ends(CLEO, task, failing("script-error", "First."))
+    world.settle()
+    world.tell(co.OutputsFailed(LOST))
+    world.each_trainer_ends(failing("killed"))
+    assert verdict(world).what == "On Cleo's: First."
+
+
+def test_outputs_that_are_lost_while_a_stopped_run_ends_are_said_and_nobody_is_told_again() -> None:
+    world = chief_offers_to_a_run_of_three()
+    world.tell(co.NodeEnds("Anna's"))
+    world.tell(co.OutputsFailed(LOST))
+    told = [message for message in world.to_member[CLEO] if isinstance(message, ms.RunAbandoned)]
+    assert len(told) == 1
+    assert "Ben's" in world.said()
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Anna's")

@@ -224,6 +224,24 @@ def test_another_run_than_the_allowed_one_is_never_started(other: Plan) -> None:
     assert [end.task for end in ends] == ["worker:0"]  # type: ignore[attr-defined]
 
 
+def test_a_plan_that_no_cluster_can_have_is_not_started_and_the_reason_is_told() -> None:
+    plan = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
+    ben = Ben(plan)
+    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 21_000}))
+    at_one_address = with_ports(plan, {ANNA: {"chief:0": 21_000}, BEN: {"worker:0": 21_000}}, {})
+    assert same_run(plan, at_one_address)
+    ben.hear(ms.Launch(plan=at_one_address))
+    assert not only(ben.effects, pa.StartTrainers)
+    (end,) = only(ben.reported(), ev.MemberEnded)
+    assert isinstance(end, ev.MemberEnded) and end.exit.problem is not None
+    assert (end.task, end.exit.problem.code) == ("worker:0", "same-address")
+
+
+def test_a_phase_in_which_nothing_is_counted_counts_nothing() -> None:
+    ben = Ben().ready()
+    assert ev.MemberPhaseChanged(run=RUN, device=BEN, phase="prepared", done=0, total=0) in ben.reported()
+
+
 def phases(ben: Ben) -> list[str]:
     return [event.phase for event in ben.reported() if isinstance(event, ev.MemberPhaseChanged)]
 

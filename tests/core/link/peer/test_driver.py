@@ -1,0 +1,42 @@
+"""Where a device that called is called back."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from core.home.identity import load_or_create
+from core.link.driver import Connection
+from core.link.peer.driver import Hub, Peer
+from core.vocabulary.settings import DEFAULT_PORT
+from tests.core.link.examples import hello
+
+
+def call_nobody(what: str, call: Coroutine[Any, Any, None]) -> SimpleNamespace:
+    call.close()
+    return SimpleNamespace(cancel=lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("said", "port"),
+    [(0, DEFAULT_PORT), (1, 1), (65_535, 65_535), (65_536, DEFAULT_PORT), (-1, DEFAULT_PORT)],
+)
+def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_there_is_one(
+    tmp_path: Path, said: int, port: int
+) -> None:
+    ours, theirs = load_or_create(tmp_path / "ours"), load_or_create(tmp_path / "theirs")
+    told: list[str] = []
+    hub = SimpleNamespace(
+        identity=ours,
+        background=SimpleNamespace(start=call_nobody),
+        clock=SimpleNamespace(time=lambda: 0.0),
+        came_up=lambda device, hello, address: told.append(address),
+    )
+    peer = Peer(cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ())
+    called = SimpleNamespace(ends=(("10.0.0.1", 27_600), ("10.0.0.2", 51_234)))
+    peer.on_up(cast(Connection, called), hello("bert", port=said))
+    assert told == [f"10.0.0.2:{port}"]
