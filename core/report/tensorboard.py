@@ -21,7 +21,6 @@ from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.run_folder import TENSORBOARD
 from core.vocabulary.versions import install_fix
 
-"""In the run's folder."""
 _NAME = "events.out.tfevents.tandem"
 _SPEED = ("samples_s", "steps_s", "step_s", "wait_s", "wire_s", "wire_bytes", "share")
 
