@@ -7,7 +7,7 @@ READY := $(VENV)/ready
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo app test test-all trainer-tests node-tests check lint format mutants bench gui-tour dist clean
+.PHONY: help demo app test test-all trainer-tests node-tests lab-tests check lint format mutants bench gui-tour dist clean
 
 help:  ## Lists what can be made.
 	@sed -nE 's/^([a-z-]+):.*##  *(.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -19,25 +19,26 @@ app: $(READY)  ## Opens the window.
 	$(BIN)/tandem
 
 # Fast tests take every core. Of those with real parts, nodes and windows go one after the other, as they find each
-# other by name on the loopback; trainers by themselves go beside them. What holds a promise in seconds goes alone.
+# other by name on the loopback; trainers by themselves, and laptops in namespaces, go beside them. What holds a promise
+# in seconds goes alone.
 FAST := not real and not cluster and not lab
 TRAINERS := cluster and not real and not lab
 PYTEST := $(BIN)/python -m pytest tests
 FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
-TWO_BESIDE := --jobs=2 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# Each part has its say, whatever became of those before. Of the two beside each other, each is shown when it ends.
-test: $(READY)  ## Every test; of the exactness matrix, every scenario at two shares (12 minutes on 2 cores).
+# Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
+test: $(READY)  ## Every test; of the exactness matrix, every scenario at two shares (13 minutes on 2 cores).
 	@failed=0; \
 	$(FAST_TESTS) || failed=1; \
-	$(MAKE) $(TWO_BESIDE) trainer-tests node-tests LEFT_OUT=complete || failed=1; \
+	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests LEFT_OUT=complete || failed=1; \
 	$(PYTEST) -m timed || failed=1; \
 	exit $$failed
 
 test-all: $(READY)  ## Every test and the whole matrix, from an empty cache.
 	@failed=0; \
 	$(FAST_TESTS) --cache-clear || failed=1; \
-	$(MAKE) $(TWO_BESIDE) trainer-tests node-tests || failed=1; \
+	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests || failed=1; \
 	$(PYTEST) -m timed || failed=1; \
 	exit $$failed
 
@@ -45,7 +46,10 @@ trainer-tests: $(READY)
 	@$(PYTEST) -m "$(TRAINERS) and not timed $(LEFT_OUT:%=and not %)"
 
 node-tests: $(READY)
-	@$(PYTEST) -m "(real or lab) and not timed $(LEFT_OUT:%=and not %)"
+	@$(PYTEST) -m "real and not lab and not timed $(LEFT_OUT:%=and not %)"
+
+lab-tests: $(READY)
+	@$(PYTEST) -m "lab and not timed $(LEFT_OUT:%=and not %)"
 
 check: lint  ## Format, lint, strict types, fast tests.
 	$(FAST_TESTS) -q
