@@ -38,6 +38,7 @@ def met(reporter: Reporter, build: Callable[[], Any]) -> Any:
 
 def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> None:
     reporter.send(Meeting())
+    cluster.report_to(reporter)
     cluster.meet()
     reporter.send(Met(strategy=tls_cluster.NAME, replicas=cluster.members))
 
