@@ -60,7 +60,7 @@ def test_a_trainer_gets_one_end_of_each_pipe_and_the_node_keeps_the_other(
     child = spawn.spawn()
     (started,) = popen
     theirs = started.options["pass_fds"]
-    assert started.command == [sys.executable, "-m", "core.trainer"] + [
+    assert started.command == [sys.executable, "-m", "tandem_laptops", spawn.HIDDEN_ARGUMENT] + [
         word
         for name, fd in zip(("--orders", "--reports", "--leash"), theirs, strict=True)
         for word in (name, str(fd))
