@@ -41,6 +41,9 @@ _DEFAULTS = {
 }
 _FIXED = {
     "KERAS_BACKEND": "tensorflow",
+    # Of strings in sets: `list(set(words))` is to be the same vocabulary on all members. A trainer that is
+    # kept ready knows no run yet, so it is one number for all.
+    "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONIOENCODING": "utf-8:backslashreplace",
 }

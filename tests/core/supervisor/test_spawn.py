@@ -114,12 +114,14 @@ def test_a_trainers_environment_is_the_nodes_without_what_would_mislead_it(
     for name in ("TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("PYTHONHASHSEED", "random")
     monkeypatch.setenv("MPLBACKEND", "svg")
     monkeypatch.delenv("GRPC_VERBOSITY", raising=False)
     monkeypatch.setenv("OF_THE_USER", "1")
     found = spawn.environment()
     assert not {"TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT"} & set(found)
     assert found["KERAS_BACKEND"] == "tensorflow"
+    assert found["PYTHONHASHSEED"] == "0", "one order of strings in sets, on all laptops"
     assert (found["MPLBACKEND"], found["GRPC_VERBOSITY"], found["OF_THE_USER"]) == ("svg", "ERROR", "1")
 
 
