@@ -19,7 +19,7 @@ FLOORS = [
     {"core.run"},
     {"core.node"},
     {"app"},
-    {"bench", "packaging"},
+    {"bench", "packaging", "tandem_laptops"},
 ]
 """The lowest first. A room may import rooms on lower floors alone: not those beside it, not those above."""
 EXACT_FLOORS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"patch"}]
@@ -101,7 +101,14 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-HOUSE = sorted([*SOURCES, *ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/**/*.py")])
+HOUSE = sorted(
+    [
+        *SOURCES,
+        *ROOT.glob("bench/**/*.py"),
+        *ROOT.glob("packaging/**/*.py"),
+        *ROOT.glob("tandem_laptops/*.py"),
+    ]
+)
 MODULES = {dotted(path): path for path in HOUSE}
 
 
