@@ -1,7 +1,8 @@
 """A managed trainer's place among members that meet over TLS: TensorFlow starts no server and opens no port.
 
 A member listens where TF_CONFIG says, and calls the others there. Keys are those of the order (see
-``core.exchange.keys``). What the engine needs of a strategy are sums and gathers, so the default one will do.
+``core.exchange.keys``). The strategy is a MirroredStrategy whose replicas are the members (see
+``exact.members.exchange_ops``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import socket
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from core.exchange.driver import Exchange, Peer
 from core.exchange.keys import Keyring, RunPair
@@ -19,8 +21,6 @@ from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.trainer_messages import ExchangeKeys, Train
 
-NAME = "exchange over TLS"
-"""What is said in the place of a strategy's name."""
 LINGER_S = 10.0
 """Who has finished stays for so long, while others still need what it sent last."""
 SWITCH_S = 2e-4
@@ -43,6 +43,10 @@ class TlsCluster:
             rank, peers, keyring, train.run, _listener(addresses[rank]), generation=keys.generation
         )
         self.collectives = ExchangeCollectives(self._exchange, keys.generation)
+
+    @property
+    def strategy(self) -> Any:
+        return self.collectives.strategy
 
     @property
     def members(self) -> int:
