@@ -240,6 +240,8 @@ class Node:
                 return RunAccepted(run=await self._runs.start(spec))
             case cm.StopRun():
                 self._runs.stop()
+            case cm.GoOnWaiting(run=run):
+                self._runs.go_on_waiting(run)
             case cm.AnswerConsent(run=run, decision=decision):
                 await self._runs.answer_consent(run, decision)
             case cm.ListRuns(limit=limit):

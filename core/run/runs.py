@@ -234,6 +234,16 @@ class NodeRuns:
                 code="no-run", what="No run is under way here.", fix="There is nothing to stop."
             )
 
+    def go_on_waiting(self, run: RunId) -> None:
+        """The user was asked whether to."""
+        if self._coordinator is None or self._coordinator.state.plan.run != run:
+            raise TandemError(
+                code="no-such-question",
+                what="This laptop does not ask whether that run should go on waiting.",
+                fix="Answer on the laptop that started the run, while it asks.",
+            )
+        self._coordinator.handle(co.WaitedOn())
+
     async def answer_consent(self, run: RunId, decision: Decision) -> None:
         """``once``: these very bytes and arguments; ``always``: whatever this device sends."""
         member = self._asked(run)

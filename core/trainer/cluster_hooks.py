@@ -38,6 +38,7 @@ def met(reporter: Reporter, build: Callable[[], Any]) -> Any:
 def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> Any:
     """The strategy whose replicas are the members."""
     reporter.send(Meeting())
+    cluster.report_to(reporter)
     cluster.meet()
     told(reporter, cluster.strategy, cluster.members)
     return cluster.strategy

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
-from core.trainer import cluster_hooks, exits, graphics, own_fit, saved_models, script, tpu
+from core.trainer import cluster_hooks, exits, graphics, own_fit, saved_models, script, surroundings, tpu
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
@@ -110,6 +110,8 @@ class TrainerSession:
             collectives=self._tls.collectives if self._tls else None,
         )
         installation = install(cluster, self._observer)
+        if installation.collectives is not None:
+            surroundings.agree(installation.collectives, self._observer.on_said)
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
 
@@ -269,6 +271,7 @@ class TrainerSession:
     def _script(self, scope: Callable[[], Any], on_stop: Callable[[], None]) -> Exit:
         self._orders.follow(on_stop)
         path = self._folder / self._train.script
+        surroundings.sort_folders()
         script.hide_house()
         try:
             with scope():

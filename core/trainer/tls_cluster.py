@@ -12,17 +12,20 @@ import json
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from core.exchange.driver import Exchange, Peer
 from core.exchange.keys import Keyring, RunPair
 from core.net.address import Address, parse
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
+from core.trainer.reporter import Reporter
+from core.trainer.standstill import Lookout
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.trainer_messages import ExchangeKeys, Train
 
 LINGER_S = 10.0
-"""Who has finished stays for so long, while others still need what it sent last."""
+"""Who has finished stays for so long at least, while others still need what it sent last."""
 SWITCH_S = 2e-4
 """Python's threads take turns so often: a script's holds those of the exchange up. By default it is 5 ms. As
 measured, this made sums 1.6 times as fast beside a thread that never gives its turn away by itself."""
@@ -43,6 +46,9 @@ class TlsCluster:
             rank, peers, keyring, train.run, _listener(addresses[rank]), generation=keys.generation
         )
         self.collectives = ExchangeCollectives(self._exchange, keys.generation)
+        self._linger_s = max(LINGER_S, train.away_s)
+        self._folder = Path(train.folder)
+        self._lookout: Lookout | None = None
 
     @property
     def strategy(self) -> Any:
@@ -57,6 +63,10 @@ class TlsCluster:
         """Why a meeting came to nothing: TensorFlow makes an error of its own of it."""
         return self.collectives.failure
 
+    def report_to(self, reporter: Reporter) -> None:
+        """From here on it is told what this thread, the script's, does while a meeting takes long."""
+        self._lookout = Lookout(self._exchange, reporter, self._folder)
+
     def meet(self) -> None:
         """Returns once every member has answered, however long that takes."""
         self._exchange.start()
@@ -64,7 +74,9 @@ class TlsCluster:
 
     def leave(self, why: Problem | None) -> None:
         """Tell the others. ``why``: what ended this member before its time; they need not wait for it."""
-        self._exchange.close(why or _DONE, linger_s=0.0 if why else LINGER_S)
+        if self._lookout is not None:
+            self._lookout.end()
+        self._exchange.close(why or _DONE, linger_s=0.0 if why else self._linger_s)
 
 
 def _addresses(tf_config: str) -> Sequence[Address]:

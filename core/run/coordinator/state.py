@@ -49,6 +49,11 @@ class StopWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitedOn:
+    """The user was asked, and lets the run go on waiting."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeEnds:
     """Tandem is being closed on this laptop, whose name is ``by``."""
 
@@ -78,6 +83,7 @@ Input = (
     | SendingFailed
     | MemberLost
     | StopWanted
+    | WaitedOn
     | NodeEnds
     | TimerFired[Wait]
     | OutputsCame
