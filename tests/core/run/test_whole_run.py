@@ -30,7 +30,7 @@ EXITS = (
 REPORTS = (
     trainer_messages.Booted(seconds=1.0, devices=()),
     trainer_messages.Meeting(),
-    trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
+    trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
     progress(),
 )
 PLANS = (
