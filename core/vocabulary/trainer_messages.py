@@ -92,7 +92,7 @@ class Meeting(Tagged, frozen=True, kw_only=True):
 
 
 class Met(Tagged, frozen=True, kw_only=True):
-    """Every member answered. ``strategy`` is its name in ``tf.distribute``, or says how they meet without."""
+    """Every member answered. ``strategy`` is its name in ``tf.distribute``."""
 
     strategy: str
     replicas: int

@@ -31,7 +31,7 @@ EXITS = (
 REPORTS = (
     trainer_messages.Booted(seconds=1.0, devices=()),
     trainer_messages.Meeting(),
-    trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
+    trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
     progress(),
     trainer_messages.StandChanged(stand=Stand(activity="script", where="train.py, line 1", lasted_s=3.0)),
     trainer_messages.StandChanged(

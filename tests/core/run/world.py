@@ -249,7 +249,7 @@ class World:
         self.settle()
         self.each_trainer_says(trainer_messages.Booted(seconds=5.0, devices=()))
         self.each_trainer_says(trainer_messages.Meeting())
-        self.each_trainer_says(trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+        self.each_trainer_says(trainer_messages.Met(strategy="MirroredStrategy", replicas=2))
         self.each_trainer_says(progress())
         self.now_s += 1.0
 
