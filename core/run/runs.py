@@ -155,7 +155,7 @@ class NodeRuns:
         return await self._recorder.with_last_time(planning.shown(plan), source)
 
     async def start(self, spec: RunSpec) -> RunId:
-        """Press Train. Returns as soon as the run is planned; what follows comes as events."""
+        """Press Train. Returns as soon as the run is planned."""
         pressed_s = self._context.clock.time()
         if self.busy or self._closing:
             raise TandemError.of(problems.run_under_way())
@@ -231,7 +231,6 @@ class NodeRuns:
             raise TandemError.of(problems.no_run())
 
     def go_on_waiting(self, run: RunId) -> None:
-        """The user was asked whether to."""
         if self._coordinator is None or self._coordinator.state.plan.run != run:
             raise TandemError.of(problems.not_asked())
         self._coordinator.handle(co.WaitedOn())
@@ -265,12 +264,8 @@ class NodeRuns:
         """
         if device == self.me:
             return
-        about_a_run = (
-            self._checkpoints.on_message(device, message)
-            or self._to_coordinator(device, message)
-            or self._to_participant(device, message)
-        )
-        if not about_a_run and isinstance(message, ms.Resumed):
+        takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
+        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
             self._answer_stray(device, message)
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
@@ -295,8 +290,11 @@ class NodeRuns:
     def _answer_stray(self, device: DeviceId, message: ms.Resumed) -> None:
         """A laptop is back, and wants to go on with a run of which nothing is here any more."""
         answer: Message
+        run = self._state().run
         if message.from_starter:
             answer = ms.Declined(run=message.run, problem=problems.part_gone())
+        elif run is not None and run.over and run.plan.run == message.run:
+            answer = ms.Mirrored(event=ev.RunPhaseChanged(run=message.run, phase=run.phase))
         else:
             answer = ms.RunAbandoned(run=message.run, problem=problems.over_meanwhile(self._my_name()))
         self._links.send(device, answer)
@@ -353,7 +351,9 @@ class NodeRuns:
 
     def _leave_starter(self, member: ParticipantDriver) -> None:
         if member is self._participant:
-            member.handle(pa.StarterLost(problems.stopped_by(self._my_name())))
+            left = problems.stopped_by(self._my_name())
+            self._links.send(member.starter, ms.Declined(run=member.state.plan.run, problem=left))
+            member.handle(pa.StarterLost(left))
 
     def _asked(self, run: RunId) -> ParticipantDriver:
         member = self._participant
