@@ -25,6 +25,8 @@ from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
+from core.supervisor import temporary
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import answers
@@ -74,20 +76,27 @@ class NodeRuns:
         self._warm = WarmTrainer()
         self._hold_warm = False
         self._recorder = Recorder(home.runs, me, self._notice)
+        loading = LoadingTimes(home.loading)
         self._context = RunContext(
             me=me,
             runs=home.runs,
+            temporary=home.temporary,
             store=ProjectStore(home.projects),
+            loading=loading,
             links=links,
             clock=clock or self._loop,
             files=WorkerThread("files"),
             background=Background(self._on_crash),
-            make_trainer=make_trainer or real_trainers(self._warm),
+            make_trainer=make_trainer or real_trainers(self._warm, loading),
             limits=limits or RunLimits(),
         )
         # In a run of this laptop's own, what one side sends to this laptop, the other one receives.
-        self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
-        self._participant_context = self._context.with_links(Loopback(me, links, self._to_coordinator))
+        self._coordinator_context = self._context.with_links(
+            Loopback(me, links, self._to_participant, self._broke)
+        )
+        self._participant_context = self._context.with_links(
+            Loopback(me, links, self._to_coordinator, self._broke)
+        )
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._planning = False
@@ -113,6 +122,7 @@ class NodeRuns:
     async def open(self) -> None:
         """Read the history. What is wrong with it comes as a notice; runs are possible nevertheless."""
         await self._recorder.open()
+        self._context.files.post(temporary.sweep, self._context.temporary)
 
     async def close(self) -> None:
         """End the present run and every trainer; returns within ``CLOSE_S`` or a little more."""
@@ -372,13 +382,10 @@ class NodeRuns:
         return me.name if me is not None else "this laptop"
 
     def _on_crash(self, name: str, error: BaseException) -> None:
-        problem = error.problem if isinstance(error, TandemError) else None
-        self._notice(
-            problem
-            or Problem(
-                code="run-work-broke",
-                what=f"Something went wrong inside Tandem ({name}).",
-                fix="Save the diagnostics and report it, please.",
-                detail=repr(error),
-            )
-        )
+        self._notice(problems.work_broke(name, error))
+
+    def _broke(self, name: str, error: BaseException) -> None:
+        """A message to oneself got lost, which the run would wait for."""
+        self._on_crash(name, error)
+        if self._coordinator is not None:
+            self._coordinator.handle(co.Broke(problems.work_broke(name, error)))

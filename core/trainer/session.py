@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -86,6 +87,10 @@ class TrainerSession:
     def _run(self) -> Exit:
         if self._train.tf_config:
             os.environ["TF_CONFIG"] = self._train.tf_config
+        if (temporary := self._train.temporary) and Path(temporary).is_dir():
+            os.environ["TMPDIR"] = tempfile.tempdir = (
+                temporary  # programs that the script starts, and this one
+            )
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":

@@ -66,6 +66,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     meet_timeout_s: float = 60.0
     exchange: ExchangeKeys | None = None
     """None: members meet by TensorFlow."""
+    temporary: str = ""
+    """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
 
 
 class Stop(Tagged, frozen=True, kw_only=True):
