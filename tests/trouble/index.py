@@ -71,6 +71,12 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CLI}run.py::test_ctrl_c_stops_then_terminates_then_leaves",
         f"{CLI}demo.py::test_ctrl_c_ends_every_process_of_the_demo",
     ),
+    "a terminal that is closed, a command that is killed": (
+        f"{TROUBLE}terminals.py::test_a_run_ends_with_its_terminal_unless_it_is_to_outlive_it",
+        f"{TROUBLE}terminals.py::test_a_run_goes_on_in_the_node_that_owns_it_when_tandem_run_is_killed",
+        f"{CLI}interrupts.py::test_a_closed_terminal_counts_unless_the_program_is_to_outlive_it",
+        f"{CLI}screen.py::test_words_to_a_terminal_that_was_closed_go_nowhere",
+    ),
     # --- laptops and networks ------------------------------------------------------------------------------
     "port taken": (
         f"{CORE}node/test_node.py::test_a_taken_port_is_told_and_another_one_used",
