@@ -1,0 +1,163 @@
+"""One row for each laptop of a run: role, share, how busy it is, whom it waits for, what it does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from app import run_words
+from app.device_words import size_words
+from app.models import stragglers
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.readings import GpuReading, Reading
+from core.vocabulary.state import Run, State
+from core.vocabulary.text import plain
+
+MOST_BYTES_S = 1e12
+
+
+class Use(NamedTuple):
+    """``part``: 0 to 1, None where it is not known; ``words`` say the same or why not, ``note`` the rest."""
+
+    part: float | None = None
+    words: str = ""
+    note: str = ""
+
+
+class LaptopRow(NamedTuple):
+    name: str
+    role: str
+    share: str
+    gpu: Use
+    cpu: Use
+    network: tuple[str, str]
+    waiting: str
+    state: str
+    troubled: bool
+    about: str
+    """All of it as one sentence: for a screen reader, and for whoever points at the row."""
+
+
+def rows(
+    run: Run, state: State, names: Mapping[DeviceId, str], shares: Mapping[DeviceId, str] | None = None
+) -> dict[DeviceId, LaptopRow]:
+    """``shares``: what is said of each one's part of a batch, where it is not that of the last step."""
+    steps = stragglers.steps_of(run)
+    made = {}
+    for device in run.members:
+        share = (shares or {}).get(device, run_words.share_words(run, device))
+        made[device] = _row(run, device, names[device], share, steps.get(device), state)
+    return made
+
+
+def reading_of(state: State, device: DeviceId) -> Reading | None:
+    """The newest, while it is connected: an old one says nothing of now."""
+    if state.me is not None and device == state.me.device:
+        return state.me.reading
+    known = state.devices.get(device)
+    return known.reading if known is not None and known.linked else None
+
+
+def gpu_use(reading: Reading | None) -> float | None:
+    """Percent, the mean of its cards; None where none says."""
+    uses = [gpu.use_pct for gpu in reading.gpus if gpu.use_pct is not None] if reading is not None else []
+    return sum(uses) / len(uses) if uses else None
+
+
+def why_no_gpu(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:
+    """Why the plots have no GPU use, where no laptop of the run tells it; ``""`` where one does, or nobody
+    has said anything yet."""
+    readings = {device: reading_of(state, device) for device in run.members}
+    heard = {device: reading for device, reading in readings.items() if reading is not None}
+    if not heard or any(gpu_use(reading) is not None for reading in heard.values()):
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for device, reading in heard.items():
+        why = reading.no_gpu or next((gpu.why for gpu in reading.gpus if gpu.why), "")
+        why = plain(why, 200).removeprefix("CPU only: ").rstrip(".") or "CPU only"
+        reasons.setdefault(why, []).append(names[device])
+    if len(reasons) == 1:
+        return f"No GPU use to plot: {next(iter(reasons))}."
+    said = "; ".join(f"{' and '.join(laptops)}: {why}" for why, laptops in reasons.items())
+    return f"No GPU use to plot. {said}."
+
+
+def _row(
+    run: Run, device: DeviceId, name: str, share: str, step: stragglers.Step | None, state: State
+) -> LaptopRow:
+    member = run.members[device]
+    task, reading = run_words.tasks_words(run.plan, device), reading_of(state, device)
+    doing = run_words.member_words(member)
+    gpu, cpu, network = _gpu(reading), _cpu(reading), _network(reading)
+    waiting = _waiting(step)
+    mine = state.me is not None and device == state.me.device
+    known = ", ".join(filter(None, (task, share)))
+    busy = [f"GPU {gpu.words}" if gpu.words else "", gpu.note, f"CPU {cpu.words}" if cpu.words else ""]
+    more = ", ".join(filter(None, (*busy, f"waits {waiting}" if waiting else "")))
+    about = f"{name}{f' ({known})' if known else ''} {doing}"
+    exits = member.exits.values()
+    return LaptopRow(
+        name=name,
+        role=" · ".join(filter(None, (task, "this laptop" if mine else ""))),
+        share=share,
+        gpu=gpu,
+        cpu=cpu,
+        network=network,
+        waiting=waiting,
+        state=doing[:1].upper() + doing[1:],
+        troubled=any(exit_.problem is not None for exit_ in exits),
+        about=f"{about}; {more}" if more else about,
+    )
+
+
+def _gpu(reading: Reading | None) -> Use:
+    if reading is None:
+        return Use()
+    if not reading.gpus:
+        return Use(words="none", note="")
+    use = gpu_use(reading)
+    if use is None:
+        return Use(words="not known", note=plain(reading.gpus[0].why, 60))
+    count = f"{len(reading.gpus)} GPUs" if len(reading.gpus) > 1 else ""
+    return Use(use / 100, f"{use:.0f} %", " · ".join(filter(None, (count, *_card(reading.gpus[0])))))
+
+
+def _card(gpu: GpuReading) -> list[str]:
+    """Memory, temperature and power of one card."""
+    parts = []
+    if gpu.memory_used_bytes is not None and gpu.memory_total_bytes:
+        parts.append(f"{size_words(gpu.memory_used_bytes)} of {size_words(gpu.memory_total_bytes)}")
+    if gpu.temperature_c is not None:
+        parts.append(f"{gpu.temperature_c:.0f} °C")
+    if gpu.power_w is not None:
+        parts.append(f"{gpu.power_w:.0f} W")
+    return parts
+
+
+def _cpu(reading: Reading | None) -> Use:
+    if reading is None:
+        return Use()
+    note = ""
+    if reading.memory_total_bytes > 0:
+        note = f"{size_words(reading.memory_used_bytes)} of {size_words(reading.memory_total_bytes)}"
+    return Use(reading.cpu_pct / 100, f"{reading.cpu_pct:.0f} %", note)
+
+
+def _network(reading: Reading | None) -> tuple[str, str]:
+    """Sent, received."""
+    if reading is None:
+        return "", ""
+    return f"↑ {_rate(reading.sent_bytes_s)}", f"↓ {_rate(reading.received_bytes_s)}"
+
+
+def _rate(bytes_s: float) -> str:
+    return f"{size_words(round(bytes_s))}/s" if 1024 <= bytes_s < MOST_BYTES_S else "0"
+
+
+def _waiting(step: stragglers.Step | None) -> str:
+    """``4 of 11 ms``."""
+    if step is None or step.took_s <= 0:
+        return ""
+    if step.took_s >= 1:
+        return f"{max(0.0, step.waited_s):.1f} of {step.took_s:.1f} s"
+    return f"{max(0.0, 1000 * step.waited_s):.0f} of {1000 * step.took_s:.0f} ms"
