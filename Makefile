@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
+# Whether there is a card of NVIDIA's that works. A broken driver may leave nvidia-smi hanging.
+ANSWERS := timeout 20 nvidia-smi --list-gpus
+
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
@@ -79,7 +82,10 @@ dist: $(READY)  ## A folder with the frozen program, smoke-tested.
 $(READY): pyproject.toml resources/constraints.txt
 	$(PYTHON) -c 'import sys; ok = (3, 11) <= sys.version_info < (3, 14); sys.exit(None if ok else "Tandem needs Python 3.11, 3.12 or 3.13. Name one: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint resources/constraints.txt --editable '.[dev]'
+	@extras=dev; \
+	if $(ANSWERS) >/dev/null 2>&1; then extras=dev,gpu; echo "nvidia-smi answers: TensorFlow comes with its CUDA packages."; fi; \
+	set -x; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint resources/constraints.txt --editable ".[$$extras]"
 	touch $@
 
 clean:

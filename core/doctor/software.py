@@ -13,13 +13,13 @@ from core.doctor.view import View, error, note, ok, warning
 from core.supervisor import spawn
 from core.vocabulary.answers import Finding
 from core.vocabulary.state import Device
-from core.vocabulary.versions import Versions, install_fix, installed, is_frozen
+from core.vocabulary.versions import Versions, install_fix, installed, is_frozen, pip_install
 
 TOPIC = "software"
+_CUDA = "'tensorflow[and-cuda]==2.21.*'"
 LOAD_LIMIT_S = 120.0
 PYTHONS = ("3.11", "3.12", "3.13")
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
-_CUDA = "Install TensorFlow with its CUDA packages: pip install 'tensorflow[and-cuda]==2.21.*'."
 _HOUSE = Path(core.__file__).resolve().parent.parent
 
 
@@ -107,14 +107,19 @@ async def check_loading(
     what = f"TensorFlow {tensorflow} with Keras {keras} loads in {seconds:.1f} s and {uses}."
     hardware = view.state.me.hardware if view.state.me else None
     if not gpus and hardware and any("nvidia" in name.lower() for name in hardware.gpus):
-        fix = _CUDA
-        if is_frozen():
-            fix = f"This program computes on the CPU. To use the GPU, install Tandem by pip instead. {fix}"
-        return note("tensorflow-cpu", TOPIC, what, fix)
+        return note("tensorflow-cpu", TOPIC, what, _gpu_fix())
     return ok("tensorflow-loads", TOPIC, what)
 
 
-def probe_command() -> list[str]:
+def _gpu_fix() -> str:
+    if sys.platform == "win32":
+        return "TensorFlow uses NVIDIA's cards on Windows only inside WSL2: install Tandem there."
     if is_frozen():
-        return [sys.executable, spawn.PROBE_ARGUMENT]
-    return [sys.executable, "-m", "core.trainer.probe"]
+        return (
+            f"This program computes on the CPU. To use the GPU, install Tandem by pip instead, with {_CUDA}."
+        )
+    return f"Install TensorFlow with its CUDA packages: {pip_install(_CUDA)}"
+
+
+def probe_command() -> list[str]:
+    return [*spawn.program(), spawn.PROBE_ARGUMENT]

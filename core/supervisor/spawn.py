@@ -15,15 +15,16 @@ import psutil
 
 import core
 from core.vocabulary.errors import TandemError
+from core.vocabulary.versions import is_frozen
 
 NICE = 10
 """What `nice` adds by default: about a tenth of an ordinary program's time where both want all there is."""
 
 HIDDEN_ARGUMENT = "--trainer-process"
-"""First argument with which a frozen program becomes a trainer: ``core.trainer.__main__.run(rest)``."""
+"""First argument with which Tandem becomes a trainer: ``core.trainer.__main__.run(rest)``."""
 
 PROBE_ARGUMENT = "--tensorflow-probe"
-"""First argument with which a frozen program becomes ``core.trainer.probe``."""
+"""First argument with which Tandem becomes ``core.trainer.probe``."""
 
 TENSORBOARD_ARGUMENT = "--tensorboard-process"
 """First argument with which a frozen program becomes TensorBoard."""
@@ -40,10 +41,16 @@ _DEFAULTS = {
 }
 _FIXED = {
     "KERAS_BACKEND": "tensorflow",
+    # Of strings in sets: `list(set(words))` is to be the same vocabulary on all members. A trainer that is
+    # kept ready knows no run yet, so it is one number for all.
+    "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONIOENCODING": "utf-8:backslashreplace",
 }
-_LEFT_OUT = ("TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT")
+_LEFT_OUT = (
+    *("TF_CONFIG", "TF_CONFIG_CLUSTER", "TF_CONFIG_TASK_TYPE", "TF_CONFIG_TASK_INDEX"),
+    *("PYTHONSTARTUP", "PYTHONINSPECT"),
+)
 
 
 @dataclass(slots=True)
@@ -86,11 +93,14 @@ class Child:
         return self.reap()
 
 
+def program() -> list[str]:
+    """What starts this Tandem once more; a subcommand or a hidden argument follows."""
+    return [sys.executable] if is_frozen() else [sys.executable, "-m", "tandem_laptops"]
+
+
 def command() -> list[str]:
     """The program that becomes a trainer; the fds follow as ``--orders N --reports N --leash N``."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, HIDDEN_ARGUMENT]
-    return [sys.executable, "-m", "core.trainer"]
+    return [*program(), HIDDEN_ARGUMENT]
 
 
 def environment() -> dict[str, str]:

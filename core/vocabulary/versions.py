@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import platform
+import shlex
+import subprocess
 import sys
 from importlib import metadata
+from importlib.util import find_spec
 
 import msgspec
 
 from core.vocabulary.errors import Problem
 
 TANDEM = "0.1.0"
+"""The one place of this number: ``pyproject.toml`` reads it from here."""
+
 LINK_PROTOCOL = 1
 """Version of the messages on a link; nodes with different ones do not talk beyond the hello."""
 
 EXCHANGE = 1
-"""Version of what trainers say to each other where they meet without TensorFlow's collectives."""
+"""Version of what trainers say to each other where they meet over TLS."""
 VOCABULARY = 1
 """Version of the commands and events spoken by ``--jsonl`` and the local socket."""
 
@@ -44,6 +49,13 @@ def installed() -> Versions:
         platform=f"{platform.system()} {platform.machine()}",
         exchange=EXCHANGE,
     )
+
+
+def sentence(versions: Versions) -> str:
+    """What ``tandem --version`` says."""
+    packages = (("Python", versions.python), ("TensorFlow", versions.tensorflow), ("Keras", versions.keras))
+    under = ", ".join(f"{label} {version or 'missing'}" for label, version in packages)
+    return f"Tandem {versions.tandem} ({under})"
 
 
 def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
@@ -75,14 +87,27 @@ def is_frozen() -> bool:
     return bool(getattr(sys, "frozen", False))
 
 
-def install_fix(command: str, *, where: str = "") -> str:
+def pip_install(what: str) -> str:
+    """The command that installs ``what`` beside this Tandem: into its environment, whichever that is.
+
+    ``what`` is quoted for a shell of POSIX.
+    """
+    python = shlex.quote(sys.executable)
+    if sys.platform == "win32":  # its shell knows no single quotes
+        python, what = subprocess.list2cmdline([sys.executable]), what.replace("'", '"')
+    if find_spec("pip") is None:  # uv makes environments without it
+        return f"uv pip install --python {python} {what}"
+    return f"{python} -m pip install {what}"
+
+
+def install_fix(what: str, *, where: str = "") -> str:
     """How to mend a package that is missing or wrong.
 
-    ``command``: what follows ``pip install``. ``where``: `` on every laptop``, say.
+    ``what``: as it follows ``pip install``. ``where``: `` on every laptop``, say.
     """
     if is_frozen():
         return f"It comes with Tandem's program: put the newest one{where} in the place of this one, whole."
-    return f"Install it{where}: pip install {command}"
+    return f"Install it{where}: {pip_install(what)}"
 
 
 def same_on_both(label: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.doctor import software
+from core.supervisor import spawn
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.readings import Hardware
@@ -173,7 +174,7 @@ async def test_the_last_line_of_the_probe_is_what_counts(tmp_path: Path, child: 
     assert (finding.level, finding.code) == ("ok", "tensorflow-loads")
     assert finding.what == ("TensorFlow 2.21.0 with Keras 3.15.1 loads in 5.2 s and uses GPU one, GPU two.")
     program, options = started[0]
-    assert list(program) == software.probe_command() and program[-1] == "core.trainer.probe"
+    assert list(program) == software.probe_command() and program[-1] == spawn.PROBE_ARGUMENT
     assert (options["cwd"] / "core").is_dir() and options["env"]["KERAS_BACKEND"] == "tensorflow"
 
 

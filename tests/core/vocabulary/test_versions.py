@@ -65,8 +65,20 @@ def test_what_is_installed_is_read_without_importing_it(monkeypatch: pytest.Monk
 
 
 def test_an_installed_tandem_names_the_command() -> None:
-    assert versions.install_fix("'keras==3.15.*'") == "Install it: pip install 'keras==3.15.*'"
-    assert "on every laptop: pip" in versions.install_fix("x", where=" on every laptop")
+    with_pip = f"Install it: {sys.executable} -m pip install 'keras==3.15.*'"
+    assert versions.install_fix("'keras==3.15.*'") == with_pip
+    assert f"on every laptop: {sys.executable}" in versions.install_fix("x", where=" on every laptop")
+
+
+def test_an_environment_without_pip_is_mended_by_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "executable", "/home/a b/python")
+    assert versions.install_fix("keras") == "Install it: uv pip install --python '/home/a b/python' keras"
+
+
+def test_the_version_is_told_with_what_is_under_it() -> None:
+    told = versions.sentence(replace(VERSIONS, keras=""))
+    assert told == "Tandem 0.1.0 (Python 3.11, TensorFlow 2.21.0, Keras missing)"
 
 
 def test_a_frozen_program_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
