@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from app import run_words
+from app import run_words, wait_words
 from app.device_words import size_words
 from app.models import stragglers
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import plain
 
 MOST_BYTES_S = 1e12
+_TROUBLE = ("away", "stopped", "connection", "silent")
+"""Why one waits for a laptop where something is wrong with it, not slow."""
 
 
 class Use(NamedTuple):
@@ -33,21 +35,54 @@ class LaptopRow(NamedTuple):
     network: tuple[str, str]
     waiting: str
     state: str
+    detail: str
+    """More of the state: since when it is away, say."""
     troubled: bool
     about: str
     """All of it as one sentence: for a screen reader, and for whoever points at the row."""
 
 
 def rows(
-    run: Run, state: State, names: Mapping[DeviceId, str], shares: Mapping[DeviceId, str] | None = None
+    run: Run,
+    state: State,
+    names: Mapping[DeviceId, str],
+    shares: Mapping[DeviceId, str] | None = None,
+    back: Mapping[DeviceId, float] | None = None,
 ) -> dict[DeviceId, LaptopRow]:
-    """``shares``: what is said of each one's part of a batch, where it is not that of the last step."""
+    """``shares``: what is said of each one's part of a batch, where it is not that of the last step.
+    ``back``: who has come back a moment ago, after how many seconds."""
     steps = stragglers.steps_of(run)
     made = {}
     for device in run.members:
         share = (shares or {}).get(device, run_words.share_words(run, device))
-        made[device] = _row(run, device, names[device], share, steps.get(device), state)
+        doing = _doing(run, device, names, (back or {}).get(device))
+        made[device] = _row(run, device, names[device], share, steps.get(device), state, doing)
     return made
+
+
+def away(run: Run) -> dict[DeviceId, float]:
+    """Those of whom nothing comes, and for how many seconds."""
+    waits = run.waiting.waits if run.waiting is not None else ()
+    return {wait.device: wait.lasted_s for wait in waits if wait.cause == "away"}
+
+
+def _doing(
+    run: Run, device: DeviceId, names: Mapping[DeviceId, str], back_s: float | None
+) -> tuple[str, str, bool]:
+    """State, detail, and whether that is trouble."""
+    member = run.members[device]
+    waits = run.waiting.waits if run.waiting is not None else ()
+    awaited = next((wait for wait in waits if wait.device == device), None)
+    if awaited is not None:
+        return *wait_words.brief(awaited), awaited.cause in _TROUBLE
+    words = run_words.member_words(member)
+    state, detail = words[:1].upper() + words[1:], ""
+    if waits and member.phase in ("meeting", "training"):
+        others = dict.fromkeys(names.get(wait.device, short(wait.device)) for wait in waits)
+        state = f"Waits for {' and '.join(others)}"
+    elif back_s is not None:
+        detail = f"back after {wait_words.duration(back_s)}"
+    return state, detail, any(end.problem is not None for end in member.exits.values())
 
 
 def reading_of(state: State, device: DeviceId) -> Reading | None:
@@ -83,19 +118,24 @@ def why_no_gpu(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:
 
 
 def _row(
-    run: Run, device: DeviceId, name: str, share: str, step: stragglers.Step | None, state: State
+    run: Run,
+    device: DeviceId,
+    name: str,
+    share: str,
+    step: stragglers.Step | None,
+    state: State,
+    doing: tuple[str, str, bool],
 ) -> LaptopRow:
-    member = run.members[device]
     task, reading = run_words.tasks_words(run.plan, device), reading_of(state, device)
-    doing = run_words.member_words(member)
+    does, detail, troubled = doing
     gpu, cpu, network = _gpu(reading), _cpu(reading), _network(reading)
     waiting = _waiting(step)
     mine = state.me is not None and device == state.me.device
     known = ", ".join(filter(None, (task, share)))
     busy = [f"GPU {gpu.words}" if gpu.words else "", gpu.note, f"CPU {cpu.words}" if cpu.words else ""]
     more = ", ".join(filter(None, (*busy, f"waits {waiting}" if waiting else "")))
-    about = f"{name}{f' ({known})' if known else ''} {doing}"
-    exits = member.exits.values()
+    said = ", ".join(filter(None, (f"{does[:1].lower()}{does[1:]}", detail)))
+    about = f"{name}{f' ({known})' if known else ''} {said}"
     return LaptopRow(
         name=name,
         role=" · ".join(filter(None, (task, "this laptop" if mine else ""))),
@@ -104,8 +144,9 @@ def _row(
         cpu=cpu,
         network=network,
         waiting=waiting,
-        state=doing[:1].upper() + doing[1:],
-        troubled=any(exit_.problem is not None for exit_ in exits),
+        state=does,
+        detail=detail,
+        troubled=troubled,
         about=f"{about}; {more}" if more else about,
     )
 

@@ -25,7 +25,7 @@ from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
 from core.vocabulary.answers import Answer, RunDetails, RunEntry
-from core.vocabulary.commands import GetRun, StopRun
+from core.vocabulary.commands import GetRun, GoOnWaiting, StopRun
 from core.vocabulary.events import Event, MemberLogged, RunPlanned, TelemetryReported
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Planning, Preparing, Stopping
@@ -72,6 +72,7 @@ class TrainLive(QWidget):
         self.page.head.addWidget(self.script, 1)
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
+        self.progress.keep_waiting_asked.connect(self._keep_waiting)
         self.outcome = OutcomeCard()
         self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
@@ -249,6 +250,10 @@ class TrainLive(QWidget):
     def _go_on(self) -> None:
         if self.entry is not None:
             resume_run(self._bridge, self.outcome, self.entry)
+
+    def _keep_waiting(self) -> None:
+        if self.run is not None:
+            self._bridge.submit(GoOnWaiting(run=self.run))
 
     def _stop(self) -> None:
         self._pressed += 1

@@ -142,7 +142,7 @@ class LaptopLine(_Line):
             "Share": (row.share, ""),
             "Network": row.network,
             "Waits": (row.waiting, ""),
-            "State": (row.state, ""),
+            "State": (row.state, row.detail),
         }
         for name, words in plain.items():
             if name in places:

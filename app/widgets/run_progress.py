@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QProgressBar, QWidget
 
-from app import run_words
+from app import run_words, wait_words
 from app.models import headline, laptop_rows
 from app.models.startup import Startup, awaited, starting_up, to_allow
+from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.figure import FigureView
 from app.widgets.fold import Fold
@@ -22,15 +26,24 @@ from core.vocabulary.state import Run, State
 
 PARTS = 1000
 TICK_MS = 1000
+BACK_S = 15.0
+"""So long it is said that a laptop has come back."""
 
 
 class RunProgress(Card):
     """``hear`` for each change, seen or not; ``show_run`` where it is seen: cheap while the words stay."""
 
-    def __init__(self, startup: Startup | None = None) -> None:
+    keep_waiting_asked = Signal()
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock``: seconds, monotonic."""
         super().__init__()
         self.setAccessibleName("Progress")
-        self._startup = startup or Startup()
+        self._clock = clock
+        self._startup = Startup(clock)
+        self._away: dict[DeviceId, float] = {}
+        self._back: dict[DeviceId, tuple[float, float]] = {}
+        """When one came back, and after how many seconds."""
         self._run: Run | None = None
         self._shares_of: RunId | None = None
         self._shares: dict[DeviceId, tuple[int, run_words.Share]] = {}
@@ -49,6 +62,12 @@ class RunProgress(Card):
         self.stepper = Stepper()
         self.awaited = Label("", wraps=True)
         self.table = LaptopTable()
+        self.held = Label("", "warning", wraps=True)
+        self.keep_waiting = button(
+            "Keep waiting", self.keep_waiting_asked.emit, "primary", name="keep-waiting"
+        )
+        self.held.hide()
+        self.keep_waiting.hide()
         self.why = Fold("Why?", name="why")
         self.expected = Label("", wraps=True)
         self.advice = Label("", "warning", wraps=True)
@@ -58,6 +77,8 @@ class RunProgress(Card):
         self.body.addLayout(row(self.state, self.step, 1, self.why.head))
         for piece in (
             self.why,
+            self.held,
+            self.keep_waiting,
             self._figures,
             self.bar,
             self.allow,
@@ -77,6 +98,7 @@ class RunProgress(Card):
     def hear(self, run: Run) -> None:
         """Also while nobody looks: the clock of its start runs."""
         self._startup.hear(run)
+        self._note_who_is_back(run)
         if self._shares_of != run.plan.run:
             self._shares_of, self._shares = run.plan.run, {}
         for device, member in run.members.items():
@@ -84,6 +106,17 @@ class RunProgress(Card):
             fit = member.progress.fit if member.progress is not None else 0
             if share is not None and self._lasts(device, fit, share):
                 self._shares[device] = fit, share
+
+    def _note_who_is_back(self, run: Run) -> None:
+        now_s, away = self._clock(), laptop_rows.away(run)
+        for device in self._away.keys() - away.keys():
+            self._back[device] = now_s, self._away[device]
+        self._back = {
+            device: (at_s, lasted_s)
+            for device, (at_s, lasted_s) in self._back.items()
+            if now_s - at_s < BACK_S and device not in away
+        }
+        self._away = away
 
     def _lasts(self, device: DeviceId, fit: int, share: run_words.Share) -> bool:
         """An epoch's last batch may be a small one, which says nothing of the others."""
@@ -112,8 +145,14 @@ class RunProgress(Card):
             view.show_figure(figure)
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)
+        back = {device: lasted_s for device, (_, lasted_s) in self._back.items()}
         shares = {device: share.words for device, (_, share) in self._shares.items()}
-        self.table.show_rows(laptop_rows.rows(run, state, names, shares))
+        self.table.show_rows(laptop_rows.rows(run, state, names, shares, back))
+        waiting_for = wait_words.lines(run, names)
+        self.held.say("\n".join(waiting_for))
+        self.held.setVisible(bool(waiting_for))
+        asks = run.waiting is not None and run.waiting.asks
+        self.keep_waiting.setVisible(asks)
         self._show_why(run, names, waiting)
 
     def showEvent(self, event: QShowEvent) -> None:

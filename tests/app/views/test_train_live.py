@@ -13,17 +13,21 @@ from pytestqt.qtbot import QtBot
 from app.bridge import Bridge
 from app.charts.points import CPU_USE, GPU_USE, CurveKey
 from app.models.headline import Figure
+from app.models.laptop_rows import LaptopRow
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
+from app.widgets.run_progress import RunProgress
 from core.telemetry.nvidia import Nvidia
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Refused, RunDetails, RunEntry
-from core.vocabulary.commands import AnalyseScript, FindCheckpoints, GetRun, StartRun, StopRun
+from core.vocabulary.commands import AnalyseScript, FindCheckpoints, GetRun, GoOnWaiting, StartRun, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, RunSpec
 from core.vocabulary.progress import LogLines
+from core.vocabulary.state import State, apply
+from core.vocabulary.waits import WaitsFor
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started
@@ -223,6 +227,66 @@ def test_without_a_gpu_the_one_reason_is_said(qtbot: QtBot, core: FakeCore, live
         "No GPU use to plot: no NVIDIA driver, and no other graphics card was found."
     )
     qtbot.waitUntil(lambda: [plot.shown for plot in live.charts.uses] == [CPU_USE], timeout=LIMIT_MS)
+
+
+def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    def waits(*what: WaitsFor, asks: bool = False) -> None:
+        core.happen(ev.WaitingChanged(run=world.RUN, waits=what, asks=asks))
+
+    def row(device: DeviceId) -> LaptopRow:
+        found = live.progress.members[device].row
+        assert found is not None
+        return found
+
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(3)))
+    assert not live.progress.held.isVisible()
+    waits(WaitsFor(device=OTHER, cause="away", lasted_s=70, left_s=530))
+    assert live.progress.held.isVisible()
+    assert live.progress.held.text() == (
+        "Bob's laptop is away: nothing has come from it for 70 s. The run waits for it, 9 min more."
+    )
+    away = row(OTHER)
+    assert (away.state, away.detail, away.troubled) == ("Away", "for 70 s, 9 min left", True)
+    assert (row(ME).state, row(ME).troubled) == ("Waits for Bob's laptop", False)
+    assert not live.progress.keep_waiting.isVisible()
+    waits(
+        WaitsFor(device=OTHER, cause="script", activity="callback", where="a.py, line 2", lasted_s=9),
+        asks=True,
+    )
+    assert (row(OTHER).state, row(OTHER).detail) == ("Is in a callback", "a.py, line 2")
+    live.progress.keep_waiting.click()
+    assert core.asked(GoOnWaiting) == [GoOnWaiting(run=world.RUN)]
+    waits()
+    assert not live.progress.held.isVisible() and not live.progress.keep_waiting.isVisible()
+    assert (row(OTHER).state, row(OTHER).detail) == ("Trains", "back after 70 s")
+    live.grab()
+
+
+def test_that_a_laptop_came_back_is_said_for_a_while(qtbot: QtBot) -> None:
+    now_s = [50.0]
+    progress = RunProgress(lambda: now_s[0])
+    qtbot.addWidget(progress)
+    names = {ME: "anna", OTHER: "ben"}
+
+    def shown(*waits: WaitsFor) -> str:
+        state = State()
+        known = (started(), *world.begun(), ev.WaitingChanged(run=world.RUN, waits=waits))
+        for event in known:
+            state = apply(state, event)
+        assert state.run is not None
+        progress.show_run(state.run, state, names, "")
+        row = progress.members[OTHER].row
+        return row.detail if row is not None else ""
+
+    assert shown() == ""
+    assert shown(WaitsFor(device=OTHER, cause="away", lasted_s=200)) == "for 3 min"
+    assert shown() == "back after 3 min"
+    now_s[0] += 10
+    assert shown() == "back after 3 min"
+    now_s[0] += 10
+    assert shown() == ""
 
 
 def test_a_laptop_that_is_away_shows_no_old_reading(core: FakeCore, live: TrainLive) -> None:

@@ -16,6 +16,7 @@ ROW = LaptopRow(
     network=("↑ 1 MB/s", "↓ 1 MB/s"),
     waiting="4 of 11 ms",
     state="Trains",
+    detail="back after 40 s",
     troubled=False,
     about="anna (chief:0) trains",
 )
