@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +84,7 @@ class TrainerSession:
         return self._own_fit.installation if self._own_fit is not None else None
 
     def _run(self) -> Exit:
-        if self._train.tf_config:
-            os.environ["TF_CONFIG"] = self._train.tf_config
+        os.environ.update(_task_environment(self._train.tf_config, self._cluster))
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":
@@ -163,8 +162,7 @@ class TrainerSession:
     def _strategy(self) -> Any:
         if self._train.exchange is not None:
             self._tls = TlsCluster(self._train, self._train.exchange)
-            cluster_hooks.met_over_tls(self._reporter, self._tls)
-            return tf.distribute.get_strategy()
+            return cluster_hooks.met_over_tls(self._reporter, self._tls)
         if self._cluster:
             return cluster_hooks.met(self._reporter, meeting.multi_worker)
         several = [device for device in _accelerators() if self._train.gpus != 0]
@@ -312,6 +310,18 @@ class TrainerSession:
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":
             time.sleep(_CHIEF_STAYS_S)  # The barrier's answers leave from here.
+
+
+def _task_environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
+    """TF_CONFIG, and its parts as some scripts look for them; nothing for one process alone."""
+    if not cluster:
+        return {}
+    return {
+        "TF_CONFIG": tf_config,
+        "TF_CONFIG_CLUSTER": json.dumps(cluster["cluster"]),
+        "TF_CONFIG_TASK_TYPE": str(cluster["task"]["type"]),
+        "TF_CONFIG_TASK_INDEX": str(cluster["task"]["index"]),
+    }
 
 
 def _accelerators() -> list[Any]:

@@ -1,7 +1,8 @@
 """A managed trainer's place among members that meet over TLS: TensorFlow starts no server and opens no port.
 
 A member listens where TF_CONFIG says, and calls the others there. Keys are those of the order (see
-``core.exchange.keys``). What the engine needs of a strategy are sums and gathers, so the default one will do.
+``core.exchange.keys``). The strategy is a MirroredStrategy whose replicas are the members (see
+``exact.members.exchange_ops``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from core.exchange.driver import Exchange, Peer
 from core.exchange.keys import Keyring, RunPair
@@ -22,8 +24,6 @@ from core.trainer.standstill import Lookout
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.trainer_messages import ExchangeKeys, Train
 
-NAME = "exchange over TLS"
-"""What is said in the place of a strategy's name."""
 LINGER_S = 10.0
 """Who has finished stays for so long at least, while others still need what it sent last."""
 SWITCH_S = 2e-4
@@ -46,9 +46,13 @@ class TlsCluster:
             rank, peers, keyring, train.run, _listener(addresses[rank]), generation=keys.generation
         )
         self.collectives = ExchangeCollectives(self._exchange, keys.generation)
-        self._linger_s = max(LINGER_S, train.away_s)
+        self._linger_s = max(LINGER_S, train.linger_s)
         self._folder = Path(train.folder)
         self._lookout: Lookout | None = None
+
+    @property
+    def strategy(self) -> Any:
+        return self.collectives.strategy
 
     @property
     def members(self) -> int:

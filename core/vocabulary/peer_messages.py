@@ -116,6 +116,7 @@ class Resumed(Tagged, frozen=True, kw_only=True):
 
     run: RunId
     heard: int
+    from_starter: bool = False
 
 
 # --- checkpoints: starter and those who may have one -------------------------------------------------------

@@ -33,8 +33,8 @@ StrategyKind = Literal["managed", "own"]
 Wire = Literal["f32", "bf16", "fp16", "auto"]
 
 Exchange = Literal["tensorflow", "tls"]
-"""By what members of a managed run meet: TensorFlow's own collectives, or ``core.exchange``."""
-DEFAULT_EXCHANGE: Exchange = "tensorflow"
+"""By what members of a managed run meet: TensorFlow's own collectives, or ``core.exchange`` over TLS."""
+DEFAULT_EXCHANGE: Exchange = "tls"
 """Of a run that is not asked to meet by the one or the other."""
 
 AWAY_S = 600.0

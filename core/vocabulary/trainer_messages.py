@@ -67,7 +67,7 @@ class Train(Tagged, frozen=True, kw_only=True):
     meet_timeout_s: float = 60.0
     exchange: ExchangeKeys | None = None
     """None: members meet by TensorFlow."""
-    away_s: float = 0.0
+    linger_s: float = 0.0
     """For so long a member that has finished stays for one that still needs what it sent last."""
 
 
@@ -92,7 +92,7 @@ class Meeting(Tagged, frozen=True, kw_only=True):
 
 
 class Met(Tagged, frozen=True, kw_only=True):
-    """Every member answered. ``strategy`` is its name in ``tf.distribute``, or says how they meet without."""
+    """Every member answered. ``strategy`` is its name in ``tf.distribute``."""
 
     strategy: str
     replicas: int

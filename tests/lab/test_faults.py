@@ -18,6 +18,7 @@ from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, weights
 from tests.lab.network import Network
 
@@ -151,3 +152,39 @@ def test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for(
     befall(both, run, partial(faults.cable_out, network, 1), 3.0)
 
     ends_as(laptops, run, digest)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing(
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, str], lengths: Lengths
+) -> None:
+    """Longer than a link may be silent."""
+    anna, ben = both = laptops.anna, laptops.ben
+    digest = expected(laptops, tmp_path, undisturbed)
+    run = train(laptops, tmp_path / "lids", "--pace-s", "0.05")
+    for agent in both:
+        agent.trains(run)
+    assert anna.run().plan.chief.device == anna.device
+
+    for host, agent in enumerate(both):
+        befall(both, run, partial(faults.lid_closed, network, host, agent), lengths.lid_s)
+    for agent, other in ((anna, ben), (ben, anna)):
+        began_s = time.monotonic()
+        with faults.stopped([agent.process]):
+            time.sleep(lengths.node_s)
+        # Trainers are processes of their own, which go on meanwhile.
+        assert len(set(steps(other, run, began_s, time.monotonic()))) > 1
+        go_on(both, run)
+    for cable_s in lengths.cables_s:
+        befall(both, run, partial(faults.cable_out, network, 1), cable_s)
+
+    moved, former = "10.77.0.12", network.address(1)
+    try:
+        assert faults.calls_from(network, 0, former) >= 2 and not faults.calls_from(network, 0, moved)
+        faults.move(network, 1, moved)
+        go_on(both, run)
+        assert faults.calls_from(network, 0, moved) >= 2
+        ends_as(laptops, run, digest)
+        linked(anna, ben)
+    finally:
+        faults.move(network, 1, former)
