@@ -73,6 +73,8 @@ def _take(turn: Turn, input: co.Input) -> None:
             stop(turn, by, force)
         case co.NodeEnds(by):
             close(turn, by)
+        case co.GivesWay(problem) if isinstance(state.stage, co.Assembling):
+            fail(turn, problem)
         case co.Broke(problem):
             fail(turn, problem)
         case TimerFired(wait) if wait in state.waits:

@@ -57,6 +57,13 @@ class NodeEnds:
 
 
 @dataclass(frozen=True, slots=True)
+class GivesWay:
+    """To a run that was started elsewhere at the same moment: see ``core.run.precedence``."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class Broke:
     """Tandem failed on this laptop while it dealt with the run."""
 
@@ -87,6 +94,7 @@ Input = (
     | MemberLost
     | StopWanted
     | NodeEnds
+    | GivesWay
     | Broke
     | TimerFired[Wait]
     | OutputsCame
