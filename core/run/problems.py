@@ -128,6 +128,15 @@ def busy() -> Problem:
     )
 
 
+def crossed(name: str) -> Problem:
+    """What a starter hears whose run gives way to the one that was started on ``name``."""
+    return Problem(
+        code="train-crossed",
+        what=f"Train was pressed on {name} at the same moment, and that run goes first.",
+        fix="Say here whether this laptop takes part in it, and start yours again when it has ended.",
+    )
+
+
 def known_run() -> Problem:
     """What a member answers to an id that it has heard before: ids are never used twice."""
     return Problem(
