@@ -17,11 +17,13 @@ from core.run.participant import state as pa
 from core.run.transfer import problem_of
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
-from core.vocabulary.peer_messages import Declined, Message, Prepare, Resumed, RunAbandoned
+from core.vocabulary.peer_messages import Declined, Message, Mirrored, Prepare, Resumed, RunAbandoned
 from core.vocabulary.plan import Exchange, Plan
 from core.vocabulary.run_folder import is_run_id
+from core.vocabulary.state import Run
 
 RUNS_REMEMBERED = 10_000
 
@@ -146,8 +148,13 @@ class UsedRunIds:
         return True
 
 
-def stray_answer(message: Resumed, me: str) -> Message:
-    """To a laptop that is back, and wants to go on with a run of which nothing is here any more."""
+def stray_answer(message: Resumed, me: str, last: Run | None) -> Message:
+    """To a laptop that is back, and wants to go on with a run of which nothing is here any more.
+
+    ``last``: the run that was last shown here.
+    """
     if message.from_starter:
         return Declined(run=message.run, problem=problems.part_gone())
+    if last is not None and last.over and last.plan.run == message.run:
+        return Mirrored(event=RunPhaseChanged(run=message.run, phase=last.phase))
     return RunAbandoned(run=message.run, problem=problems.over_meanwhile(me))

@@ -160,7 +160,7 @@ class NodeRuns:
         return await self._recorder.with_last_time(planning.shown(plan), source)
 
     async def start(self, spec: RunSpec) -> RunId:
-        """Press Train. Returns as soon as the run is planned; what follows comes as events."""
+        """Press Train. Returns as soon as the run is planned."""
         pressed_s = self._context.clock.time()
         if self.busy or self._closing:
             raise TandemError.of(problems.run_under_way())
@@ -200,7 +200,6 @@ class NodeRuns:
             raise TandemError.of(problems.no_run())
 
     def go_on_waiting(self, run: RunId) -> None:
-        """The user was asked whether to."""
         if self._coordinator is None or self._coordinator.state.plan.run != run:
             raise TandemError.of(problems.not_asked())
         self._coordinator.handle(co.WaitedOn())
@@ -235,13 +234,9 @@ class NodeRuns:
         if device == self.me:
             return
         self._held_request.on_message(device, message)
-        about_a_run = (
-            self._checkpoints.on_message(device, message)
-            or self._to_coordinator(device, message)
-            or self._to_participant(device, message)
-        )
-        if not about_a_run and isinstance(message, ms.Resumed):
-            self._links.send(device, stray_answer(message, self._my_name()))
+        takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
+        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
+            self._links.send(device, stray_answer(message, self._my_name(), self._state().run))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a run that was started here."""

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from core.vocabulary import events as ev
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, ended
+from core.vocabulary.plan import AWAY_S
 from tests.lab.agent import TRAINED_S, Agent, Told
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, digits, reason, weights
@@ -20,9 +22,10 @@ pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(600)]
 PROMISE_S = 3.0
 
 
-def training(laptops: Laptops, folder: Path, *others: Agent) -> RunId:
+def training(laptops: Laptops, folder: Path, *others: Agent, away_s: float = AWAY_S) -> RunId:
     """A long run in which everybody makes steps."""
-    run = laptops.anna.train(digits(folder, "--epochs", "10000", others=others))
+    spec = replace(digits(folder, "--epochs", "10000", others=others), away_s=away_s)
+    run = laptops.anna.train(spec)
     for agent in (laptops.anna, *others):
         agent.trains(run)
     return run
@@ -96,15 +99,21 @@ def test_a_killed_trainer_is_told_by_everyone_within_three_seconds(laptops: Lapt
         assert len(set(weights(agent).values())) == 1
 
 
-def test_a_pulled_cable_ends_the_run_on_both_of_its_ends(
+def test_a_pulled_cable_ends_the_run_on_both_of_its_ends_once_it_has_been_waited_for(
     laptops: Laptops, network: Network, tmp_path: Path
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
-    run = training(laptops, tmp_path / "digits", ben)
+    run = training(laptops, tmp_path / "digits", ben, away_s=15.0)
     trainers = [*anna.trainers(), *ben.trainers()]
 
     network.cable(1, plugged=False)
 
+    for agent, other in ((anna, ben), (ben, anna)):
+
+        def away(event: ev.WaitingChanged, other: Agent = other) -> bool:
+            return any((wait.device, wait.cause) == (other.device, "away") for wait in event.waits)
+
+        agent.hears(ev.WaitingChanged, away)
     said = {agent.name: (agent.ends(run), reason(agent.run().phase))[1] for agent in (anna, ben)}
     assert "ben" in said["anna"] and "anna" in said["ben"]
     assert gone(trainers)

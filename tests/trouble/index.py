@@ -112,7 +112,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{APP}test_peer_lost.py::test_a_question_whose_asker_is_lost_goes_and_says_why",
     ),
     "cable pulled": (
-        f"{LAB}losses.py::test_a_pulled_cable_ends_the_run_on_both_of_its_ends",
+        f"{LAB}losses.py::test_a_pulled_cable_ends_the_run_on_both_of_its_ends_once_it_has_been_waited_for",
         f"{LAB}meeting.py::test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back",
     ),
     "a script asleep, a step that takes long, a trainer that stands still": (

@@ -42,7 +42,7 @@ def emit(turn: Turn, event: RunEvent) -> None:
         replay, number = turn.state.replay.after(event)
         turn.state = replace(turn.state, replay=replay)
     for device, part in turn.state.parts.items():
-        if part.joined and device != turn.state.me:
+        if part.joined and device != turn.state.me and not (part.resuming and number):
             send(turn, device, ms.Mirrored(event=event, number=number))
 
 

@@ -108,7 +108,7 @@ def welcome(turn: Turn, device: DeviceId) -> None:
     part = state.parts[device]
     if part.away_s is None:
         return
-    know(turn, device, replace(part, linked=True, away_s=None))
+    know(turn, device, replace(part, linked=True, away_s=None, resuming=True))
     send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
     say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
     if all(each.away_s is None for each in turn.state.parts.values()):
@@ -118,8 +118,17 @@ def welcome(turn: Turn, device: DeviceId) -> None:
 
 def repeat(turn: Turn, device: DeviceId, heard: int) -> None:
     """What a member missed while it had no link."""
+    know(turn, device, replace(turn.state.parts[device], resuming=False))
     for event, number in turn.state.replay.since(heard):
         send(turn, device, ms.Mirrored(event=event, number=number))
+
+
+def turn_away(turn: Turn, device: DeviceId) -> None:
+    """It comes back to a run that is ending: it hears of that, and how."""
+    state = turn.state
+    know(turn, device, replace(state.parts[device], linked=True))
+    name = state.plan.member(state.plan.starter).name
+    send(turn, device, ms.RunAbandoned(run=state.plan.run, problem=problems.over_meanwhile(name)))
 
 
 def on_away_over(turn: Turn) -> None:

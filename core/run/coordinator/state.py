@@ -222,6 +222,8 @@ class Part:
     """Since then nothing comes from it, and the run waits for it. Not ``linked``."""
     heard: int = 0
     """The newest number among what it reported."""
+    resuming: bool = False
+    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
 
     @property
     def takes_part(self) -> bool:

@@ -108,7 +108,9 @@ class ParticipantDriver:
 
     def _leave_starter(self, by: str) -> None:
         if not isinstance(self.state.stage, pa.Gone):
-            self.handle(pa.StarterLost(problems.stopped_by(by)))
+            left = problems.stopped_by(by)
+            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=left))
+            self.handle(pa.StarterLost(left))
 
     # --- effects -------------------------------------------------------------------------------------------
 

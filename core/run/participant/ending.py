@@ -41,7 +41,8 @@ def report(turn: Turn, event: RunEvent) -> None:
     if turn.state.plan.patient and not turn.state.local:
         replay, number = turn.state.replay.after(event)
         turn.state = replace(turn.state, replay=replay)
-    tell_starter(turn, ms.Reported(event=event, number=number))
+    if not (number and turn.state.resuming):
+        tell_starter(turn, ms.Reported(event=event, number=number))
 
 
 def show(turn: Turn, event: RunEvent) -> None:

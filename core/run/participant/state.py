@@ -285,6 +285,8 @@ class Participation:
     outputs_taken: bool = False
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
+    resuming: bool = False
+    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
     heard: int = 0
     """The newest number among what the starter mirrored."""
     replay: Replay = field(default_factory=Replay)

@@ -34,6 +34,7 @@ from tests.core.run.world import FINISHED, failing, progress
 
 PATIENCE_S = 60.0
 LOST = Problem(code="link-closed", what="The link closed.")
+CLOSED = Problem(code="closed", what="Tandem was closed there.")
 
 
 @dataclass(order=True)
@@ -175,11 +176,17 @@ class Lan:
     def linked(self, one: DeviceId, other: DeviceId) -> bool:
         return frozenset((one, other)) not in self._cut
 
-    def cut(self, one: LanNode, other: LanNode) -> None:
+    def cut(self, one: LanNode, other: LanNode, problem: Problem = LOST) -> None:
         self._cut.add(frozenset((one.device, other.device)))
         for node, peer in ((one, other), (other, one)):
-            node.emit(ev.LinkDown(device=peer.device, problem=LOST))
-            node.runs.on_link_down(peer.device, LOST)
+            node.emit(ev.LinkDown(device=peer.device, problem=problem))
+            node.runs.on_link_down(peer.device, problem)
+
+    def mend(self, one: LanNode, other: LanNode) -> None:
+        self._cut.discard(frozenset((one.device, other.device)))
+        for node, peer in ((one, other), (other, one)):
+            node.meet(peer)
+            node.runs.on_link_up(peer.device)
 
     async def wait_until(self, true: Callable[[], object]) -> None:
         """Until ``true()``. Looks each time the loop has had a turn: the threads' work ends when it ends."""

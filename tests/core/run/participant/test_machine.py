@@ -46,7 +46,7 @@ class Ben:
 
     def ready(self) -> Ben:
         self.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}))
-        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=PLAN)))
+        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=self.known.plan)))
         self.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=Preparing())))
         return self
 
@@ -400,7 +400,7 @@ def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
 
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
-    ben = Ben().launched()
+    ben = Ben(plan_of(exchange="tensorflow", project=MANIFEST.digest)).launched()
     assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(LOST))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     ended, phase = ben.shown()[-2:]
