@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S, START_S
+from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S
 from core.vocabulary.phases import Exit, ExitReason
 from core.vocabulary.plan import Plan
 from core.vocabulary.text import plain
@@ -92,15 +92,6 @@ def not_asked() -> Problem:
     )
 
 
-def work_broke(name: str, error: BaseException) -> Problem:
-    return Problem(
-        code="run-work-broke",
-        what=f"Something went wrong inside Tandem ({name}).",
-        fix="Save the diagnostics and report it, please.",
-        detail=repr(error),
-    )
-
-
 def no_consent(names: Sequence[str]) -> Problem:
     who = listed(names)
     return Problem(
@@ -155,12 +146,12 @@ def not_prepared(names: Sequence[str]) -> Problem:
     )
 
 
-def not_started(names: Sequence[str], ports: Sequence[int]) -> Problem:
+def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> Problem:
     who = listed(names)
     at = f" (TCP port {listed([str(port) for port in ports])})" if ports else ""
     return Problem(
         code="not-started",
-        what=f"The training on {who}{at} did not start within {minutes(START_S)}.",
+        what=f"The training on {who}{at} did not start within {minutes(waited_s)}.",
         fix=f"Look at the log of {who}. If the laptops cannot reach each other, let TCP ports 20000–32000 "
         "through each one's firewall.",
     )
@@ -284,6 +275,18 @@ def bad_message(name: str) -> Problem:
         code="broken-talk",
         what=f"{name} said something that does not fit the run.",
         fix="Update Tandem on both laptops and train again.",
+    )
+
+
+def work_broke(name: str, error: BaseException) -> Problem:
+    """``name``: what was being done."""
+    if isinstance(error, TandemError):
+        return error.problem
+    return Problem(
+        code="run-work-broke",
+        what=f"Something went wrong inside Tandem ({name}).",
+        fix="Save the diagnostics and report it, please.",
+        detail=repr(error),
     )
 
 

@@ -80,6 +80,8 @@ def _take(turn: Turn, input: co.Input) -> None:
             patience.wait_on(turn)
         case co.NodeEnds(by):
             close(turn, by)
+        case co.Broke(problem):
+            fail(turn, problem)
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)
@@ -201,9 +203,9 @@ def _launch(turn: Turn) -> None:
     turn.state = replace(turn.state, plan=plan, stage=co.Running())
     emit(turn, ev.RunPlanned(plan=plan))
     show(turn, Starting())
-    turn.wait("start", limits.start_s(plan.away_s if plan.patient else 0.0))
+    turn.wait("start", turn.state.start_s)
     for device in turn.state.parts:
-        send(turn, device, ms.Launch(plan=plan))
+        send(turn, device, ms.Launch(plan=plan, meet_s=turn.state.load_s))
 
 
 # --- training ----------------------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
         case "start", _:
             late = [d for d, part in state.parts.items() if part.phase not in ("training", "ended")]
             ports = [task.port for device in late for task in state.plan.tasks_of(device) if task.port]
-            fail(turn, problems.not_started([state.name(device) for device in late], ports))
+            fail(turn, problems.not_started([state.name(device) for device in late], ports, state.start_s))
         case "cause", co.Failing(cause):
             abandon(turn, cause, cause=cause, weak=True)
         case "end", _:

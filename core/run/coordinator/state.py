@@ -11,6 +11,7 @@ from core.run.draft import Shared
 from core.run.replay import Replay
 from core.runtime.timers import TimerFired
 from core.speed.summary import Tally
+from core.vocabulary import limits
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
@@ -70,6 +71,13 @@ class NodeEnds:
 
 
 @dataclass(frozen=True, slots=True)
+class Broke:
+    """Tandem failed on this laptop while it dealt with the run."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class OutputsCame:
     """A piece of the outputs came: a sign of life."""
 
@@ -95,6 +103,7 @@ Input = (
     | StopWanted
     | WaitedOn
     | NodeEnds
+    | Broke
     | TimerFired[Wait]
     | OutputsCame
     | OutputsStored
@@ -277,6 +286,18 @@ class Coordination:
             case Halting(force=force) | Draining(halted=Halting(force=force)):
                 return force + 1
         return 0
+
+    @property
+    def load_s(self) -> float:
+        """The longest that TensorFlow may take to load on a member, and so that the others wait for it."""
+        told = [part.prepared.load_s for part in self.parts.values() if part.prepared is not None]
+        return max(map(limits.loading_s, told), default=limits.LOAD_S)
+
+    @property
+    def start_s(self) -> float:
+        """From launch until every trainer has met the others."""
+        away_s = self.plan.away_s if self.plan.patient else 0.0
+        return self.load_s + max(self.load_s, away_s) + limits.START_MORE_S
 
     @property
     def exits(self) -> list[Exit]:

@@ -107,8 +107,8 @@ def leave(turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded
     if isinstance(state.stage, pa.Asking):
         settle(turn, False)
     turn.no_longer(*(turn.state.waits - {"farewell"}))
-    if not state.joined:
-        go(turn)
+    if not state.joined or isinstance(state.stage, pa.Listing):
+        go(turn)  # the starter has not heard of a yes: it tells no last phase
         return
     before = state.stage
     if isinstance(before, pa.Leaving):

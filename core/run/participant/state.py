@@ -12,7 +12,7 @@ from core.run.replay import Replay
 from core.runtime.timers import TimerFired
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import Wait
+from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From
 from core.vocabulary.phases import Exit, MemberPhase
@@ -67,6 +67,8 @@ class MadeReady:
 
     ports: Mapping[str, int]
     certificates: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
+    load_s: float = LOAD_S
+    """The longest that TensorFlow may take to load here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,11 @@ class MakeReady:
 
 @dataclass(frozen=True, slots=True)
 class StartTrainers:
-    """One trainer for each of this device's tasks. Each will come back as ``TrainerEnded``."""
+    """One trainer for each of this device's tasks, which waits ``meet_s`` for the others. Each will come back
+    as ``TrainerEnded``."""
 
     plan: Plan
+    meet_s: float = MEET_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,10 +243,10 @@ def test_while_laptops_prepare_a_lost_link_is_the_end() -> None:
 def test_the_start_waits_as_long_for_the_others_as_the_run_does_for_a_silent_one() -> None:
     world = World(replace(TLS, away_s=1200.0))
     world.settle()
-    assert world.waits["start"] == limits.START_S - limits.MEET_S + 1200.0
+    assert world.waits["start"] == limits.LOAD_S + 1200.0 + limits.START_MORE_S
     world = World()
     world.settle()
-    assert world.waits["start"] == limits.START_S
+    assert world.waits["start"] == 2 * limits.LOAD_S + limits.START_MORE_S
 
 
 def test_a_member_at_work_after_another_one_ended_is_not_given_up() -> None:
