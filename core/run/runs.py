@@ -215,13 +215,13 @@ class NodeRuns:
     async def list_runs(self, limit: int) -> answers.RunList:
         return await self._recorder.newest(limit)
 
-    async def get_run(self, run: str) -> answers.RunDetails:
-        """``run`` may be a unique beginning of an id."""
-        return await self._recorder.find(run)
+    async def get_run(self, run: str, *, points: bool = True) -> answers.RunDetails:
+        """``run`` may be a unique beginning of an id. ``points``: with metrics and log."""
+        return await self._recorder.find(run, points=points)
 
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended early for newer checkpoints than those here."""
-        await self._checkpoints.look(resume_plan.before(await self._recorder.find(run)))
+        await self._checkpoints.look(resume_plan.before(await self._recorder.find(run, points=False)))
 
     # --- links -----------------------------------------
 
