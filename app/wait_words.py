@@ -52,6 +52,28 @@ def words(wait: WaitsFor, name: str) -> str:
             return f"Waits for {name}: the script there {doing}{at} for {lasted}."
 
 
+def brief(wait: WaitsFor) -> tuple[str, str]:
+    """For a table: what the laptop that is waited for does, and for how long or what of it."""
+    lasted = f"for {duration(wait.lasted_s)}"
+    match wait.cause:
+        case "away":
+            left = "" if wait.left_s is None else f", {duration(wait.left_s)} left"
+            return "Away", f"{lasted}{left}"
+        case "stopped":
+            return "Process stopped", lasted
+        case "starting":
+            return "Starts TensorFlow", lasted
+        case "wire":
+            return "Sends its numbers", f"{_bytes(wait.bytes_come)} of {_bytes(wait.bytes_total)}"
+        case "connection":
+            return "No connection", lasted
+        case "silent":
+            return "Silent", lasted
+        case "script":
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "is busy"
+            return f"{doing[:1].upper()}{doing[1:]}", plain(wait.where, 80) or lasted
+
+
 def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
     """All that is to be said now: nothing where nobody is waited for."""
     if run.waiting is None:

@@ -19,7 +19,7 @@ from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
-from core.vocabulary.peer_messages import Prepare
+from core.vocabulary.peer_messages import Declined, Message, Prepare, Resumed, RunAbandoned
 from core.vocabulary.plan import Exchange, Plan
 from core.vocabulary.run_folder import is_run_id
 
@@ -148,3 +148,10 @@ class UsedRunIds:
         if len(self._in_order) > self._most:
             self._runs.discard(self._in_order.popleft())
         return True
+
+
+def stray_answer(message: Resumed, me: str) -> Message:
+    """To a laptop that is back, and wants to go on with a run of which nothing is here any more."""
+    if message.from_starter:
+        return Declined(run=message.run, problem=problems.part_gone())
+    return RunAbandoned(run=message.run, problem=problems.over_meanwhile(me))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from core.home.home import Home
 from core.home.trust_file import SavedTrust
 from core.project.store import ProjectStore
 from core.run import planning, problems
-from core.run.admission import Admission
+from core.run.admission import Admission, stray_answer
 from core.run.context import Loopback, RunContext, RunLimits, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
@@ -25,6 +26,8 @@ from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
+from core.supervisor import temporary
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import answers
@@ -37,7 +40,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan, RunSpec
-from core.vocabulary.state import Device, State
+from core.vocabulary.state import State
 
 CLOSE_S = 8.0
 """The most that ending the present run may take when the node ends."""
@@ -74,20 +77,27 @@ class NodeRuns:
         self._warm = WarmTrainer()
         self._hold_warm = False
         self._recorder = Recorder(home.runs, me, self._notice)
+        loading = LoadingTimes(home.loading)
         self._context = RunContext(
             me=me,
             runs=home.runs,
+            temporary=home.temporary,
             store=ProjectStore(home.projects),
+            loading=loading,
             links=links,
             clock=clock or self._loop,
             files=WorkerThread("files"),
             background=Background(self._on_crash),
-            make_trainer=make_trainer or real_trainers(self._warm),
+            make_trainer=make_trainer or real_trainers(self._warm, loading),
             limits=limits or RunLimits(),
         )
         # In a run of this laptop's own, what one side sends to this laptop, the other one receives.
-        self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
-        self._participant_context = self._context.with_links(Loopback(me, links, self._to_coordinator))
+        self._coordinator_context = self._context.with_links(
+            Loopback(me, links, self._to_participant, self._broke)
+        )
+        self._participant_context = self._context.with_links(
+            Loopback(me, links, self._to_coordinator, self._broke)
+        )
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._planning = False
@@ -113,6 +123,7 @@ class NodeRuns:
     async def open(self) -> None:
         """Read the history. What is wrong with it comes as a notice; runs are possible nevertheless."""
         await self._recorder.open()
+        self._context.files.post(temporary.sweep, self._context.temporary)
 
     async def close(self) -> None:
         """End the present run and every trainer; returns within ``CLOSE_S`` or a little more."""
@@ -123,11 +134,9 @@ class NodeRuns:
             self._coordinator.handle(co.NodeEnds(name))
         elif self._participant is not None:
             self._participant.handle(pa.StarterLost(problems.closed(name)))
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
-        except TimeoutError:
-            pass
         await self._warm.end()
         await self._context.background.settle(CLOSE_S)
         await self._context.files.close()
@@ -158,11 +167,7 @@ class NodeRuns:
         """Press Train. Returns as soon as the run is planned; what follows comes as events."""
         pressed_s = self._context.clock.time()
         if self.busy or self._closing:
-            raise TandemError(
-                code="busy",
-                what="This laptop has a run under way.",
-                fix="Wait until it has ended, or stop it first.",
-            )
+            raise TandemError.of(problems.run_under_way())
         self._begin_work()
         self._planning, self._stop_planning = True, False
         checkpoint: tuple[Path, Manifest] | None = None
@@ -224,24 +229,20 @@ class NodeRuns:
             self._stops_pressed += 1
             plan = self._participant.state.plan
             self._links.send(plan.starter, ms.StopAsked(run=plan.run, force=force))
-            if force == 2:
+            if self._participant.state.away_s is not None:
+                self._leave_starter(self._participant)
+            elif force == 2:
                 self._context.clock.call_later(PART_S, partial(self._leave_starter, self._participant))
         elif self._planning:
             self._stop_planning = True
             self._checkpoints.stop()
         else:
-            raise TandemError(
-                code="no-run", what="No run is under way here.", fix="There is nothing to stop."
-            )
+            raise TandemError.of(problems.no_run())
 
     def go_on_waiting(self, run: RunId) -> None:
         """The user was asked whether to."""
         if self._coordinator is None or self._coordinator.state.plan.run != run:
-            raise TandemError(
-                code="no-such-question",
-                what="This laptop does not ask whether that run should go on waiting.",
-                fix="Answer on the laptop that started the run, while it asks.",
-            )
+            raise TandemError.of(problems.not_asked())
         self._coordinator.handle(co.WaitedOn())
 
     async def answer_consent(self, run: RunId, decision: Decision) -> None:
@@ -273,8 +274,13 @@ class NodeRuns:
         """
         if device == self.me:
             return
-        if not self._checkpoints.on_message(device, message) and not self._to_coordinator(device, message):
-            self._to_participant(device, message)
+        about_a_run = (
+            self._checkpoints.on_message(device, message)
+            or self._to_coordinator(device, message)
+            or self._to_participant(device, message)
+        )
+        if not about_a_run and isinstance(message, ms.Resumed):
+            self._links.send(device, stray_answer(message, self._my_name()))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a run that was started here."""
@@ -284,12 +290,22 @@ class NodeRuns:
         starter.on_message(device, message)
         return True
 
-    def _to_participant(self, device: DeviceId, message: Message) -> None:
+    def _to_participant(self, device: DeviceId, message: Message) -> bool:
+        """False: it is not about a run in which this laptop takes part."""
         member = self._participant
         if isinstance(message, ms.Prepare):
             self._on_prepare(device, message)
         elif member is not None and ms.run_of(message) == member.state.plan.run and member.starter == device:
             member.on_message(device, message)
+        else:
+            return False
+        return True
+
+    def on_link_up(self, device: DeviceId) -> None:
+        if self._coordinator is not None:
+            self._coordinator.handle(co.MemberReturned(device))
+        elif self._participant is not None and self._participant.starter == device:
+            self._participant.handle(pa.StarterReturned())
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
         self._checkpoints.on_link_down(device)
@@ -303,7 +319,8 @@ class NodeRuns:
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
         own = device == self.me  # its user pressed Train: nothing to ask
-        refusal = None if own else self._why_refused(device, prepare, peer)
+        unlike, busy = peer.problem if peer else None, self.busy or self._closing
+        refusal = None if own else self._admission.why_refused(device, prepare, unlike=unlike, busy=busy)
         if refusal is not None:
             self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
             return
@@ -317,10 +334,6 @@ class NodeRuns:
             participant.handle(pa.Asked(allowed=True))
         else:
             self._context.background.start("ask for consent", self._ask(participant))
-
-    def _why_refused(self, device: DeviceId, prepare: ms.Prepare, peer: Device | None) -> Problem | None:
-        unlike = peer.problem if peer else None
-        return self._admission.why_refused(device, prepare, unlike=unlike, busy=self.busy or self._closing)
 
     async def _ask(self, participant: ParticipantDriver) -> None:
         state = participant.state
@@ -342,11 +355,7 @@ class NodeRuns:
     def _asked(self, run: RunId) -> ParticipantDriver:
         member = self._participant
         if member is None or member.state.plan.run != run or not isinstance(member.state.stage, pa.Asking):
-            raise TandemError(
-                code="no-such-question",
-                what="That request is not open any more.",
-                fix="The other laptop can start the run again.",
-            )
+            raise TandemError.of(problems.request_gone())
         return member
 
     def _participant_gone(self) -> None:
@@ -382,13 +391,10 @@ class NodeRuns:
         return me.name if me is not None else "this laptop"
 
     def _on_crash(self, name: str, error: BaseException) -> None:
-        problem = error.problem if isinstance(error, TandemError) else None
-        self._notice(
-            problem
-            or Problem(
-                code="run-work-broke",
-                what=f"Something went wrong inside Tandem ({name}).",
-                fix="Save the diagnostics and report it, please.",
-                detail=repr(error),
-            )
-        )
+        self._notice(problems.work_broke(name, error))
+
+    def _broke(self, name: str, error: BaseException) -> None:
+        """A message to oneself got lost, which the run would wait for."""
+        self._on_crash(name, error)
+        if self._coordinator is not None:
+            self._coordinator.handle(co.Broke(problems.work_broke(name, error)))

@@ -15,14 +15,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from core.runtime.bounded_file import BoundedFile
 from core.runtime.lines import Lines
-from core.supervisor import memory_kills, parent_death, port_probe, problems, spawn
+from core.supervisor import memory_kills, parent_death, port_probe, problems, spawn, temporary
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.machine import Supervision
 from core.supervisor.output import Batches
 from core.supervisor.state import Effect, Force, Limits
@@ -34,6 +37,7 @@ from core.vocabulary.wire import to_json
 
 _READ = 65536
 _LONGEST_REPORT = 1024 * 1024
+_STOPPED = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _log = logging.getLogger(__name__)
 _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
@@ -51,6 +55,7 @@ class TrainerProcess:
         on_exit: Callable[[Exit], None],
         child: spawn.Child | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
+        loading: LoadingTimes | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._train = train
@@ -60,6 +65,7 @@ class TrainerProcess:
         self._on_exit = on_exit
         self._child = child
         self._limits = limits
+        self._loading = loading
         self._loop = loop or asyncio.get_running_loop()
         self._stops = _Stops()
         self._thread = threading.Thread(target=self._run, name=f"run {train.task}", daemon=True)
@@ -76,6 +82,16 @@ class TrainerProcess:
     def pid(self) -> int | None:
         """The trainer's process id; None before it started."""
         return None if self._child is None else self._child.pid
+
+    @property
+    def is_stopped(self) -> bool:
+        """Its process is stopped, by a signal or a debugger, and will say nothing until it goes on."""
+        if self._child is None:
+            return False
+        try:
+            return psutil.Process(self._child.pid).status() in _STOPPED
+        except psutil.Error:
+            return False
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the run thread, off the loop's thread. True once it ended."""
@@ -98,8 +114,11 @@ class TrainerProcess:
 
     def _own(self) -> Exit:
         before = memory_kills.counted()
+        limits = self._limits
+        if self._loading is not None:
+            limits = replace(limits, boot_s=self._loading.limit_s())
         self._child = child = self._child or spawn.spawn()
-        supervision = Supervision(self._train, self._limits, time.monotonic())
+        supervision = Supervision(self._train, limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:
             attendance = _Attendance(
@@ -108,17 +127,30 @@ class TrainerProcess:
                 log,
                 self._stops,
                 self._limits.drain_s,
-                partial(self._post, self._on_report),
+                self._pass_report,
                 partial(self._post, self._on_output),
             )
+            temporary.make(self._train.temporary)
             attendance.watch()
             status, tail = attendance.finish()
         finally:
             if child.leash >= 0:
                 child.end()
             log.close()
+            temporary.remove(self._train.temporary)
+        if supervision.too_slow:
+            self._keep_loading_time(limits.boot_s)
         memory = memory_kills.counted().more_than(before)
         return supervision.on_dead(status, memory=memory, tail=tail)
+
+    def _pass_report(self, report: trainer_messages.Report) -> None:
+        if isinstance(report, trainer_messages.Booted):
+            self._keep_loading_time(report.seconds)
+        self._post(self._on_report, report)
+
+    def _keep_loading_time(self, seconds: float) -> None:
+        if self._loading is not None:
+            self._loading.add(seconds)
 
     def _post(self, callback: Callable[..., None], *arguments: object) -> None:
         try:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -85,6 +86,9 @@ class TrainerSession:
 
     def _run(self) -> Exit:
         os.environ.update(_task_environment(self._train.tf_config, self._cluster))
+        if (temporary := self._train.temporary) and Path(temporary).is_dir():
+            # Programs that the script starts, and this one.
+            os.environ["TMPDIR"] = tempfile.tempdir = temporary
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":

@@ -46,7 +46,7 @@ class TlsCluster:
             rank, peers, keyring, train.run, _listener(addresses[rank]), generation=keys.generation
         )
         self.collectives = ExchangeCollectives(self._exchange, keys.generation)
-        self._linger_s = max(LINGER_S, train.away_s)
+        self._linger_s = max(LINGER_S, train.linger_s)
         self._folder = Path(train.folder)
         self._lookout: Lookout | None = None
 

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, weights
 from tests.lab.network import Network
 
@@ -31,7 +33,24 @@ ASLEEP_AT, SLOW_AT = 5, 10
 Fault = Callable[[], AbstractContextManager[None]]
 
 
-def naps(laptops: Laptops, folder: Path, *arguments: str) -> RunId:
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    asleep_s: float
+    slow_s: float
+    trainer_s: float
+    node_s: float
+    lid_s: float
+    cables_s: tuple[float, ...]
+
+
+LENGTHS = [
+    # Just longer than TensorFlow's runtime and the nodes' links wait for a sign of life.
+    pytest.param(Lengths(11, 11, 11, 11, 11, (15,)), id="short"),
+    pytest.param(Lengths(60, 60, 20, 20, 30, (15, 60)), id="long", marks=pytest.mark.complete),
+]
+
+
+def train(laptops: Laptops, folder: Path, *arguments: str) -> RunId:
     """Press Train, for anna and ben."""
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
@@ -98,7 +117,7 @@ def undisturbed() -> dict[str, str]:
 
 def expected(laptops: Laptops, folder: Path, undisturbed: dict[str, str]) -> str:
     if not undisturbed:
-        run = naps(laptops, folder / "undisturbed", "--pace-s", "0")
+        run = train(laptops, folder / "undisturbed", "--pace-s", "0")
         assert laptops.anna.ends(run) == Finished()
         undisturbed.update(weights(laptops.anna))
     (digest,) = set(undisturbed.values())
@@ -113,22 +132,59 @@ def ends_as(laptops: Laptops, run: RunId, digest: str) -> None:
         assert len(set(steps(agent, run))) > 10 and max(steps(agent, run)) == STEPS - 1
 
 
-@pytest.mark.parametrize("lasts_s", [12.0, pytest.param(60.0, marks=pytest.mark.complete)])
+@pytest.mark.parametrize("lengths", LENGTHS)
 def test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for(
-    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, str], lasts_s: float
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, str], lengths: Lengths
 ) -> None:
     anna, ben = both = laptops.anna, laptops.ben
     digest = expected(laptops, tmp_path, undisturbed)
-    asleep, slow = ("--asleep", str(ASLEEP_AT), str(lasts_s)), ("--slow", str(SLOW_AT), str(lasts_s))
-    run = naps(laptops, tmp_path / "naps", *asleep, *slow)
+    asleep, slow = f"{lengths.asleep_s:g}", f"{lengths.slow_s:g}"
+    naps_of = ("--asleep", str(ASLEEP_AT), asleep, "--slow", str(SLOW_AT), slow)
+    run = train(laptops, tmp_path / "naps", *naps_of)
     for agent in both:
         agent.trains(run)
 
     go_on(both, run)
-    assert said(ben, run).count(f"worker callback at step {ASLEEP_AT} took {lasts_s:g}") == 1
-    assert said(anna, run).count(f"step at step {SLOW_AT} took {lasts_s:g}") == 2
+    assert said(ben, run).count(f"worker callback at step {ASLEEP_AT} took {asleep}") == 1
+    assert said(anna, run).count(f"step at step {SLOW_AT} took {slow}") == 2
     for agent in both:
-        befall(both, run, partial(faults.stopped, agent.trainers()), min(lasts_s, 20.0))
+        befall(both, run, partial(faults.stopped, agent.trainers()), lengths.trainer_s)
     befall(both, run, partial(faults.cable_out, network, 1), 3.0)
 
     ends_as(laptops, run, digest)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing(
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, str], lengths: Lengths
+) -> None:
+    """Longer than a link may be silent."""
+    anna, ben = both = laptops.anna, laptops.ben
+    digest = expected(laptops, tmp_path, undisturbed)
+    run = train(laptops, tmp_path / "lids", "--pace-s", "0.05")
+    for agent in both:
+        agent.trains(run)
+    assert anna.run().plan.chief.device == anna.device
+
+    for host, agent in enumerate(both):
+        befall(both, run, partial(faults.lid_closed, network, host, agent), lengths.lid_s)
+    for agent, other in ((anna, ben), (ben, anna)):
+        began_s = time.monotonic()
+        with faults.stopped([agent.process]):
+            time.sleep(lengths.node_s)
+        # Trainers are processes of their own, which go on meanwhile.
+        assert len(set(steps(other, run, began_s, time.monotonic()))) > 1
+        go_on(both, run)
+    for cable_s in lengths.cables_s:
+        befall(both, run, partial(faults.cable_out, network, 1), cable_s)
+
+    moved, former = "10.77.0.12", network.address(1)
+    try:
+        assert faults.calls_from(network, 0, former) >= 2 and not faults.calls_from(network, 0, moved)
+        faults.move(network, 1, moved)
+        go_on(both, run)
+        assert faults.calls_from(network, 0, moved) >= 2
+        ends_as(laptops, run, digest)
+        linked(anna, ben)
+    finally:
+        faults.move(network, 1, former)

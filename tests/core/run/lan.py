@@ -101,6 +101,7 @@ class FakeTrainer:
         self._on_exit = on_exit
         self.started = False
         self.over = False
+        self.is_stopped = False
         self.forces: list[int] = []
 
     @property

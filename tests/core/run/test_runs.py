@@ -9,6 +9,7 @@ import os
 import ssl
 from base64 import b64encode
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from msgspec.structs import replace
@@ -18,14 +19,16 @@ from core.home import trust_file
 from core.home.trust import may_run
 from core.project.store import ProjectStore
 from core.run.context import RunLimits
+from core.run.coordinator.driver import CoordinatorDriver
+from core.run.participant.driver import ParticipantDriver
 from core.vocabulary import events as ev
 from core.vocabulary import limits, wire
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import Prepare
+from core.vocabulary.peer_messages import Message, Prepare
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
@@ -569,13 +572,38 @@ async def test_a_laptop_that_cannot_make_a_run_ready_is_named_with_the_reason(
     monkeypatch.setattr(broken, full_disk)
     anna, ben = both(lan)
     await anna.runs.start(spec)
-    await lan.wait_until(lambda: anna.over)
-    lan.clock.advance(limits.FAREWELL_S)  # who had not joined yet is not told how it ended
-    await wait_over(lan)
+    await wait_over(lan)  # no time passes: whoever could not join is free for another run at once
     assert isinstance(anna.phase, Failed)
     assert "does not take part" in anna.phase.problem.what
     assert not any(node.trainers for node in (anna, ben))
     assert not anna.runs.busy and not ben.runs.busy
+
+
+@pytest.mark.parametrize(
+    "side", ["coordinator.driver.CoordinatorDriver", "participant.driver.ParticipantDriver"]
+)
+async def test_a_run_that_tandem_itself_breaks_ends_with_the_reason(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    """On the starter's own side no link could be lost, so nothing else would end it."""
+    anna, ben = both(lan)
+    broken: list[Message] = []
+    whole = resolve_name(f"core.run.{side}").on_message
+
+    def on_message(driver: CoordinatorDriver | ParticipantDriver, device: DeviceId, message: Message) -> None:
+        if not broken and device == driver.context.me == anna.device:
+            broken.append(message)
+            raise ZeroDivisionError("a bug")
+        whole(driver, device, message)
+
+    monkeypatch.setattr(f"core.run.{side}.on_message", on_message)
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: "run-work-broke" in anna.notices)
+    lan.clock.advance(limits.END_S)  # of a trainer that was never started nobody hears an end
+    await wait_over(lan)
+    assert broken
+    assert problem_of(anna) == "run-work-broke"
+    assert not isinstance(ben.phase, Finished)
 
 
 async def test_a_run_that_is_over_leaves_no_alarm(lan: Lan, spec: RunSpec) -> None:
@@ -720,6 +748,7 @@ async def test_members_over_tls_get_keys_of_this_run_and_nothing_of_them_is_kept
     for node in (anna, ben):
         node.trainers[-1].end()
     await wait_over(lan)
+    await lan.wait_until(lambda: not list(tmp_path.glob("*/runs/*/tasks")))  # what is tidied up is not read
 
     told = repr([node.trainers[-1].train for node in (anna, ben)]) + caplog.text
     told += "".join(wire.to_json(event).decode() for node in (anna, ben) for event in node.events)

@@ -260,6 +260,24 @@ def test_everybody_is_told_everybodys_port_and_certificate() -> None:
         assert told == [("chief:0", 21_000, b"chief:0's"), ("worker:0", 22_000, b"worker:0's")]
 
 
+def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
+    world = World()
+    for device, task, load_s in ((ANNA, "chief:0", 120.0), (BEN, "worker:0", 460.0)):
+        world.tell(ms.From(device, ms.FilesWanted(run=world.starter.plan.run, files=())))
+        prepared = ms.Prepared(run=world.starter.plan.run, ports={task: 21_000}, load_s=load_s)
+        world.tell(ms.From(device, prepared))
+    assert [
+        launch.meet_s
+        for device in (ANNA, BEN)
+        if isinstance(launch := world.to_member[device].pop(), ms.Launch)
+    ] == [460.0, 460.0]
+    assert world.waits["start"] == 2 * 460.0 + limits.START_MORE_S
+    world.fire("start")
+    world.fire("end")
+    assert verdict(world).code == "not-started"
+    assert "did not start within 16 minutes" in verdict(world).what
+
+
 def test_two_members_that_choose_one_address_are_told_so() -> None:
     loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     world = World(loopback)

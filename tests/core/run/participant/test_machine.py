@@ -173,6 +173,16 @@ def test_a_full_disk_declines_and_waits_for_the_starters_last_word() -> None:
     assert ben.known.waits == {"farewell"}
 
 
+def test_who_fails_before_the_starter_heard_of_a_yes_is_free_at_once() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True))
+    ben.tell(pa.PreparingFailed(Problem(code="disk-full", what="The disk is full.")))
+    assert only(ben.told(), ms.Declined)
+    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects, "what was made for it is tidied up"
+    assert isinstance(ben.known.stage, pa.Gone)
+    assert not ben.known.waits
+
+
 @pytest.mark.parametrize("wait", ["receive", "launch"])
 def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
     ben = Ben()
@@ -203,6 +213,20 @@ def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
     complete = structs.replace(PLAN, tasks=tasks)
     ben.hear(ms.Launch(plan=complete))
     assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(complete)]
+
+
+@pytest.mark.parametrize(
+    ("told_s", "meet_s"),
+    [(460.0, 460.0), (120.0, 120.0), (0.0, 120.0), (1e9, 120.0), (float("nan"), 120.0)],
+)
+def test_trainers_wait_for_a_laptop_that_loads_slowly_but_for_no_absurd_time(
+    told_s: float, meet_s: float
+) -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}, load_s=300.0))
+    assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, load_s=300.0) in ben.told()
+    ben.hear(ms.Launch(plan=ben.known.plan, meet_s=told_s))
+    assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(ben.known.plan, meet_s)]
 
 
 @pytest.mark.parametrize(
