@@ -6,6 +6,7 @@ stdin closes, so that it never outlives the test.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -105,6 +106,7 @@ def leave(out: Path, record: dict[str, Any]) -> None:
 
 def main() -> None:
     end_with_parent()
+    gc.disable()  # nothing that is imported is garbage
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     device = order["devices"][order["rank"]]
@@ -116,6 +118,8 @@ def main() -> None:
     from tests.exactness import unlike
     from tests.exactness.scenarios.catalogue import SCENARIOS
 
+    gc.freeze()  # each scenario collects garbage, which need not look through all of that
+    gc.enable()
     times: dict[str, float] = {}
     computing = partial(tf.device, f"CPU:{device}") if device else nullcontext
     for name in order["names"]:

@@ -34,6 +34,9 @@ def _found() -> dict[str, Named]:
 SCENARIOS = _found()
 EVERY = tuple(SCENARIOS)
 CORE = tuple(name for name, named in SCENARIOS.items() if named.core)
+NOT_FOR_ONE_ROW = ("mixed_precision",)
+"""The gradient of a single row may be more than float16 holds, where the mean of all rows is not: one process
+trains by a step that members then leave out, as a LossScaleOptimizer does."""
 
 BY_TENSORFLOW = (
     "batch_normalisation_synchronised",
