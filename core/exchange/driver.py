@@ -59,7 +59,8 @@ Array = npt.NDArray[Any]
 
 INLINE_BYTES = 2**20
 """Handing over returns at once: what takes longer to add is left to another thread."""
-GOODBYE_S = 1.0
+GOODBYE_S = 3.0
+"""So long a peer has to read the goodbye. One that is well needs a moment."""
 
 _log = logging.getLogger(__name__)
 
