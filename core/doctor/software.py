@@ -32,6 +32,18 @@ def check_python(view: View, versions: Versions | None = None) -> Finding:
     )
 
 
+def check_system(view: View, platform: str = sys.platform) -> Finding | None:
+    if platform == "linux":
+        return None
+    name = {"win32": "Windows", "darwin": "macOS"}.get(platform, platform)
+    return note(
+        "system",
+        TOPIC,
+        f"Tandem was built and tested on Linux; on {name} nobody has tried it yet.",
+        "See docs/windows-and-macos.md, and tell what happens.",
+    )
+
+
 def check_tensorflow(view: View, versions: Versions | None = None) -> list[Finding]:
     """By the packages' metadata: nothing is loaded."""
     versions = versions or installed()
@@ -113,12 +125,14 @@ async def check_loading(
 
 def _gpu_fix() -> str:
     if sys.platform == "win32":
-        return "TensorFlow uses NVIDIA's cards on Windows only inside WSL2: install Tandem there."
-    if is_frozen():
-        return (
+        fix = "TensorFlow uses NVIDIA's cards on Windows only inside WSL2: install Tandem there."
+    elif is_frozen():
+        fix = (
             f"This program computes on the CPU. To use the GPU, install Tandem by pip instead, with {_CUDA}."
         )
-    return f"Install TensorFlow with its CUDA packages: {pip_install(_CUDA)}"
+    else:
+        fix = f"Install TensorFlow with its CUDA packages: {pip_install(_CUDA)}"
+    return fix
 
 
 def probe_command() -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import threading
 from collections.abc import Callable
 
@@ -43,9 +42,3 @@ class Orders:
                 self.stop_asked.set()
                 on_stop()
         self._lines.close()
-
-
-def own(fd: int) -> int:
-    """``fd`` for this process alone: programs that the script starts do not inherit it."""
-    os.set_inheritable(fd, False)
-    return fd

@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from core.supervisor import parent_death
-from core.trainer.orders import Orders, own
+from core.supervisor.pipe_ends import own
+from core.trainer.orders import Orders
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
 
@@ -21,15 +22,16 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int)
     fds = parser.parse_args()
     parent_death.arm(own(fds.leash))
+    reports = own(fds.reports)
 
     def say(report: trainer_messages.Report) -> None:
-        os.write(own(fds.reports), to_json(report) + b"\n")
+        os.write(reports, to_json(report) + b"\n")
 
     say(trainer_messages.Booted(seconds=0.1, devices=()))
-    orders = Orders(fds.orders)
+    orders = Orders(own(fds.orders))
     train = orders.wait_train()
     if train is not None:
-        names: dict[str, Any] = {"say": say, "orders": orders, "train": train, "reports": fds.reports}
+        names: dict[str, Any] = {"say": say, "orders": orders, "train": train, "reports": reports}
         exec(train.script, {**vars(trainer_messages), **names})
 
 
