@@ -87,6 +87,20 @@ def colours() -> Colours:
     return DARK if is_dark() else LIGHT
 
 
+def faded(colour: str, part: float = 0.3) -> str:
+    """``part`` of a colour over a card, opaque: blending every pixel of a line would double its time."""
+    over, under = QColor(colour), QColor(colours().panel)
+    mixed = (
+        round(part * over_part + (1 - part) * under_part)
+        for over_part, under_part in (
+            (over.red(), under.red()),
+            (over.green(), under.green()),
+            (over.blue(), under.blue()),
+        )
+    )
+    return QColor(*mixed).name()
+
+
 def use(theme: Theme) -> None:
     """Follows the system, or holds one theme; widgets repaint by the palette's change."""
     global _used

@@ -35,7 +35,7 @@ MEDIAN_LINES = range(100, 161)
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 KERAS_PRIVATE = "core/trainer/exact/keras/keras_private.py"
 """The one module whose purpose is to reach into another's privates."""
-OPEN_PRIVATES = {"_MEIPASS", "_exit", "_run_exitfuncs"}
+OPEN_PRIVATES = {"_MEIPASS", "_current_frames", "_exit", "_run_exitfuncs"}
 """Names of Python and PyInstaller that begin with ``_`` and have no public equal."""
 COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
 TASK_MAKERS = {

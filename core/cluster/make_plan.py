@@ -24,7 +24,7 @@ from core.vocabulary.plan import (
 )
 
 FIRST_PORT = 20_000
-"""TensorFlow's ports are asked for above this, by rank; a member whose port is taken names another."""
+"""Trainers' ports are asked for above this, by rank; a member whose port is taken names another."""
 LAST_PORT = 32_000
 """Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
 

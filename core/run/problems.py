@@ -16,6 +16,11 @@ CONSEQUENCES: frozenset[ExitReason] = frozenset({"lost-peer", "never-met"})
 OWN_FAULTS: frozenset[ExitReason] = frozenset({"script-error", "out-of-memory"})
 """Exits that no other member can have caused."""
 
+SILENCES: frozenset[str] = frozenset(
+    {"link-silent", "link-closed", "link-stalled", "link-slow", "link-replaced", "link-gone"}
+)
+"""Why a link is lost to a laptop that may be there again in a moment."""
+
 _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
     "script-error": ("The script failed.", "The log has its traceback."),
     "out-of-memory": ("The training ran out of memory.", "Use a smaller batch or model."),
@@ -58,6 +63,41 @@ def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Proble
         where += f" ({task})"
     return Problem(
         code=problem.code, what=f"On {where}: {problem.what}", fix=problem.fix, detail=problem.detail
+    )
+
+
+def run_under_way() -> Problem:
+    return Problem(
+        code="busy", what="This laptop has a run under way.", fix="Wait until it has ended, or stop it first."
+    )
+
+
+def no_run() -> Problem:
+    return Problem(code="no-run", what="No run is under way here.", fix="There is nothing to stop.")
+
+
+def request_gone() -> Problem:
+    return Problem(
+        code="no-such-question",
+        what="That request is not open any more.",
+        fix="The other laptop can start the run again.",
+    )
+
+
+def not_asked() -> Problem:
+    return Problem(
+        code="no-such-question",
+        what="This laptop does not ask whether that run should go on waiting.",
+        fix="Answer on the laptop that started the run, while it asks.",
+    )
+
+
+def work_broke(name: str, error: BaseException) -> Problem:
+    return Problem(
+        code="run-work-broke",
+        what=f"Something went wrong inside Tandem ({name}).",
+        fix="Save the diagnostics and report it, please.",
+        detail=repr(error),
     )
 
 
@@ -141,6 +181,41 @@ def lost_starter(name: str, problem: Problem) -> Problem:
         what=f"{name}, which started the run, was lost: {problem.what} The training here has ended.",
         fix=f"See that {name} is on, awake and in the network, and start the run there again.",
         detail=problem.detail,
+    )
+
+
+def away(name: str, limit_s: float) -> str:
+    return f"Nothing comes from {name} any more. The run waits for it, {minutes(limit_s)} at most."
+
+
+def back(name: str, away_s: float) -> str:
+    return f"{name} is there again, after {minutes(away_s)}."
+
+
+def away_too_long(name: str, limit_s: float) -> Problem:
+    return Problem(
+        code="device-away",
+        what=f"Nothing has come from {name} for {minutes(limit_s)}, which is as long as this run waits.",
+        fix=f"See that {name} is on, awake and in the network; then resume the run. "
+        "--wait-for-away MINUTES waits longer.",
+    )
+
+
+def over_meanwhile(name: str) -> Problem:
+    """What a starter answers to a member that was away when the run ended."""
+    return Problem(
+        code="over-meanwhile",
+        what=f"The run ended on {name} while this laptop was away.",
+        fix=f"Look at the run on {name}.",
+    )
+
+
+def part_gone() -> Problem:
+    """What a member answers that was asked to go on with a run of which it knows nothing."""
+    return Problem(
+        code="part-gone",
+        what="Tandem was started anew there, so that its part of the run is gone.",
+        fix="Resume the run.",
     )
 
 

@@ -158,11 +158,7 @@ class NodeRuns:
         """Press Train. Returns as soon as the run is planned; what follows comes as events."""
         pressed_s = self._context.clock.time()
         if self.busy or self._closing:
-            raise TandemError(
-                code="busy",
-                what="This laptop has a run under way.",
-                fix="Wait until it has ended, or stop it first.",
-            )
+            raise TandemError.of(problems.run_under_way())
         self._begin_work()
         self._planning, self._stop_planning = True, False
         checkpoint: tuple[Path, Manifest] | None = None
@@ -224,15 +220,21 @@ class NodeRuns:
             self._stops_pressed += 1
             plan = self._participant.state.plan
             self._links.send(plan.starter, ms.StopAsked(run=plan.run, force=force))
-            if force == 2:
+            if self._participant.state.away_s is not None:
+                self._leave_starter(self._participant)
+            elif force == 2:
                 self._context.clock.call_later(PART_S, partial(self._leave_starter, self._participant))
         elif self._planning:
             self._stop_planning = True
             self._checkpoints.stop()
         else:
-            raise TandemError(
-                code="no-run", what="No run is under way here.", fix="There is nothing to stop."
-            )
+            raise TandemError.of(problems.no_run())
+
+    def go_on_waiting(self, run: RunId) -> None:
+        """The user was asked whether to."""
+        if self._coordinator is None or self._coordinator.state.plan.run != run:
+            raise TandemError.of(problems.not_asked())
+        self._coordinator.handle(co.WaitedOn())
 
     async def answer_consent(self, run: RunId, decision: Decision) -> None:
         """``once``: these very bytes and arguments; ``always``: whatever this device sends."""
@@ -263,8 +265,13 @@ class NodeRuns:
         """
         if device == self.me:
             return
-        if not self._checkpoints.on_message(device, message) and not self._to_coordinator(device, message):
-            self._to_participant(device, message)
+        about_a_run = (
+            self._checkpoints.on_message(device, message)
+            or self._to_coordinator(device, message)
+            or self._to_participant(device, message)
+        )
+        if not about_a_run and isinstance(message, ms.Resumed):
+            self._answer_stray(device, message)
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a run that was started here."""
@@ -274,12 +281,31 @@ class NodeRuns:
         starter.on_message(device, message)
         return True
 
-    def _to_participant(self, device: DeviceId, message: Message) -> None:
+    def _to_participant(self, device: DeviceId, message: Message) -> bool:
+        """False: it is not about a run in which this laptop takes part."""
         member = self._participant
         if isinstance(message, ms.Prepare):
             self._on_prepare(device, message)
         elif member is not None and ms.run_of(message) == member.state.plan.run and member.starter == device:
             member.on_message(device, message)
+        else:
+            return False
+        return True
+
+    def _answer_stray(self, device: DeviceId, message: ms.Resumed) -> None:
+        """A laptop is back, and wants to go on with a run of which nothing is here any more."""
+        answer: Message
+        if message.from_starter:
+            answer = ms.Declined(run=message.run, problem=problems.part_gone())
+        else:
+            answer = ms.RunAbandoned(run=message.run, problem=problems.over_meanwhile(self._my_name()))
+        self._links.send(device, answer)
+
+    def on_link_up(self, device: DeviceId) -> None:
+        if self._coordinator is not None:
+            self._coordinator.handle(co.MemberReturned(device))
+        elif self._participant is not None and self._participant.starter == device:
+            self._participant.handle(pa.StarterReturned())
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
         self._checkpoints.on_link_down(device)
@@ -332,11 +358,7 @@ class NodeRuns:
     def _asked(self, run: RunId) -> ParticipantDriver:
         member = self._participant
         if member is None or member.state.plan.run != run or not isinstance(member.state.stage, pa.Asking):
-            raise TandemError(
-                code="no-such-question",
-                what="That request is not open any more.",
-                fix="The other laptop can start the run again.",
-            )
+            raise TandemError.of(problems.request_gone())
         return member
 
     def _participant_gone(self) -> None:
@@ -373,12 +395,4 @@ class NodeRuns:
 
     def _on_crash(self, name: str, error: BaseException) -> None:
         problem = error.problem if isinstance(error, TandemError) else None
-        self._notice(
-            problem
-            or Problem(
-                code="run-work-broke",
-                what=f"Something went wrong inside Tandem ({name}).",
-                fix="Save the diagnostics and report it, please.",
-                detail=repr(error),
-            )
-        )
+        self._notice(problem or problems.work_broke(name, error))

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from core.runtime.bounded_file import BoundedFile
 from core.runtime.lines import Lines
@@ -33,6 +34,7 @@ from core.vocabulary.wire import to_json
 
 _READ = 65536
 _LONGEST_REPORT = 1024 * 1024
+_STOPPED = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _log = logging.getLogger(__name__)
 _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
@@ -75,6 +77,16 @@ class TrainerProcess:
     def pid(self) -> int | None:
         """The trainer's process id; None before it started."""
         return None if self._child is None else self._child.pid
+
+    @property
+    def is_stopped(self) -> bool:
+        """Its process is stopped, by a signal or a debugger, and will say nothing until it goes on."""
+        if self._child is None:
+            return False
+        try:
+            return psutil.Process(self._child.pid).status() in _STOPPED
+        except psutil.Error:
+            return False
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the run thread, off the loop's thread. True once it ended."""

@@ -26,11 +26,6 @@ if sys.platform == "win32":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
         return handles, {"startupinfo": startup, "creationflags": flags}
 
-    def own(number: int) -> int:
-        """In the child: the descriptor of what was handed on, for this process alone."""
-        os.set_handle_inheritable(number, False)
-        return msvcrt.open_osfhandle(number, 0)
-
     def pair() -> tuple[int, int]:
         """Two ends; what is written to the second can be read from the first."""
         reading, writing = socket.socketpair()
@@ -73,11 +68,6 @@ else:
     def handed_on(fds: Sequence[int]) -> tuple[list[int], dict[str, Any]]:
         """By which numbers a child knows ``fds``, and what hands them on: more arguments of ``Popen``."""
         return list(fds), {"pass_fds": tuple(fds), "start_new_session": True}
-
-    def own(number: int) -> int:
-        """In the child: the descriptor of what was handed on, for this process alone."""
-        os.set_inheritable(number, False)
-        return number
 
     def set_nonblocking(fd: int) -> None:
         os.set_blocking(fd, False)

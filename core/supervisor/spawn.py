@@ -43,11 +43,17 @@ _DEFAULTS = {
 }
 _FIXED = {
     "KERAS_BACKEND": "tensorflow",
+    # Of strings in sets: `list(set(words))` is to be the same vocabulary on all members. A trainer that is
+    # kept ready knows no run yet, so it is one number for all.
+    "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONIOENCODING": "utf-8:backslashreplace",
 }
 _CHANNELS = ("--orders", "--reports", "--leash")
-_LEFT_OUT = ("TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT")
+_LEFT_OUT = (
+    *("TF_CONFIG", "TF_CONFIG_CLUSTER", "TF_CONFIG_TASK_TYPE", "TF_CONFIG_TASK_INDEX"),
+    *("PYTHONSTARTUP", "PYTHONINSPECT"),
+)
 
 
 KILL: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)

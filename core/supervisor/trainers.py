@@ -25,6 +25,9 @@ class Trainer(Protocol):
 
     def stop(self, force: Literal[0, 1, 2] = 0) -> None: ...
 
+    @property
+    def is_stopped(self) -> bool: ...
+
 
 class MakeTrainer(Protocol):
     """``TrainerProcess``, or a test's own. Exactly one ``on_exit`` comes after ``start``."""
@@ -87,7 +90,8 @@ def order(plan: Plan, task: Task, folder: Path, run: Path, private_key: bytes = 
         checkpoints=str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else "",
         resume=str(place) if (place := resumed(run, plan)) is not None else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
-        meet_timeout_s=limits.MEET_S,
+        meet_timeout_s=limits.meet_s(plan.away_s if plan.patient else 0.0),
+        linger_s=plan.away_s if plan.patient else 0.0,
         exchange=_exchange(plan, private_key) if private_key else None,
     )
 
@@ -147,6 +151,10 @@ class Trainers:
     def stop(self, force: int) -> None:
         for trainer in tuple(self._running.values()):
             trainer.stop(cast("Literal[0, 1, 2]", force))
+
+    def stopped(self) -> frozenset[str]:
+        """The tasks whose process is stopped: by a signal or a debugger."""
+        return frozenset(task for task, trainer in self._running.items() if trainer.is_stopped)
 
     def _ended(self, task: str, end: Exit) -> None:
         self._running.pop(task, None)

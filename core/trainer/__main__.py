@@ -9,9 +9,8 @@ import sys
 import time
 
 from core.supervisor import parent_death
-from core.supervisor.pipe_ends import own
 from core.trainer import script
-from core.trainer.orders import Orders
+from core.trainer.orders import Orders, own
 from core.trainer.reporter import Reporter
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit

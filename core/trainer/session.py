@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
-from core.trainer import cluster_hooks, exits, graphics, own_fit, saved_models, script, tpu
+from core.trainer import cluster_hooks, exits, graphics, own_fit, saved_models, script, surroundings, tpu
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
@@ -84,8 +84,7 @@ class TrainerSession:
         return self._own_fit.installation if self._own_fit is not None else None
 
     def _run(self) -> Exit:
-        if self._train.tf_config:
-            os.environ["TF_CONFIG"] = self._train.tf_config
+        os.environ.update(_task_environment(self._train.tf_config, self._cluster))
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":
@@ -111,6 +110,8 @@ class TrainerSession:
             collectives=self._tls.collectives if self._tls else None,
         )
         installation = install(cluster, self._observer)
+        if installation.collectives is not None:
+            surroundings.agree(installation.collectives, self._observer.on_said)
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
 
@@ -161,8 +162,7 @@ class TrainerSession:
     def _strategy(self) -> Any:
         if self._train.exchange is not None:
             self._tls = TlsCluster(self._train, self._train.exchange)
-            cluster_hooks.met_over_tls(self._reporter, self._tls)
-            return tf.distribute.get_strategy()
+            return cluster_hooks.met_over_tls(self._reporter, self._tls)
         if self._cluster:
             return cluster_hooks.met(self._reporter, meeting.multi_worker)
         several = [device for device in _accelerators() if self._train.gpus != 0]
@@ -271,6 +271,7 @@ class TrainerSession:
     def _script(self, scope: Callable[[], Any], on_stop: Callable[[], None]) -> Exit:
         self._orders.follow(on_stop)
         path = self._folder / self._train.script
+        surroundings.sort_folders()
         script.hide_house()
         try:
             with scope():
@@ -313,6 +314,18 @@ class TrainerSession:
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":
             time.sleep(_CHIEF_STAYS_S)  # The barrier's answers leave from here.
+
+
+def _task_environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
+    """TF_CONFIG, and its parts as some scripts look for them; nothing for one process alone."""
+    if not cluster:
+        return {}
+    return {
+        "TF_CONFIG": tf_config,
+        "TF_CONFIG_CLUSTER": json.dumps(cluster["cluster"]),
+        "TF_CONFIG_TASK_TYPE": str(cluster["task"]["type"]),
+        "TF_CONFIG_TASK_INDEX": str(cluster["task"]["index"]),
+    }
 
 
 def _accelerators() -> list[Any]:

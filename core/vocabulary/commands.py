@@ -80,6 +80,12 @@ class StopRun(Tagged, frozen=True, kw_only=True):
     """End the present run at the end of a step. Again: terminate; a third time: kill."""
 
 
+class GoOnWaiting(Tagged, frozen=True, kw_only=True):
+    """The answer to a run that asks: it may go on waiting, and asks again later. The other is ``StopRun``."""
+
+    run: RunId
+
+
 class AnswerConsent(Tagged, frozen=True, kw_only=True):
     """The user's decision on a peer's request to run a project here."""
 
@@ -152,6 +158,7 @@ Command = (
     | PlanRun
     | StartRun
     | StopRun
+    | GoOnWaiting
     | AnswerConsent
     | ListRuns
     | GetRun

@@ -3,7 +3,18 @@
 from typing import Literal
 
 Wait = Literal[
-    "consent", "receive", "start", "cause", "end", "stop", "finish", "outputs", "launch", "farewell"
+    "consent",
+    "receive",
+    "start",
+    "cause",
+    "end",
+    "stop",
+    "finish",
+    "outputs",
+    "launch",
+    "farewell",
+    "look",
+    "away",
 ]
 """What a run's machines wait for."""
 
@@ -32,5 +43,19 @@ LAUNCH_S = 900.0
 """A prepared member waits this long for the others, whose users may have to be asked."""
 SLACK_S = 15.0
 """What a member adds to the starter's limits, so that the starter's word comes first."""
+LOOK_S = 2.0
+"""Between two looks at whom the run waits for, and at whether a trainer's process is stopped."""
+WAITS_TOLD_S = 5.0
+"""Whom the run waits for is told again after so long, with the numbers of then."""
 FAREWELL_S = 10.0
 """A member whose trainers have ended waits this long for the starter's last word on the run."""
+
+
+def meet_s(away_s: float) -> float:
+    """How long a trainer waits for the others, of which one may be away for ``away_s``."""
+    return max(MEET_S, away_s)
+
+
+def start_s(away_s: float) -> float:
+    """From launch until every trainer has met the others."""
+    return START_S - MEET_S + meet_s(away_s)

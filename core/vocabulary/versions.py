@@ -20,7 +20,7 @@ LINK_PROTOCOL = 1
 """Version of the messages on a link; nodes with different ones do not talk beyond the hello."""
 
 EXCHANGE = 1
-"""Version of what trainers say to each other where they meet without TensorFlow's collectives."""
+"""Version of what trainers say to each other where they meet over TLS."""
 VOCABULARY = 1
 """Version of the commands and events spoken by ``--jsonl`` and the local socket."""
 

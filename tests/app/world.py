@@ -189,7 +189,7 @@ def logged(device: DeviceId, text: str, task: str = "chief:0", stream: str = "st
 
 
 SUMMARY = Summary(
-    strategy="MultiWorkerMirroredStrategy",
+    strategy="MirroredStrategy",
     first_step_s=9.5,
     train_s=20.0,
     total_s=31.0,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,24 +239,32 @@ async def test_every_event_of_a_run_can_follow_and_travels_to_a_second_process(
 
 
 SCRIPT = """
+import json
+import pathlib
+
 import keras
 import numpy as np
+import psutil
 
 keras.utils.set_random_seed(1)
 data = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
 model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
 model.compile(optimizer="sgd", loss="mse")
 model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
+
+own = psutil.Process().net_connections("all")
+listens = [list(each.laddr) for each in own if each.status == psutil.CONN_LISTEN]
+pathlib.Path("listens.json").write_text(json.dumps(listens))
 """
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     ("exchange", "strategy"),
-    [("tensorflow", "MultiWorkerMirroredStrategy"), ("tls", "exchange over TLS")],
+    [("tensorflow", "MultiWorkerMirroredStrategy"), (None, "MirroredStrategy")],
 )
 async def test_two_nodes_train_a_keras_script_to_equal_weights(
-    tmp_path: Path, exchange: Exchange, strategy: str
+    tmp_path: Path, exchange: Exchange | None, strategy: str
 ) -> None:
     folder = tmp_path / "somewhere" / "project"
     folder.mkdir(parents=True)
@@ -278,6 +287,10 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(
         digests = set(state.run.summary.weights_sha256.values())
         assert len(state.run.summary.weights_sha256) == 2 and len(digests) == 1
         assert state.run.summary.strategy == strategy
+        assert state.run.summary.exchange == (exchange or "tls")
+        chief = state.run.plan.chief
+        listens = json.loads((folder / "listens.json").read_text())
+        assert (listens == [[chief.host, chief.port]]) == (exchange is None), listens
         mirrored = await wait_for(ben, lambda s: s.run is not None and s.run.over)
         assert mirrored.run is not None and mirrored.run.phase == Finished()
     reports = [path.parent for path in tmp_path.rglob("report.html")]

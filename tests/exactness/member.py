@@ -77,7 +77,7 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
         tls = TlsCluster(train_order(order), msgspec.convert(order["keys"], ExchangeKeys))
         tls.meet()
         _leaves.append(lambda: tls.leave(None))
-        cluster = Cluster(tf.distribute.get_strategy(), order["rank"], shares, SEED, order["wire"], balance)
+        cluster = Cluster(tls.strategy, order["rank"], shares, SEED, order["wire"], balance)
         return install(replace(cluster, collectives=tls.collectives), observer)
     strategy = meeting.multi_worker(communication_options=options)
     return install(Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance), observer)

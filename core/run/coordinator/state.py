@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal, Self
 
 from core.run.draft import Shared
+from core.run.replay import Replay
 from core.runtime.timers import TimerFired
 from core.speed.summary import Tally
 from core.vocabulary.errors import Problem
@@ -17,6 +18,7 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Prepared
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Role, Task
+from core.vocabulary.waits import Stand, WaitsFor
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -41,11 +43,23 @@ class MemberLost:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberReturned:
+    """There is a link to it again."""
+
+    device: DeviceId
+
+
+@dataclass(frozen=True, slots=True)
 class StopWanted:
     """Somebody pressed Stop, on the device with this name."""
 
     by: str
     force: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitedOn:
+    """The user was asked, and lets the run go on waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,9 @@ Input = (
     | From
     | SendingFailed
     | MemberLost
+    | MemberReturned
     | StopWanted
+    | WaitedOn
     | NodeEnds
     | TimerFired[Wait]
     | OutputsCame
@@ -185,6 +201,35 @@ class Part:
     prepared: Prepared | None = None
     phase: MemberPhase = "waiting"
     exits: Mapping[str, Exit] = field(default_factory=lambda: MappingProxyType({}))
+    away_s: float | None = None
+    """Since then nothing comes from it, and the run waits for it. Not ``linked``."""
+    heard: int = 0
+    """The newest number among what it reported."""
+
+    @property
+    def takes_part(self) -> bool:
+        """It is there, or may come back."""
+        return self.linked or self.away_s is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a trainer does that takes long, as told at ``at_s``."""
+
+    stand: Stand
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Vigil:
+    """What was told last of whom the run waits for, and when anything came forward last."""
+
+    told: tuple[WaitsFor, ...] = ()
+    told_s: float = 0.0
+    progressed_s: float = 0.0
+    come: int = 0
+    """Bytes that had come then, of what is waited for."""
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +250,11 @@ class Coordination:
     outputs: Literal["expected", "coming", "here"] = "expected"
     """Of the chief. No stage: they may come while others still train, are stopped, or fail."""
     waits: frozenset[Wait] = frozenset()
+    replay: Replay = field(default_factory=Replay)
+    """What was mirrored."""
+    stands: Mapping[str, Heard] = field(default_factory=lambda: MappingProxyType({}))
+    """By task name: trainers that wait, or may keep others waiting."""
+    vigil: Vigil = field(default_factory=Vigil)
 
     def waiting(self, waits: frozenset[Wait]) -> Self:
         return replace(self, waits=waits)
@@ -233,17 +283,19 @@ class Coordination:
         return [end for part in self.parts.values() for end in part.exits.values()]
 
     def all_ended(self) -> bool:
-        """Every trainer of a member that is still linked."""
+        """Every trainer of a member that is linked or may come back."""
         return all(
-            task.name in part.exits for task in self.plan.tasks if (part := self.parts[task.device]).linked
+            task.name in part.exits
+            for task in self.plan.tasks
+            if (part := self.parts[task.device]).takes_part
         )
 
     def unfinished(self) -> list[DeviceId]:
-        """Linked members with a trainer that has not ended."""
+        """Members that are linked or may come back, with a trainer that has not ended."""
         found = []
         for device, part in self.parts.items():
             names = {task.name for task in self.plan.tasks_of(device)}
-            if part.linked and not names <= set(part.exits):
+            if part.takes_part and not names <= set(part.exits):
                 found.append(device)
         return found
 

@@ -107,6 +107,8 @@ class ParticipantDriver:
                 self._trainers.start(plan, self.context.me, self._folders, self.folder, private_keys)
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
+            case pa.LookAtTrainers():
+                self.handle(pa.TrainersSeen(self._trainers.stopped()))
             case pa.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
             case pa.SendOutputs(manifest):

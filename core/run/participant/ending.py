@@ -34,9 +34,18 @@ def tell_starter(turn: Turn, message: Message) -> None:
 
 def report(turn: Turn, event: RunEvent) -> None:
     """To the starter, whose mirror shows it here too; without it, straight to this screen."""
-    if not turn.state.starter_lost:
-        tell_starter(turn, ms.Reported(event=event))
+    if turn.state.starter_lost:
+        show(turn, event)
         return
+    number = 0
+    if turn.state.plan.patient and not turn.state.local:
+        replay, number = turn.state.replay.after(event)
+        turn.state = replace(turn.state, replay=replay)
+    tell_starter(turn, ms.Reported(event=event, number=number))
+
+
+def show(turn: Turn, event: RunEvent) -> None:
+    """On this screen alone."""
     try:
         turn.state = replace(turn.state, shown=apply(turn.state.shown, event))
     except IllegalTransition:

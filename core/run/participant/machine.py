@@ -14,6 +14,7 @@ from types import MappingProxyType
 from core.cluster.tf_config import check
 from core.run import problems
 from core.run.draft import Draft
+from core.run.participant import patience
 from core.run.participant import state as pa
 from core.run.participant.ending import (
     Turn,
@@ -98,7 +99,14 @@ def _take(turn: Turn, input: pa.Input) -> None:
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
         case pa.StarterLost(problem) if not state.local and not state.starter_lost:
-            lose_starter(turn, problem)
+            if patience.may_wait_for(turn, problem):
+                patience.miss_starter(turn)
+            else:
+                lose_starter(turn, problem)
+        case pa.StarterReturned():
+            patience.welcome_starter(turn)
+        case pa.TrainersSeen(stopped):
+            patience.see(turn, stopped & set(state.doing))
         case pa.TrainerSaid(task, said) if task in state.doing:
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
@@ -197,8 +205,13 @@ def _on_message(turn: Turn, message: Message) -> None:
             say_doing(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
-        case ms.Mirrored(event=event):
-            _on_mirrored(turn, event)
+        case ms.Mirrored(event=event, number=number):
+            # What is said again on a new link may have been heard on the old one.
+            if number == 0 or number > turn.state.heard:
+                turn.state = replace(turn.state, heard=max(number, turn.state.heard))
+                _on_mirrored(turn, event)
+        case ms.Resumed(heard=heard):
+            patience.repeat(turn, heard)
         case ms.OutputsReceived():
             turn.state = replace(turn.state, outputs_taken=True)
         case _:
@@ -224,6 +237,7 @@ def _on_launch(turn: Turn, plan: Plan) -> None:
     _do(turn, {task.name: "starting" for task in tasks})
     turn.effects.append(pa.StartTrainers(plan))
     say_doing(turn)
+    patience.begin(turn)
 
 
 def _on_mirrored(turn: Turn, event: RunEvent) -> None:
@@ -273,6 +287,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
         case trainer_messages.Said(words=words):
             say(turn, task, words)
+        case trainer_messages.StandChanged(stand=stand):
+            patience.tell_stand(turn, task, stand)
         case _:
             pass
 
@@ -313,5 +329,9 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
             decline(turn, problems.no_consent(["this laptop"]))
         case "receive" | "launch", _:
             decline(turn, problems.never_launched(turn.state.starter_name))
+        case "look", _:
+            patience.look(turn)
+        case "away", _:
+            patience.on_away_over(turn)
         case "farewell", pa.Leaving() as leaving:
             enter(turn, replace(leaving, starter_lost=True))

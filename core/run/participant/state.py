@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Self
 
 from core.run.draft import Shared
+from core.run.replay import Replay
 from core.runtime.timers import TimerFired
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
@@ -79,6 +80,18 @@ class StarterLost:
 
 
 @dataclass(frozen=True, slots=True)
+class StarterReturned:
+    """There is a link to it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainersSeen:
+    """The answer to ``LookAtTrainers``: the tasks whose process is stopped."""
+
+    stopped: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class TrainerSaid:
     task: str
     report: Report
@@ -113,6 +126,8 @@ Input = (
     | PreparingFailed
     | From
     | StarterLost
+    | StarterReturned
+    | TrainersSeen
     | TrainerSaid
     | TrainerWrote
     | TrainerEnded
@@ -146,6 +161,11 @@ class StopTrainers:
 
 
 @dataclass(frozen=True, slots=True)
+class LookAtTrainers:
+    """Whether their processes are stopped. Answer: ``TrainersSeen``."""
+
+
+@dataclass(frozen=True, slots=True)
 class FindOutputs:
     """Look what the chief's script wrote. Answer: ``OutputsFound``."""
 
@@ -164,7 +184,16 @@ class Leave:
     """This user had allowed the run: what was made for it is to be tidied up."""
 
 
-OwnEffect = ListMissing | MakeReady | StartTrainers | StopTrainers | FindOutputs | SendOutputs | Leave
+OwnEffect = (
+    ListMissing
+    | MakeReady
+    | StartTrainers
+    | StopTrainers
+    | LookAtTrainers
+    | FindOutputs
+    | SendOutputs
+    | Leave
+)
 Effect = Shared | OwnEffect
 
 # --- stages ------------------------------------------------------------------------------------------------
@@ -250,6 +279,14 @@ class Participation:
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     outputs_taken: bool = False
+    away_s: float | None = None
+    """Since then nothing comes from the starter, and it is waited for."""
+    heard: int = 0
+    """The newest number among what the starter mirrored."""
+    replay: Replay = field(default_factory=Replay)
+    """What was reported."""
+    stopped: frozenset[str] = frozenset()
+    """Tasks whose process is stopped."""
     waits: frozenset[Wait] = frozenset()
 
     def waiting(self, waits: frozenset[Wait]) -> Self:

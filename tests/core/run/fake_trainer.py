@@ -8,8 +8,7 @@ import sys
 from typing import Any
 
 from core.supervisor import parent_death
-from core.supervisor.pipe_ends import own
-from core.trainer.orders import Orders
+from core.trainer.orders import Orders, own
 from core.vocabulary import trainer_messages
 from core.vocabulary.wire import to_json
 

@@ -101,6 +101,7 @@ class FakeTrainer:
         self._on_exit = on_exit
         self.started = False
         self.over = False
+        self.is_stopped = False
         self.forces: list[int] = []
 
     @property
@@ -118,7 +119,7 @@ class FakeTrainer:
 
     def meet(self) -> None:
         self.say(trainer_messages.Booted(seconds=5.0, devices=()))
-        self.say(trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+        self.say(trainer_messages.Met(strategy="MirroredStrategy", replicas=2))
 
     def make_step(self, number: int = 0) -> None:
         self.say(progress(number))

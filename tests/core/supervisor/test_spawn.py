@@ -111,15 +111,19 @@ def test_a_frozen_program_becomes_its_own_trainer(monkeypatch: pytest.MonkeyPatc
 def test_a_trainers_environment_is_the_nodes_without_what_would_mislead_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT"):
+    task = {f"TF_CONFIG_{name}" for name in ("CLUSTER", "TASK_TYPE", "TASK_INDEX")}
+    misleading = {"TF_CONFIG", *task, "PYTHONSTARTUP", "PYTHONINSPECT"}
+    for name in misleading:
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("PYTHONHASHSEED", "random")
     monkeypatch.setenv("MPLBACKEND", "svg")
     monkeypatch.delenv("GRPC_VERBOSITY", raising=False)
     monkeypatch.setenv("OF_THE_USER", "1")
     found = spawn.environment()
-    assert not {"TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT"} & set(found)
+    assert not misleading & set(found)
     assert found["KERAS_BACKEND"] == "tensorflow"
+    assert found["PYTHONHASHSEED"] == "0", "one order of strings in sets, on all laptops"
     assert (found["MPLBACKEND"], found["GRPC_VERBOSITY"], found["OF_THE_USER"]) == ("svg", "ERROR", "1")
 
 

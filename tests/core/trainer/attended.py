@@ -100,14 +100,17 @@ def members(
     configs: dict[str, str],
     *,
     keep: str = "",
-    keys: Sequence[trainer_messages.ExchangeKeys] = (),
+    keys: Sequence[trainer_messages.ExchangeKeys] | None = None,
     **train: Any,
 ) -> dict[str, Attended]:
     """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models.
 
-    ``keys``: by rank, where members meet over TLS.
+    ``keys``: by rank, with which members meet over TLS; none: they meet by TensorFlow. Made where not given,
+    unless the script brings its own strategy.
     """
     shares = (1,) * len(configs)
+    if keys is None:
+        keys = keys_for(len(configs)) if train.get("strategy", "managed") == "managed" else ()
     return {
         task: Attended(
             logs / f"{task}.log",

@@ -53,6 +53,7 @@ async def test_a_script_runs_as_python_would_run_it_and_may_print_megabytes(tmp_
     assert f"argv ['{SCRIPTS / 'prints.py'}', '--lr', '0.1 x']" in log
     assert "name __main__" in log
     assert f"cwd {SCRIPTS}" in log
+    assert "told of a cluster []" in log
     assert "beside a module beside the script a file beside the script" in log
     assert "theirs the script's app the script's core deep" in log
     assert len(re.findall("^x{99}$", log, re.M)) == 40_000

@@ -11,6 +11,7 @@ import keras
 from core.trainer.exact.interface import Cluster, Observer
 from core.trainer.exact.keras import callback_kinds, model_state
 from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.patch import (
     callbacks,
     gradients,
@@ -34,6 +35,11 @@ class Installation:
     def scope(self) -> AbstractContextManager[Any]:
         """What the script is run in: the strategy's scope for one member, nothing for several."""
         return nullcontext() if isinstance(self._host, Engine) else self._cluster.strategy.scope()
+
+    @property
+    def collectives(self) -> Collectives | None:
+        """By which members meet; None for one member alone."""
+        return self._host.collectives if isinstance(self._host, Engine) else None
 
     @property
     def trained(self) -> bool:

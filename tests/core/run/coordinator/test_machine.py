@@ -37,6 +37,11 @@ def training(world: World | None = None) -> World:
     return world
 
 
+def prepared(run: RunId, ports: dict[str, int]) -> ms.Prepared:
+    """By a member that has what it needs to meet the others over TLS."""
+    return ms.Prepared(run=run, ports=ports, certificates={task: task.encode() for task in ports})
+
+
 def phases_of(world: World) -> list[str]:
     return [type(event.phase).__name__ for event in world.events if isinstance(event, ev.RunPhaseChanged)]
 
@@ -52,7 +57,7 @@ def test_a_run_of_two_goes_its_way_and_both_screens_show_the_same() -> None:
     assert world.state.run is not None
     summary = world.state.run.summary
     assert summary is not None
-    assert summary.strategy == "MultiWorkerMirroredStrategy"
+    assert (summary.strategy, summary.exchange) == ("MirroredStrategy", "tls")
     assert summary.weights_sha256 == {ANNA: "f" * 64, BEN: "f" * 64}
     assert summary.outputs == ("model.keras",)
     assert summary.steps == 1
@@ -217,12 +222,12 @@ def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
     world = World()
     run = world.starter.plan.run
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports=ports)))
+    world.tell(ms.From(BEN, prepared(run, ports)))
     assert verdict(world).code == "broken-talk"
 
 
-BY_TENSORFLOW = plan_of(project=MANIFEST.digest)
-TLS = plan_of(exchange="tls", project=MANIFEST.digest)
+BY_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
+TLS = plan_of(project=MANIFEST.digest)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +265,7 @@ def test_two_members_that_choose_one_address_are_told_so() -> None:
     world = World(loopback)
     for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
         world.tell(ms.From(device, ms.FilesWanted(run=loopback.run, files=())))
-        world.tell(ms.From(device, ms.Prepared(run=loopback.run, ports={task: 21_000})))
+        world.tell(ms.From(device, prepared(loopback.run, {task: 21_000})))
     assert verdict(world).code == "same-address"
 
 
@@ -278,7 +283,7 @@ def test_only_who_has_not_answered_is_waited_for_and_named() -> None:
     run = world.starter.plan.run
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
     assert "consent" in world.waits
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": 20001})))
+    world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
     assert "receive" not in world.waits, "who has answered is ready"
     world.fire("consent")
     assert "Cleo's" in verdict(world).what
@@ -291,7 +296,7 @@ def test_only_who_is_not_ready_is_named_as_such() -> None:
     for device in (ANNA, BEN):
         world.tell(ms.From(device, ms.FilesWanted(run=run, files=())))
     assert "consent" not in world.waits
-    world.tell(ms.From(ANNA, ms.Prepared(run=run, ports={"chief:0": 20000})))
+    world.tell(ms.From(ANNA, prepared(run, {"chief:0": 20000})))
     world.fire("receive")
     assert verdict(world).code == "not-prepared"
     assert "Ben's" in verdict(world).what
@@ -303,20 +308,20 @@ def test_a_port_that_others_connect_to_is_an_ordinary_one(port: int, is_taken: b
     world = World()
     run = world.starter.plan.run
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": port})))
+    world.tell(ms.From(BEN, prepared(run, {"worker:0": port})))
     assert isinstance(world.phase, Preparing if is_taken else Failed)
 
 
 def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
+    world.tell(ms.From(BEN, prepared(run, {})))
     assert world.starter.parts[BEN].prepared is None
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": 20001})))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
-    prepared = world.starter.parts[BEN].prepared
-    assert prepared is not None and prepared.ports == {"worker:0": 20001}
+    world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
+    world.tell(ms.From(BEN, prepared(run, {})))
+    first = world.starter.parts[BEN].prepared
+    assert first is not None and first.ports == {"worker:0": 20001}
 
 
 def test_words_about_another_run_are_not_heard() -> None:
@@ -358,7 +363,7 @@ def test_a_member_that_ended_at_once_is_not_waited_for_at_the_start() -> None:
     assert "start" in world.waits
     world.trainer_says(ANNA, "chief:0", Booted(seconds=1, devices=()))
     world.trainer_says(ANNA, "chief:0", Meeting())
-    world.trainer_says(ANNA, "chief:0", Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.trainer_says(ANNA, "chief:0", Met(strategy="MirroredStrategy", replicas=2))
     world.settle()
     assert "start" not in world.waits
 
@@ -956,7 +961,7 @@ def test_who_has_not_agreed_is_not_named_among_those_that_are_not_ready() -> Non
 def test_only_who_has_not_started_is_named_with_its_port() -> None:
     world = World()
     world.settle()
-    world.trainer_says(ANNA, "chief:0", Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.trainer_says(ANNA, "chief:0", Met(strategy="MirroredStrategy", replicas=2))
     world.settle()
     world.fire("start")
     assert isinstance(world.starter.stage, co.Ending)
@@ -969,7 +974,7 @@ def test_only_who_has_not_started_is_named_with_its_port() -> None:
 def test_trainers_that_have_met_train_from_their_first_step_on() -> None:
     world = World()
     world.settle()
-    world.each_trainer_says(Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.each_trainer_says(Met(strategy="MirroredStrategy", replicas=2))
     assert isinstance(world.phase, Starting) and "start" not in world.waits
     world.each_trainer_says(progress())
     assert isinstance(world.phase, Training)

@@ -252,13 +252,13 @@ def test_the_phases_of_a_trainer_are_said_once_each() -> None:
         trainer_messages.Booted(seconds=5.0, devices=()),
         trainer_messages.Meeting(),
         trainer_messages.Meeting(),
-        trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
+        trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
     ):
         ben.tell(pa.TrainerSaid("worker:0", report))
     assert phases(ben)[-3:] == ["starting", "meeting", "training"]
     last = ben.reported()[-1]
     assert isinstance(last, ev.MemberPhaseChanged)
-    assert last.strategy == "MultiWorkerMirroredStrategy"
+    assert last.strategy == "MirroredStrategy"
 
 
 def test_a_device_with_two_trainers_is_as_far_as_the_slower() -> None:
