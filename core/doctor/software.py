@@ -12,13 +12,13 @@ import core
 from core.doctor.view import View, error, note, ok, warning
 from core.supervisor import spawn
 from core.vocabulary.answers import Finding
+from core.vocabulary.environments import PYTHONS
 from core.vocabulary.state import Device
 from core.vocabulary.versions import Versions, install_fix, installed, is_frozen, pip_install
 
 TOPIC = "software"
 _CUDA = "'tensorflow[and-cuda]==2.21.*'"
 LOAD_LIMIT_S = 120.0
-PYTHONS = ("3.11", "3.12", "3.13")
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 _HOUSE = Path(core.__file__).resolve().parent.parent
 
