@@ -300,7 +300,11 @@ class TrainerSession:
 
     def _interrupt(self) -> None:
         main = threading.main_thread().ident
-        if main is not None:
+        if sys.platform == "win32":
+            signal.raise_signal(
+                signal.SIGINT
+            )  # Python's handler runs on the main thread, wherever it was raised
+        elif main is not None:
             signal.pthread_kill(main, signal.SIGINT)
 
     def _close(self, limit_s: float) -> None:

@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(600)]
 PROMISE_S = 3.0
 
 
-def training(laptops: Laptops, folder: Path, *others: Agent, away_s: float = AWAY_S) -> RunId:
+def training(laptops: Laptops, folder: Path, *others: Agent) -> RunId:
     """A long run in which everybody makes steps."""
-    spec = replace(digits(folder, "--epochs", "10000", others=others), away_s=away_s)
+    spec = digits(folder, "--epochs", "10000", others=others)
     run = laptops.anna.train(spec)
     for agent in (laptops.anna, *others):
         agent.trains(run)
