@@ -314,10 +314,13 @@ def nothing_shared() -> str:
     )
 
 
-def unequal_weights() -> str:
-    return (
-        "The members ended with different weights, and the chief's are kept. A graphics card and a processor "
-        "may drift apart by rounding in a loop of train_on_batch; anything else please report with the log."
+def unequal_weights() -> Problem:
+    return Problem(
+        code="members-differ",
+        what="The members ended with different weights, so this is not the result of one machine; the "
+        "chief's are kept.",
+        fix="Look in the script for what is not the same on all laptops (a clock, an unseeded generator, the "
+        "laptop's name). If you find nothing, please report it with the log.",
     )
 
 

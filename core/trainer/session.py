@@ -123,6 +123,11 @@ class TrainerSession:
         if exit.reason not in ("finished", "stopped"):
             self._save_alone(exit, installation.models)
             return exit
+        if exit.reason == "finished":
+            try:
+                installation.settle()
+            except Exception as error:
+                return self._exit_of(error)
         shared = not self._cluster or installation.trained
         exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
         saved = self._save(installation.models)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -81,6 +82,12 @@ class Ran:
             assert not error.exists(), f"{name} at {folder.name}: {error.read_text()}"
         assert name not in self.failures, self.failures[name]
         return [dict(np.load(folder / f"{name}.npz")) for folder in self.folders[name]]
+
+    def words(self, name: str) -> list[str]:
+        """What the chief's user is told in a scenario."""
+        assert name not in self.failures, self.failures[name]
+        words: list[str] = json.loads((self.folders[name][0] / f"{name}.said.json").read_text())
+        return words
 
 
 def go_through(

@@ -37,10 +37,14 @@ def end_with_parent() -> None:
 
 
 class Quiet:
-    """An observer that counts what it hears."""
+    """An observer that counts what it hears, and keeps what it is told in words."""
 
     def __init__(self) -> None:
         self.heard: dict[str, int] = {}
+        self.words: list[str] = []
+
+    def on_said(self, words: str) -> None:
+        self.words.append(words)
 
     def __getattr__(self, name: str) -> Any:
         def hear(*args: Any) -> None:
@@ -110,7 +114,8 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     device = order["devices"][order["rank"]]
-    installation = join(order, Quiet()) if order["shares"] else None
+    observer = Quiet()
+    installation = join(order, observer) if order["shares"] else None
     import keras
     import numpy as np
     import tensorflow as tf
@@ -129,6 +134,9 @@ def main() -> None:
         os.chdir(folder)
         keras.backend.clear_session()
         keras.utils.set_random_seed(SEED)
+        observer.words.clear()
+        if installation:
+            installation.say_again()
         began = time.perf_counter()
         try:
             with computing():
@@ -146,6 +154,7 @@ def main() -> None:
             (out / f"{name}.part.npz").rename(out / f"{name}.npz")
         except Exception:
             (out / f"{name}.error").write_text(traceback.format_exc())
+        (out / f"{name}.said.json").write_text(json.dumps(observer.words))
         times[name] = time.perf_counter() - began
         (out / "times.json").write_text(json.dumps(times))
     if any(order["devices"]):

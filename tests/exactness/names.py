@@ -16,6 +16,7 @@ class Named:
     near: bool = False
     tolerance: float = TOLERANCE
     values_tolerance: float = VALUES_TOLERANCE
+    told: str = ""
 
 
 def _found() -> dict[str, Named]:

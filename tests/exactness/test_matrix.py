@@ -70,6 +70,14 @@ def test_members_are_equal_and_as_one_process(matrix: Matrix, name: str, members
     done[name, members] = worst
 
 
+@pytest.mark.parametrize(("name", "members"), [case(*cell) for cell in CELLS])
+def test_what_is_not_shared_is_told_and_nothing_else(matrix: Matrix, name: str, members: Members) -> None:
+    said = matrix.ran(members).result().words(name)
+    expected = SCENARIOS[name].told
+    assert bool(said) == bool(expected), said
+    assert all(expected in words for words in said), said
+
+
 def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief(matrix: Matrix) -> None:
     """Two devices may round the same update in two ways."""
     folders = matrix.ran(EVEN).result().last
