@@ -36,18 +36,14 @@ class Admission:
         self._trust = trust
         self._used_ids = UsedRunIds()
 
-    def why_refused(
-        self, sender: DeviceId, prepare: Prepare, *, unlike: Problem | None, busy: bool
-    ) -> Problem | None:
+    def why_unfit(self, sender: DeviceId, prepare: Prepare, unlike: Problem | None) -> Problem | None:
         """At first sight. ``unlike``: what of the two laptops' versions differs."""
-        if problem := self._why_unfit(sender, prepare) or unlike:
-            return problem
-        if busy:
-            return problems.busy()
-        return None if self._used_ids.take(prepare.plan.run) else problems.known_run()
+        me, plan = self._context.me, prepare.plan
+        return why_unfit(me, sender, plan, prepare.manifest, prepare.checkpoint) or unlike
 
-    def _why_unfit(self, sender: DeviceId, prepare: Prepare) -> Problem | None:
-        return why_unfit(self._context.me, sender, prepare.plan, prepare.manifest, prepare.checkpoint)
+    def take(self, run: RunId) -> Problem | None:
+        """Begin to deal with a request; None: it is new."""
+        return None if self._used_ids.take(run) else problems.known_run()
 
     async def ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import psutil
@@ -9,10 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from core.vocabulary import events as ev
+from core.vocabulary.commands import StopRun
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, ended
-from core.vocabulary.plan import AWAY_S
+from core.vocabulary.phases import Failed, Stopped, ended
 from tests.lab.agent import TRAINED_S, Agent, Told
+from tests.lab.faults import cable_out
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, digits, reason, weights
 from tests.lab.network import Network
@@ -22,9 +24,9 @@ pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(600)]
 PROMISE_S = 3.0
 
 
-def training(laptops: Laptops, folder: Path, *others: Agent, away_s: float = AWAY_S) -> RunId:
+def training(laptops: Laptops, folder: Path, *others: Agent) -> RunId:
     """A long run in which everybody makes steps."""
-    spec = replace(digits(folder, "--epochs", "10000", others=others), away_s=away_s)
+    spec = digits(folder, "--epochs", "10000", others=others)
     run = laptops.anna.train(spec)
     for agent in (laptops.anna, *others):
         agent.trains(run)
@@ -35,6 +37,16 @@ def end_of(agent: Agent, run: RunId) -> Told:
     return agent.hears(
         ev.RunPhaseChanged, lambda event: event.run == run and ended(event.phase), limit_s=TRAINED_S
     )
+
+
+def misses(agent: Agent, run: RunId, other: Agent) -> Told:
+    """Until it is told that this run waits for the other one, since nothing comes from it."""
+
+    def is_away(event: ev.WaitingChanged) -> bool:
+        causes = {(wait.device, wait.cause) for wait in event.waits}
+        return event.run == run and (other.device, "away") in causes
+
+    return agent.hears(ev.WaitingChanged, is_away)
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -99,23 +111,40 @@ def test_a_killed_trainer_is_told_by_everyone_within_three_seconds(laptops: Lapt
         assert len(set(weights(agent).values())) == 1
 
 
-def test_a_pulled_cable_ends_the_run_on_both_of_its_ends_once_it_has_been_waited_for(
+def test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_ends_the_run_on_both_of_its_ends(
     laptops: Laptops, network: Network, tmp_path: Path
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
-    run = training(laptops, tmp_path / "digits", ben, away_s=15.0)
+    spec = digits(tmp_path / "digits", "--epochs", "10000", others=(ben,))
+    run = anna.train(replace(spec, away_s=20.0))
+    for agent in (anna, ben):
+        agent.trains(run)
     trainers = [*anna.trainers(), *ben.trainers()]
 
-    network.cable(1, plugged=False)
+    with cable_out(network, 1):
+        began_s = time.monotonic()
+        for agent, other in ((anna, ben), (ben, anna)):
+            told = misses(agent, run, other)
+            assert not agent.run().over
+            over = end_of(agent, run)
+            assert over.at_s - told.at_s >= 15.0
+            assert reason(agent.run().phase).startswith(f"device-away: Nothing has come from {other.name}")
+        assert time.monotonic() - began_s >= 20.0
+        assert gone(trainers)
+    linked(anna, ben)
 
-    for agent, other in ((anna, ben), (ben, anna)):
 
-        def away(event: ev.WaitingChanged, other: Agent = other) -> bool:
-            return any((wait.device, wait.cause) == (other.device, "away") for wait in event.waits)
+def test_stop_is_taken_at_once_while_a_laptop_is_away(
+    laptops: Laptops, network: Network, tmp_path: Path
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    run = training(laptops, tmp_path / "digits", ben)
+    (trainer,) = anna.trainers()
 
-        agent.hears(ev.WaitingChanged, away)
-    said = {agent.name: (agent.ends(run), reason(agent.run().phase))[1] for agent in (anna, ben)}
-    assert "ben" in said["anna"] and "anna" in said["ben"]
-    assert gone(trainers)
-    network.cable(1, plugged=True)
+    with cable_out(network, 1):
+        misses(anna, run, ben)
+        anna.do(StopRun())
+        assert anna.ends(run, 60.0) == Stopped(by="anna")
+        assert gone([trainer])
+    assert ended(ben.ends(run))
     linked(anna, ben)

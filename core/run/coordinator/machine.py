@@ -80,6 +80,8 @@ def _take(turn: Turn, input: co.Input) -> None:
             patience.wait_on(turn)
         case co.NodeEnds(by):
             close(turn, by)
+        case co.GivesWay(problem) if isinstance(state.stage, co.Assembling):
+            fail(turn, problem)
         case co.Broke(problem):
             fail(turn, problem)
         case TimerFired(wait) if wait in state.waits:

@@ -71,6 +71,13 @@ class NodeEnds:
 
 
 @dataclass(frozen=True, slots=True)
+class GivesWay:
+    """To a run that was started elsewhere at the same moment: see ``core.run.precedence``."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class Broke:
     """Tandem failed on this laptop while it dealt with the run."""
 
@@ -103,6 +110,7 @@ Input = (
     | StopWanted
     | WaitedOn
     | NodeEnds
+    | GivesWay
     | Broke
     | TimerFired[Wait]
     | OutputsCame

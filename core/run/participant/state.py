@@ -304,6 +304,15 @@ class Participation:
         return not isinstance(self.stage, Invited | Asking)
 
     @property
+    def unheard(self) -> bool:
+        """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
+        return self.joined and not self.local and self.shown.run is None
+
+    @property
+    def launched(self) -> bool:
+        return isinstance(self.stage, Running | Trained | Leaving | Gone)
+
+    @property
     def starter_lost(self) -> bool:
         return isinstance(self.stage, Leaving) and self.stage.starter_lost
 

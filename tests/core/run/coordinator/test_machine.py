@@ -782,12 +782,13 @@ def test_that_nothing_was_shared_is_said_plainly() -> None:
     assert "Nothing was shared" in world.said()
 
 
-def test_different_weights_are_said() -> None:
+def test_different_weights_are_a_failure() -> None:
     world = training()
     world.trainer_ends(ANNA, "chief:0", Exit(reason="finished", weights_sha256="1" * 64))
     world.trainer_ends(BEN, "worker:0", Exit(reason="finished", weights_sha256="2" * 64))
     world.settle()
-    assert "different weights" in world.said()
+    assert verdict(world).code == "members-differ"
+    assert "different weights" in verdict(world).what and verdict(world).fix
 
 
 def test_alone_and_in_a_loop_of_its_own_unequal_weights_are_nobodys_business() -> None:

@@ -183,6 +183,14 @@ def test_who_fails_before_the_starter_heard_of_a_yes_is_free_at_once() -> None:
     assert not ben.known.waits
 
 
+def test_who_said_yes_to_a_run_that_was_given_up_meanwhile_is_free_at_once() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    ben.hear(ms.RunAbandoned(run=RUN, problem=LOST))
+    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects
+    assert isinstance(ben.known.stage, pa.Gone) and not ben.known.waits
+
+
 @pytest.mark.parametrize("wait", ["receive", "launch"])
 def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
     ben = Ben()

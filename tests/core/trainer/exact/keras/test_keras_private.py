@@ -15,6 +15,7 @@ CONSTANTS = {
     "_should_eval": "private.SHOULD_VALIDATE",
     "_get_metrics_result_or_logs": "private.EPOCH_LOGS",
     "_compute_moments_sync": "private.SYNCHRONISED_MOMENTS",
+    "_moments": "private.BATCH_MOMENTS",
 }
 """What private_parts.py names by these."""
 QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
