@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
+# Whether there is a card of NVIDIA's that works. A broken driver may leave nvidia-smi hanging.
+ANSWERS := timeout 20 nvidia-smi --list-gpus
+
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo app test test-all trainer-tests node-tests lab-tests check lint format mutants bench gui-tour dist clean
+.PHONY: help demo app test test-all trainer-tests node-tests lab-tests check lint types-elsewhere format mutants bench gui-tour dist clean
 
 help:  ## Lists what can be made.
 	@sed -nE 's/^([a-z-]+):.*##  *(.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -23,7 +26,7 @@ app: $(READY)  ## Opens the window.
 # in seconds goes alone.
 FAST := not real and not cluster and not lab
 TRAINERS := cluster and not real and not lab
-PYTEST := $(BIN)/python -m pytest tests
+PYTEST := $(BIN)/python -m pytest tests $(OPTIONS)
 FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
@@ -59,6 +62,10 @@ lint: $(READY)  ## Format, lint, strict types.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+types-elsewhere: $(READY)  ## Strict types as Windows and macOS see the code.
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 app core tandem_laptops
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin app core tandem_laptops
+
 format: $(READY)  ## Formats, and mends what lint can mend.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -79,7 +86,10 @@ dist: $(READY)  ## A folder with the frozen program, smoke-tested.
 $(READY): pyproject.toml resources/constraints.txt
 	$(PYTHON) -c 'import sys; ok = (3, 11) <= sys.version_info < (3, 14); sys.exit(None if ok else "Tandem needs Python 3.11, 3.12 or 3.13. Name one: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint resources/constraints.txt --editable '.[dev]'
+	@extras=dev; \
+	if $(ANSWERS) >/dev/null 2>&1; then extras=dev,gpu; echo "nvidia-smi answers: TensorFlow comes with its CUDA packages."; fi; \
+	set -x; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint resources/constraints.txt --editable ".[$$extras]"
 	touch $@
 
 clean:

@@ -1,4 +1,3 @@
-# PYTHON_ARGCOMPLETE_OK: the shell may ask the installed script for completions.
 """Where Tandem begins: no subcommand opens the window, a subcommand runs without one (and without Qt)."""
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
 
     from core.supervisor import spawn
 
-    # A frozen program has no `python -m`: it starts itself anew, as one of these.
+    # Tandem starts itself anew, as one of these.
     match given:
         case [spawn.HIDDEN_ARGUMENT, *rest]:
             code: int = import_module("core.trainer.__main__").run(rest)

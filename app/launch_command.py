@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from core.supervisor import spawn
+from core.vocabulary.versions import is_frozen
+
 
 def window_command() -> list[str]:
-    """The frozen program itself, the installed ``tandem-gui``, or this Python with the package."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable]
+    """The frozen program itself, the installed ``tandem-gui``, or this Python with the starter."""
+    if is_frozen():
+        return spawn.program()
     name = "tandem-gui.exe" if sys.platform == "win32" else "tandem-gui"
     # Not resolved: in a virtual environment the scripts lie beside the link, not beside what it leads to.
     script = Path(sys.executable).absolute().with_name(name)
     if script.exists():
         return [str(script)]
-    return [sys.executable, "-m", "app"]
+    return spawn.program()
 
 
 def exec_value(command: list[str]) -> str:

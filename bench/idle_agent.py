@@ -9,12 +9,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from app.demo.agent import program
 from bench import processes
 from bench.laptops import two_paired
 from bench.result import Row, median, spread
 from core.home import settings_file
 from core.home.home import Home, prepare
+from core.supervisor.spawn import program
 from core.vocabulary.settings import Settings
 
 STARTS = 7

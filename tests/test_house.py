@@ -19,7 +19,7 @@ FLOORS = [
     {"core.run"},
     {"core.node"},
     {"app"},
-    {"bench", "packaging"},
+    {"bench", "packaging", "tandem_laptops"},
 ]
 """The lowest first. A room may import rooms on lower floors alone: not those beside it, not those above."""
 EXACT_FLOORS = [{"interface", "members"}, {"keras"}, {"resume"}, {"steps"}, {"patch"}]
@@ -35,7 +35,7 @@ MEDIAN_LINES = range(100, 161)
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 KERAS_PRIVATE = "core/trainer/exact/keras/keras_private.py"
 """The one module whose purpose is to reach into another's privates."""
-OPEN_PRIVATES = {"_MEIPASS", "_exit", "_run_exitfuncs"}
+OPEN_PRIVATES = {"_MEIPASS", "_current_frames", "_exit", "_run_exitfuncs"}
 """Names of Python and PyInstaller that begin with ``_`` and have no public equal."""
 COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
 TASK_MAKERS = {
@@ -101,7 +101,14 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-HOUSE = sorted([*SOURCES, *ROOT.glob("bench/**/*.py"), *ROOT.glob("packaging/**/*.py")])
+HOUSE = sorted(
+    [
+        *SOURCES,
+        *ROOT.glob("bench/**/*.py"),
+        *ROOT.glob("packaging/**/*.py"),
+        *ROOT.glob("tandem_laptops/*.py"),
+    ]
+)
 MODULES = {dotted(path): path for path in HOUSE}
 
 

@@ -1,4 +1,4 @@
-"""Plots as files: a picture as PNG or SVG, the points as CSV."""
+"""Plots as files: a picture as PNG or SVG, the points as CSV. Imports numpy: for when it is asked for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, QSize
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QWidget
 
+from app.charts.picture import Scene, paint
 from app.charts.points import RunPoints
 from core.vocabulary.errors import Problem
 
@@ -19,31 +19,29 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a name that begins so."""
 
 
-def save_png(widget: QWidget, path: Path) -> Problem | None:
-    """In twice the screen's resolution: it is for a report, not for this screen."""
-    image = QImage(widget.size() * 2, QImage.Format.Format_RGB32)
+def save_png(what: Scene, path: Path) -> Problem | None:
+    """In twice the size: it is for a report, not for this screen. May run beside the GUI thread."""
+    image = QImage(what.size * 2, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(2)
-    image.fill(widget.palette().window().color())
     painter = QPainter(image)
-    widget.render(painter, QPoint())
+    paint(what, painter)
     painter.end()
     return None if image.save(str(path), "PNG") else _not_saved(path, "")  # type: ignore[call-overload]
 
 
-def save_svg(widget: QWidget, path: Path, title: str) -> Problem | None:
+def save_svg(what: Scene, path: Path) -> Problem | None:
     """By Qt's own generator; pyqtgraph's fails with these versions of Qt."""
     from PySide6.QtSvg import QSvgGenerator
 
     generator = QSvgGenerator()
     generator.setFileName(str(path))
-    generator.setSize(QSize(widget.width(), widget.height()))
-    generator.setViewBox(widget.rect())
-    generator.setTitle(title)
+    generator.setSize(what.size)
+    generator.setViewBox(QRectF(0, 0, what.size.width(), what.size.height()))
+    generator.setTitle(what.title)
     painter = QPainter()
     if not painter.begin(generator):
         return _not_saved(path, "")
-    painter.fillRect(widget.rect(), widget.palette().window())
-    widget.render(painter, QPoint())
+    paint(what, painter)
     painter.end()
     return None
 

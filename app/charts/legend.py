@@ -31,10 +31,11 @@ class Stroke(QWidget):
 
 
 class Legend(QWidget):
-    """One row; names that have no room are elided."""
+    """One row; names that have no room are elided. ``at_right``: it stands at the end of its row."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, at_right: bool = False) -> None:
         super().__init__()
+        self._at_right = at_right
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(GAP // 2)
@@ -46,10 +47,13 @@ class Legend(QWidget):
             if (widget := item.widget()) is not None:
                 widget.deleteLater()
         self.names = [name for name, _, _ in lines]
+        if self._at_right:
+            self._row.addStretch(1)
         for name, colour, dashed in lines[:MOST]:
             self._row.addWidget(Stroke(colour, dashed))
             self._row.addWidget(ElidedLabel(name, "faint"))
             self._row.addSpacing(GAP // 2)
         if len(lines) > MOST:
             self._row.addWidget(ElidedLabel(f"and {len(lines) - MOST} more", "faint"))
-        self._row.addStretch(1)
+        if not self._at_right:
+            self._row.addStretch(1)

@@ -16,6 +16,7 @@ from app.widgets.labels import Label, name_for_readers, set_tooltip
 if TYPE_CHECKING:
     from app.charts.curve import Look
 
+OFF = "off"
 FINEST = 99
 """Steps of the slider: a weight of 0 to 0.99."""
 
@@ -34,12 +35,9 @@ class LookBar(QWidget):
         self.metrics.setMenu(self.menu)
         self.smoothing = unscrolled(QSlider(Qt.Orientation.Horizontal))
         self.smoothing.setRange(0, FINEST)
-        self.smoothing.setValue(60)
         self.smoothing.setMaximumWidth(self.fontMetrics().averageCharWidth() * 20)
-        name_for_readers(
-            self.smoothing, "Smoothing", "As in TensorBoard; the raw line stays faintly visible."
-        )
-        self._weight = Label("0.60", "faint")
+        name_for_readers(self.smoothing, "Smoothing", "0 is off. The raw line stays faintly visible.")
+        self._weight = Label(OFF, "faint")
         self.log = QCheckBox("Log scale")
         self.axis = unscrolled(QComboBox())
         self.axis.addItems(["Steps", "Time"])
@@ -96,5 +94,6 @@ class LookBar(QWidget):
         self.metrics_chosen.emit(self._chosen)
 
     def _on_changed(self) -> None:
-        self._weight.say(f"{self.smoothing.value() / 100:.2f}")
+        value = self.smoothing.value()
+        self._weight.say(f"{value / 100:.2f}" if value else OFF)
         self.look_changed.emit()

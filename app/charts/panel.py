@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import theme
 from app.charts import loader
 from app.charts.export_menu import ExportMenu
 from app.charts.legend import Legend
 from app.charts.look_bar import LookBar
-from app.charts.points import CurveKey, Source
+from app.charts.points import USES, CurveKey, Source
 from app.widgets.card import take_out
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
-from core.vocabulary.ids import short
+from core.vocabulary.ids import DeviceId, short
 
 if TYPE_CHECKING:
-    from app.charts.curve import Curve
+    from app.charts.curve import Curve, Look
     from app.charts.plot import Plot
 
 LEAST_BETWEEN_S = 0.2
@@ -31,6 +31,9 @@ COST_PART = 0.005
 """Of the time, that drawing may take: on two cores it takes from the training what it takes. But no pause is
 longer than ``MOST_BETWEEN_S``."""
 MOST_PLOTS = 3
+METRICS_PARTS, USES_PARTS = 5, 3
+"""Of the height."""
+PERCENT = (0.0, 100.0)
 _OVER = object()
 _COMING = "Drawing…"
 _NOTHING_YET = "The first numbers show up here with the first step."
@@ -44,6 +47,8 @@ class ChartPanel(QWidget):
         self.setAccessibleName("Plots")
         self.sources: list[Source] = []
         self.plots: list[Plot] = []
+        self.uses: list[Plot] = []
+        """Under the plots, over the same axis: what the laptops were busy with."""
         self.redraws = 0
         self.cost_s = 0.0
         """Seconds of this thread that one redraw takes, smoothed."""
@@ -63,14 +68,16 @@ class ChartPanel(QWidget):
         self._canvas = QWidget()
         # As high as there is room: a plot's own wish would make its page scroll.
         self._canvas.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
-        self._row = QHBoxLayout(self._canvas)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(theme.GAP)
+        self._grid = QGridLayout(self._canvas)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(theme.GAP)
+        self._grid.setVerticalSpacing(theme.GAP // 3)
+        self._grid.setRowStretch(0, METRICS_PARTS)
         self.legend = Legend()
         self._words = empty
         self.empty = Label(empty, "faint", wraps=True)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.export = ExportMenu(self._canvas, lambda: self.sources)
+        self.export = ExportMenu(self._canvas, lambda: self.sources, lambda: self.all_plots)
         self.bar.layout_row.addWidget(self.export.button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -84,9 +91,9 @@ class ChartPanel(QWidget):
         self._keys = []
         self._pieces = None
         self._chosen = None
-        for plot in self.plots:
-            take_out(self._row, plot)
-        self.plots = []
+        for plot in self.all_plots:
+            take_out(self._grid, plot)
+        self.plots, self.uses = [], []
         self._last_s = 0.0
         self._show_whether_empty()
         self.take_in()
@@ -106,13 +113,17 @@ class ChartPanel(QWidget):
 
     def follow(self) -> None:
         """Show everything again, and what comes."""
-        for plot in self.plots:
+        for plot in self.all_plots:
             plot.follow()
         self.bar.show_following(True)
 
     @property
+    def all_plots(self) -> list[Plot]:
+        return [*self.plots, *self.uses]
+
+    @property
     def following(self) -> bool:
-        return all(plot.following for plot in self.plots)
+        return all(plot.following for plot in self.all_plots)
 
     # --- drawing -------------------------------------------------------------------------------------------
 
@@ -161,10 +172,10 @@ class ChartPanel(QWidget):
     def _draw(self) -> Iterator[None]:
         """One plot a turn: it is painted in that turn, too."""
         spent_s, self._late = 0.0, False
-        for plot in self.plots:
+        for plot in self.all_plots:
             began_s = time.thread_time()
             self._late = not plot.catch_up() or self._late
-            plot.redraw()
+            plot.redraw(self._span())
             # What the last redraw cost in painting is known only now.
             spent_s += time.thread_time() - began_s + plot.take_paint_s()
             yield
@@ -173,6 +184,11 @@ class ChartPanel(QWidget):
         self.redraws += 1
         self._drawn = True
         self._last_s = time.monotonic()
+
+    def _span(self) -> tuple[float, float] | None:
+        """Of the run's axis, over all plots: they share it."""
+        spans = [span for plot in self.all_plots if (span := plot.span) is not None]
+        return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
 
     def _redraw_soon(self) -> None:
         """Somebody moves a plot and watches it: sooner than for new points."""
@@ -191,47 +207,93 @@ class ChartPanel(QWidget):
         metrics = list(dict.fromkeys(name for source in self.sources for name in source.points.metrics))
         chosen = [name for name in (self._chosen or metrics[:2]) if name in metrics][:MOST_PLOTS]
         self.bar.show_metrics(metrics, chosen)
-        for plot in [plot for plot in self.plots if plot.shown not in chosen]:
-            self.plots.remove(plot)
-            take_out(self._row, plot)
-        for name in chosen:
-            if name not in {plot.shown for plot in self.plots}:
-                self.plots.append(self._new_plot(name))
-                yield
-        self.plots.sort(key=lambda plot: chosen.index(plot.shown))
-        lines: dict[str, tuple[str, bool]] = {}
-        for place, plot in enumerate(self.plots):
-            self._row.insertWidget(place, plot, 1)
-            curves = self._curves_of(plot.shown, keys)
-            plot.show_curves(curves, self.bar.look)
-            lines.update({curve.name: (curve.colour, curve.dashed) for curve in curves})
+        self.plots = yield from self._kept(self.plots, chosen)
+        there = [name for name in USES if any(key.metric == name for _, key in keys)]
+        self.uses = yield from self._kept(self.uses, there[: len(chosen)])
+        for plot in self.all_plots:
+            plot.show_curves(self._curves_of(plot.shown, keys), self._look_of(plot))
             yield
-        self.legend.show_lines([(name, *how) for name, how in lines.items()])
+        self._place()
+        self._show_legend()
         yield
         self._show_whether_empty()
-        for plot in self.plots:
+        for plot in self.all_plots:
             plot.show()
             yield
         tab_as_seen(self)
 
+    def _kept(self, plots: list[Plot], wanted: list[str]) -> Generator[None, None, list[Plot]]:
+        """Those that are wanted, in that order, new ones made; the others go."""
+        known = {plot.shown: plot for plot in plots}
+        for name in known.keys() - set(wanted):
+            take_out(self._grid, known[name])
+        kept = []
+        for name in wanted:
+            if name not in known:
+                known[name] = self._new_plot(name)
+                yield
+            kept.append(known[name])
+        return kept
+
+    def _place(self) -> None:
+        """Metrics side by side, and what the laptops did below them, over the same axis."""
+        for column, plot in enumerate(self.plots):
+            under = column < len(self.uses)
+            self._grid.addWidget(plot, 0, column, 1 if under or not self.uses else 2, 1)
+            self._grid.setColumnStretch(column, 1)
+            plot.show_run_axis(not under)
+        for column in range(len(self.plots), self._grid.columnCount()):
+            self._grid.setColumnStretch(column, 0)
+        for column, plot in enumerate(self.uses):
+            self._grid.addWidget(plot, 1, column)
+        self._grid.setRowStretch(1, USES_PARTS if self.uses else 0)
+
+    def _show_legend(self) -> None:
+        """Raw and smoothed have a line each; laptops are named at their own plot."""
+        lines: dict[str, tuple[str, bool]] = {}
+        for plot in self.plots:
+            for curve in plot.curves:
+                if curve.smooth is not None:
+                    lines[f"{curve.name} (smoothed)"] = curve.colour, False
+                    lines[curve.name] = theme.faded(curve.colour), False
+                else:
+                    lines[curve.name] = curve.colour, curve.dashed
+        self.legend.show_lines([(name, *how) for name, how in lines.items()])
+        for plot in self.uses:
+            plot.legend.show_lines([(curve.name, curve.colour, False) for curve in plot.curves])
+            plot.legend.show()
+
     def _new_plot(self, metric: str) -> Plot:
         from app.charts.plot import Plot
 
-        plot = Plot(metric)
+        plot = Plot(metric, PERCENT if metric in USES else None)
         # Its place is kept until its own turn: painted for the first time, each takes as long as ten later.
         policy = plot.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         plot.setSizePolicy(policy)
         plot.hide()
-        plot.moved.connect(lambda: self.bar.show_following(False))
+        plot.moved.connect(lambda: self._on_moved(plot))
         plot.stale.connect(self._redraw_soon)
+        plot.canvas.pointed.connect(self._point_at)
         return plot
+
+    def _on_moved(self, moved: Plot) -> None:
+        for plot in self.all_plots:
+            if plot is not moved:
+                plot.show_range(*moved.range)
+        self.bar.show_following(False)
+        self._redraw_soon()
+
+    def _point_at(self, place: object) -> None:
+        for plot in self.all_plots:
+            plot.point_at(place if isinstance(place, float) else None)
 
     def _curves_of(self, metric: str, keys: list[tuple[int, CurveKey]]) -> list[Curve]:
         from app.charts.curve import Curve
 
         palette = theme.colours().curves
         made = []
+        keys = [(index, key) for index, key in keys if (key.metric in USES) == (metric in USES)]
         owners = list(dict.fromkeys((index, key.member) for index, key in keys))
         several = len(owners) > 1
         for index, key in keys:
@@ -240,6 +302,8 @@ class ChartPanel(QWidget):
             source = self.sources[index]
             # One run: a colour for each set. Several lines: a colour for each of them, validation dashed.
             shade = owners.index((index, key.member)) if several else int(key.validation)
+            if metric in USES:
+                shade = theme.LAPTOPS_FROM + _place_of(source, key.member)
             made.append(
                 Curve(
                     points=source.points.curves[key],
@@ -255,9 +319,17 @@ class ChartPanel(QWidget):
         self._keys = []
         self._redraw_soon()
 
+    def _look_of(self, plot: Plot) -> Look:
+        """How busy a laptop was is neither smoothed nor logarithmic."""
+        from app.charts.curve import Look
+
+        look = self.bar.look
+        return look if plot in self.plots else Look(axis=look.axis)
+
     def _wear(self) -> None:
-        for plot in self.plots:
-            plot.wear(self.bar.look)
+        for plot in self.all_plots:
+            plot.wear(self._look_of(plot))
+        self._show_legend()
         self.bar.show_following(True)
         self._redraw_soon()
 
@@ -271,5 +343,11 @@ class ChartPanel(QWidget):
 
 def _name(source: Source, key: CurveKey, several_runs: bool) -> str:
     member = source.names.get(key.member, short(key.member)) if key.member else ""
+    if key.metric in USES:
+        return member
     words = [source.label if several_runs else "", member, "validation" if key.validation else "training"]
     return ", ".join(word for word in words if word)
+
+
+def _place_of(source: Source, member: DeviceId) -> int:
+    return list(source.names).index(member) if member in source.names else 0

@@ -2,124 +2,38 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication, QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app import theme
 from app.charts.band import Band
+from app.charts.canvas import Canvas
 from app.charts.curve import Axis, Curve, Look, logarithms
+from app.charts.grid import Grid
+from app.charts.legend import Legend
+from app.charts.marks import END_CHARACTERS, Marks
+from app.charts.readout import best_mark, cursor_at, end_marks
 from app.charts.series import MOST, Floats
+from app.widgets.card import row
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 
-_LABELLED = (1, 2, 5)
-LABEL_CHARACTERS = 14
-"""A label of the run's axis stands in so much room: more of them would be a row of digits."""
-
-
-class ValueAxis(pg.AxisItem):  # type: ignore[misc]
-    """On a logarithmic scale it labels 1, 2 and 5 of a decade: nine numbers would lie over each other."""
-
-    def logTickStrings(self, values: Sequence[float], scale: float, spacing: float | None) -> list[str]:
-        words: list[str] = super().logTickStrings(values, scale, spacing)
-        some = [
-            text if round(10 ** (value % 1)) in (*_LABELLED, 10) else ""
-            for text, value in zip(words, values, strict=True)
-        ]
-        return some if sum(map(bool, some)) > 1 else words
-
-
-class RunAxis(pg.AxisItem):  # type: ignore[misc]
-    """How far a run was: in steps, which are ``whole``, or in seconds. Neither is ever less than zero."""
-
-    def __init__(self) -> None:
-        super().__init__("bottom")
-        self.whole = True
-        self.room = QFontMetrics(QGuiApplication.font()).averageCharWidth() * LABEL_CHARACTERS
-        """Pixels from one label to the next, at least."""
-
-    def tickSpacing(self, left: float, right: float, pixels: float) -> list[tuple[float, float]]:
-        """One level, by 1, 2 or 5 of a decade: pyqtgraph's own has three, and labels two of them."""
-        least = (right - left) * self.room / max(pixels, 1.0)
-        if not (math.isfinite(least) and least > 0):
-            return [(1.0, 0.0)]
-        decade = 10 ** math.floor(math.log10(least))
-        spacing = next(decade * number for number in (*_LABELLED, 10) if decade * number >= least)
-        return [(max(1.0, spacing) if self.whole else spacing, 0.0)]
-
-    def tickValues(self, left: float, right: float, pixels: float) -> list[tuple[float, list[float]]]:
-        levels = super().tickValues(left, right, pixels)
-        return [(spacing, [value for value in values if value >= 0]) for spacing, values in levels]
-
-
-FAINT = 0.3
-"""How much of its colour a raw line keeps where a smoothed one lies over it."""
+LINE = 1.75
+"""Of a line in pixels of the screen at scale 1. Qt does not scale a pen that stays as wide in every zoom."""
 MARGIN = 0.06
 LEFT_CHARACTERS = 9
 MOST_POWER = 300
 BAND_APART = 3
 """Pixels between two corners of a band: at 1 it takes twice as long to fill and looks the same."""
-_KEYS = {
-    Qt.Key.Key_Left: (-0.2, 1.0),
-    Qt.Key.Key_Right: (0.2, 1.0),
-    Qt.Key.Key_Plus: (0.0, 0.7),
-    Qt.Key.Key_Equal: (0.0, 0.7),
-    Qt.Key.Key_Minus: (0.0, 1 / 0.7),
-}
-"""What a key does to the x axis: shift by parts of its length, factor of its length."""
-
+LINE_APART = 2
+"""Pixels between two points of a line: it is as wide."""
 _NOTHING: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
 _Items = tuple[Band, pg.PlotCurveItem, pg.PlotCurveItem, pg.ScatterPlotItem]
 """Of one curve: the extent of very many points, the raw line, the line, dots."""
-
-
-class Canvas(pg.PlotWidget):  # type: ignore[misc]
-    """pyqtgraph's own, but for the time its painting takes and keys that move it."""
-
-    moved = Signal()
-
-    def __init__(self) -> None:
-        # Its menu alone would take a third of the time.
-        super().__init__(
-            background=None,
-            axisItems={"left": ValueAxis("left"), "bottom": RunAxis()},
-            enableMenu=False,
-        )
-        self.paint_s = 0.0
-        self._resized = QTimer(self, singleShot=True)
-        self._resized.timeout.connect(lambda: super(Canvas, self).resizeEvent(None))
-        self.hideButtons()
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.getPlotItem().vb.sigRangeChangedManually.connect(lambda *_: self.moved.emit())
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        began_s = time.thread_time()
-        super().paintEvent(event)
-        self.paint_s += time.thread_time() - began_s
-
-    def resizeEvent(self, event: QResizeEvent | None) -> None:
-        """Once for all the sizes that a turn brings: a card that fills line by line has many, and with each
-        pyqtgraph makes its axes anew."""
-        if event is None:  # pyqtgraph's own call, while it is made
-            super().resizeEvent(None)
-        else:
-            self._resized.start(0)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() not in _KEYS:
-            super().keyPressEvent(event)
-            return
-        shift, factor = _KEYS[Qt.Key(event.key())]
-        left, right = self.viewRange()[0]
-        middle, half = (left + right) / 2 + shift * (right - left), (right - left) * factor / 2
-        self.setXRange(middle - half, middle + half, padding=0)
-        self.moved.emit()
 
 
 class Plot(QWidget):
@@ -129,9 +43,11 @@ class Plot(QWidget):
     stale = Signal()
     """It shows another part or size now: ``redraw`` it soon."""
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, bounds: tuple[float, float] | None = None) -> None:
+        """``bounds``: what is to be seen of the value axis, whatever the curves are."""
         super().__init__()
         self.shown = metric
+        self._bounds = bounds
         self.following = True
         self._fresh = True
         """What is seen is to fit tightly, as after another look."""
@@ -139,14 +55,19 @@ class Plot(QWidget):
         self._items: list[_Items] = []
         self._look = Look()
         self._labelled: tuple[Axis, bool] | None = None
+        self._scale = 1.0
         self.canvas = Canvas()
+        self.marks = Marks(self.canvas)
+        self.legend = Legend(at_right=True)
+        self.legend.hide()
         self.flag = Label("", "bad", wraps=True)
         self.flag.hide()
         self._title = ElidedLabel(metric, "heading")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        for piece in (self._title, self.canvas, self.flag):
+        layout.addLayout(row(self._title, self.legend))
+        for piece in (self.canvas, self.flag):
             layout.addWidget(piece, 1 if piece is self.canvas else 0)
         name_for_readers(
             self.canvas, f"Plot of {metric}", "Arrow keys move along the axis, plus and minus zoom."
@@ -157,12 +78,19 @@ class Plot(QWidget):
         # Room for half of the topmost number, which would be cut off.
         edge = self.fontMetrics().height() // 2
         plot = self.canvas.getPlotItem()
-        plot.layout.setContentsMargins(0, edge, edge, 0)
+        character = self.fontMetrics().averageCharWidth()
+        plot.layout.setContentsMargins(0, edge, character * END_CHARACTERS, 0)
         # Of a fixed size: an axis that fits itself to its numbers is painted twice for each new range.
-        plot.getAxis("left").setWidth(self.fontMetrics().averageCharWidth() * LEFT_CHARACTERS)
-        plot.getAxis("bottom").setHeight(round(self.fontMetrics().height() * 2.6))
+        plot.getAxis("left").setWidth(character * LEFT_CHARACTERS)
         for axis in (plot.getAxis("left"), plot.getAxis("bottom")):
             axis.enableAutoSIPrefix(False)
+        plot.getAxis("bottom").setStyle(hideOverlappingLabels=False)  # it takes the first one for cut off
+        self._grid = Grid(plot)
+        self._grid.setZValue(-3)
+        self.canvas.addItem(self._grid, ignoreBounds=True)
+        if bounds is not None:
+            plot.getAxis("left").fixed = (bounds[0], sum(bounds) / 2, bounds[1])
+        self.show_run_axis(True)
         self.colour()
 
     def show_curves(self, curves: Sequence[Curve], look: Look) -> None:
@@ -198,23 +126,48 @@ class Plot(QWidget):
         """True once every point that has come is made ready."""
         return not [curve for curve in self.curves if not curve.catch_up(self._look.axis)]
 
-    def redraw(self) -> None:
-        """Draws what is ready. What follows moves to show everything."""
+    @property
+    def look(self) -> Look:
+        return self._look
+
+    def show_run_axis(self, shown: bool) -> None:
+        """Its numbers are left out where the plot below has the same."""
+        axis = self.canvas.getPlotItem().getAxis("bottom")
+        axis.setStyle(showValues=shown)
+        axis.showLabel(shown)
+        height = self.fontMetrics().height()
+        axis.setHeight(round(height * 2.6) if shown else height // 2)
+
+    def show_range(self, left: float, right: float) -> None:
+        """As another plot beside it was moved: the same part of the run, and it follows no more."""
+        self.following = False
+        self.canvas.setXRange(left, right, padding=0)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """What of the run is seen."""
+        left, right = self.canvas.viewRange()[0]
+        return float(left), float(right)
+
+    def redraw(self, span: tuple[float, float] | None = None) -> None:
+        """Draws what is ready. What follows moves to show everything, or ``span`` of the run's axis."""
         view = self.canvas.getPlotItem().vb
         self._label_axes()
-        if self.following and (span := self._span()) is not None:
+        if self._scale != self.canvas.devicePixelRatioF():
+            self.colour()
+        if self.following and (span := span or self.span) is not None:
             self._follow_x(*span)
         left, right = view.viewRange()[0]
         columns = max(50, int(view.width()))
         low, high = np.inf, -np.inf
         for curve, (band, faint, line, dots) in zip(self.curves, self._items, strict=True):
-            raw = curve.raw.drawn(left, right, columns, apart=BAND_APART)
+            raw = curve.raw.drawn(left, right, columns // LINE_APART, apart=BAND_APART // LINE_APART)
             lows, highs = (
                 (logarithms(raw.low), logarithms(raw.high)) if self._look.log else (raw.low, raw.high)
             )
             if len(lows):
                 low, high = np.fmin(low, np.fmin.reduce(lows)), np.fmax(high, np.fmax.reduce(highs))
-            over = raw if curve.smooth is None else curve.smooth.drawn(left, right, columns, apart=2)
+            over = raw if curve.smooth is None else curve.smooth.drawn(left, right, columns // LINE_APART)
             middle = logarithms(over.middle) if self._look.log else over.middle
             _draw(line, over.x, middle)
             _draw(faint, *((raw.x, lows) if curve.smooth is not None and not raw.dense else _NOTHING))
@@ -223,14 +176,29 @@ class Plot(QWidget):
             at, value = _alone(curve, self._look) if few else _NOTHING
             if len(at) or len(dots.data):
                 dots.setData(x=at, y=value)
-        if self.following and low <= high:
-            self._follow_y(low, high)
+        if self.following and (self._bounds is not None or low <= high):
+            self._follow_y(*(self._bounds or (low, high)))
         self._fresh = False
         self._show_flag()
+        self._show_marks()
+
+    def point_at(self, x: float | None) -> None:
+        """The crosshair stands there; None takes it away."""
+        found = cursor_at(x, self.curves, self._look) if x is not None else None
+        self.marks.show_cursor(found)
+
+    def _show_marks(self) -> None:
+        ends = end_marks(self.curves, self._look)
+        best = best_mark(self.shown, self.curves, self._look)
+        self.marks.show_marks(ends, best)
+        said = "; ".join(f"{curve.name} {mark.words}" for curve, mark in zip(self.curves, ends, strict=False))
+        name_for_readers(self.canvas, f"Plot of {self.shown}: {said}" if said else f"Plot of {self.shown}")
 
     def _follow_x(self, left: float, right: float) -> None:
         """In strides: each new range makes the axis draw its numbers anew, which takes longer than the
         curves."""
+        if not right > left:
+            left, right = left - 0.5, right + 0.5
         view = self.canvas.getPlotItem().vb
         seen_left, seen_right = view.viewRange()[0]
         span = right - left
@@ -253,7 +221,8 @@ class Plot(QWidget):
         if self._labelled != (self._look.axis, self._look.log):
             self._labelled = (self._look.axis, self._look.log)
             plot = self.canvas.getPlotItem()
-            plot.setLabel("bottom", "step" if self._look.axis == "step" else "seconds")
+            plot.setLabel("bottom", "step" if self._look.axis == "step" else "time")
+            plot.getAxis("bottom").showLabel(plot.getAxis("bottom").style["showValues"])
             plot.getAxis("bottom").whole = self._look.axis == "step"
             plot.getAxis("left").setLogMode(self._look.log)
             most = MOST_POWER if self._look.log else MOST
@@ -267,7 +236,9 @@ class Plot(QWidget):
     def colour(self) -> None:
         """By the theme of the moment."""
         shades = theme.colours()
+        self._scale = scale = self.canvas.devicePixelRatioF()
         self.canvas.setBackground(shades.panel)
+        self._grid.paint_in(QColor(theme.faded(shades.line, 0.6)))
         for name in ("left", "bottom"):
             axis = self.canvas.getPlotItem().getAxis(name)
             axis.setPen(shades.line)
@@ -275,10 +246,10 @@ class Plot(QWidget):
         for curve, (band, faint, line, dots) in zip(self.curves, self._items, strict=True):
             colour = pg.mkColor(curve.colour)
             style = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
-            line.setPen(pg.mkPen(colour, width=1, style=style))
+            line.setPen(pg.mkPen(colour, width=LINE * scale, style=style))
             dots.setBrush(colour)
-            under = _mixed(curve.colour, shades.panel)
-            faint.setPen(pg.mkPen(under, width=1))
+            under = QColor(theme.faded(curve.colour))
+            faint.setPen(pg.mkPen(under, width=scale))
             band.paint_in(under)
 
     def _new_items(self) -> _Items:
@@ -294,12 +265,13 @@ class Plot(QWidget):
         items[1].setZValue(-1)
         return items
 
-    def _span(self) -> tuple[float, float] | None:
+    @property
+    def span(self) -> tuple[float, float] | None:
         spans = [span for curve in self.curves if (span := curve.span) is not None]
         if not spans:
             return None
         left, right = min(span[0] for span in spans), max(span[1] for span in spans)
-        return (left, right) if right > left else (left - 0.5, right + 0.5)
+        return left, right
 
     def _show_flag(self) -> None:
         bad = []
@@ -324,13 +296,6 @@ def _draw(item: pg.PlotCurveItem, x: Floats, y: Floats) -> None:
     whole = not np.isnan(y.sum())
     # Told that no number is missing, pyqtgraph need not look for gaps itself.
     item.setData(x, y, connect="all" if whole else "finite", skipFiniteCheck=whole)
-
-
-def _mixed(colour: str, ground: str) -> QColor:
-    """Opaque: blending every pixel of a faint line would double the time that it takes."""
-    over, under = QColor(colour), QColor(ground)
-    parts = zip(over.getRgb()[:3], under.getRgb()[:3], strict=True)  # type: ignore[index]
-    return QColor(*(round(FAINT * a + (1 - FAINT) * b) for a, b in parts))
 
 
 def _alone(curve: Curve, look: Look) -> tuple[Floats, Floats]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+import time
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from app.models.laptop_rows import gpu_use
 from core.vocabulary.answers import RunDetails
-from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed
+from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed, TelemetryReported
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress
 
+GPU_USE, CPU_USE = "GPU use, %", "CPU use, %"
+USES = (GPU_USE, CPU_USE)
+"""What laptops were busy with meanwhile: no metrics of the script."""
 MOST_CURVES = 64
 """A script may log a name for each layer; more lines than this tell nobody anything."""
 
@@ -32,13 +38,15 @@ class Points:
         self.steps = array("d")
         self.seconds = array("d")
         self.values = array("d")
+        self.epochs = array("l")
+        """Counted from 0, of points that are an epoch's; else empty."""
         self.first_bad: int | None = None
         """Index of the first value that is no number."""
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def add(self, step: float, second: float, value: float) -> None:
+    def add(self, step: float, second: float, value: float, epoch: int | None = None) -> None:
         if self.first_bad is None and not math.isfinite(value):
             self.first_bad = len(self.values)
         if self.values:
@@ -46,13 +54,19 @@ class Points:
         self.steps.append(step)
         self.seconds.append(second)
         self.values.append(value)
+        if epoch is not None:
+            self.epochs.append(epoch)
 
 
 class RunPoints:
-    """All curves of one run. Steps count on over several ``fit`` calls; seconds from the first report."""
+    """All curves of one run. Steps count on over several ``fit`` calls, and from the run that is resumed;
+    seconds from the first report."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.curves: dict[CurveKey, Points] = {}
+        self.newest: tuple[float, float] | None = None
+        """Step and second of the newest report that brought points."""
+        self._resumed = plan.resume.moment if plan is not None and plan.resume is not None else None
         self._only = plan.chief.device if plan is not None and plan.strategy == "managed" else None
         self._fits: dict[DeviceId, int] = {}
         self._offsets: dict[DeviceId, int] = {}
@@ -89,7 +103,9 @@ class RunPoints:
         # Members of a managed run all have the same logs: the chief's are the run's.
         if self._only is not None and device != self._only:
             return False
-        if report.fit != self._fits.setdefault(device, report.fit):
+        if device not in self._fits:
+            self._fits[device], self._offsets[device] = report.fit, self._done_before(report)
+        elif report.fit != self._fits[device]:
             self._fits[device] = report.fit
             self._offsets[device] = self._last.get(device, -1) + 1
         step = self._offsets.get(device, 0) + report.step
@@ -98,28 +114,72 @@ class RunPoints:
         for name, value in report.logs.items():
             validation = name.startswith("val_")
             metric = name.removeprefix("val_")
+            if metric in USES:
+                continue
             if isinstance(report, Progress):
                 self._from_steps.add((device, name))
             elif not validation and (device, name) in self._from_steps:
                 continue
-            self._add(
-                CurveKey(DeviceId("") if self._only else device, metric, validation), step, second, value
-            )
+            key = CurveKey(DeviceId("") if self._only else device, metric, validation)
+            self._add(key, step, second, value, report.epoch if isinstance(report, EpochEnd) else None)
+        if report.logs:
+            self.newest = float(step), second
         return bool(report.logs)
+
+    def add_use(self, device: DeviceId, name: str, second: float, percent: float) -> None:
+        """How busy a laptop was at that second of the run; over steps it stands where the run was."""
+        if self.newest is not None and math.isfinite(percent):
+            self._add(CurveKey(device, name, False), self.newest[0], max(0.0, second), round(percent))
 
     @property
     def metrics(self) -> list[str]:
         """The loss first, then as the script gave them."""
-        names = dict.fromkeys(key.metric for key in self.curves)
+        names = dict.fromkeys(key.metric for key in self.curves if key.metric not in USES)
         return sorted(names, key=lambda name: name != "loss")
 
-    def _add(self, key: CurveKey, step: float, second: float, value: float) -> None:
+    def _done_before(self, report: Progress | EpochEnd) -> int:
+        """What makes the first report's step one of the whole training, where an earlier run began it."""
+        moment = self._resumed
+        if moment is None:
+            return 0
+        done = 1
+        if isinstance(report, Progress) and report.steps_in_epoch and report.fit == moment.fit:
+            done = (report.epoch - moment.epoch) * report.steps_in_epoch + report.batch + 1 - moment.batch
+        return max(0, moment.step + max(done, 1) - 1 - report.step)
+
+    def _add(self, key: CurveKey, step: float, second: float, value: float, epoch: int | None = None) -> None:
         points = self.curves.get(key)
         if points is None:
             if len(self.curves) >= MOST_CURVES:
                 return
             points = self.curves[key] = Points()
-        points.add(step, second, value)
+        points.add(step, second, value, epoch)
+
+
+class UseMeter:
+    """Puts laptops' readings onto a run's axis: where the run was when each of them came.
+
+    ``hear`` every event, after ``points`` has heard it. ``clock``: seconds, monotonic; a laptop's own time
+    says nothing about the run's, which its chief counts."""
+
+    def __init__(self, points: RunPoints, clock: Callable[[], float] = time.monotonic) -> None:
+        self._points = points
+        self._clock = clock
+        self._began_s: float | None = None
+        """When the run's axis began, by this clock."""
+
+    def hear(self, event: Event) -> bool:
+        """True if it brought a point."""
+        newest = self._points.newest
+        if self._began_s is None and newest is not None:
+            self._began_s = self._clock() - newest[1]
+        if not isinstance(event, TelemetryReported) or self._began_s is None:
+            return False
+        second = self._clock() - self._began_s
+        if (use := gpu_use(event.reading)) is not None:
+            self._points.add_use(event.device, GPU_USE, second, use)
+        self._points.add_use(event.device, CPU_USE, second, event.reading.cpu_pct)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,58 +1,56 @@
-"""Smoothing as TensorBoard does it: a debiased exponential moving average.
+"""Smoothing that respects distance: a debiased exponential moving average over the axis, not over the count.
 
-Source: TensorBoard's ``vz_line_chart2/line-chart.ts``, ``resmoothDataset``: values that are no number pass
-through and are not counted.
+Where points stand evenly it is TensorBoard's (``vz_line_chart2/line-chart.ts``, ``resmoothDataset``): values
+that are no number pass through and are not counted. Where they do not, as in a record that was thinned, a
+point a long way off weighs as little as if the points between were there.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from app.charts.series import Floats
 
-_LENGTH = 128
-"""Values that one matrix product smooths at once; a Python loop over a million takes a third of a second."""
+_MOST_DECAY = 500.0
+"""Of one piece, as a power of e: beyond it numbers leave the range of a float."""
 
 
 class Smoother:
-    """Goes on where it stopped: smooth what is new, in as many pieces as come. ``weight``: 0 to below 1."""
+    """Goes on where it stopped: smooth what is new, in as many pieces as come.
 
-    def __init__(self, weight: float) -> None:
-        self._weight = weight
-        self._last = 0.0
-        self._count = 0
-        powers = weight ** np.arange(_LENGTH + 1)
-        distance = np.subtract.outer(np.arange(_LENGTH), np.arange(_LENGTH))
-        self._carried = powers[1:]
-        self._within = np.where(distance >= 0, (1 - weight) * powers[np.maximum(distance, 0)], 0.0)
+    ``weight``: 0 to below 1, what is left of a point's weight one ``unit`` of the axis further on.
+    """
 
-    def next(self, values: Floats) -> Floats:
-        """The smoothed values, shape (n,) as given."""
+    def __init__(self, weight: float, unit: float = 1.0) -> None:
+        self._decay = -np.log(weight) / unit if weight > 0 else np.inf
+        self._last_x: float | None = None
+        self._sum = self._weights = 0.0
+        """Of the values so far, and of their weights, as they count at the last one."""
+
+    def next(self, x: Floats, values: Floats) -> Floats:
+        """The smoothed values, shape (n,) as given. ``x`` must not fall."""
         smoothed = values.copy()
         counted = np.isfinite(values)
-        smoothed[counted] = self._next(values[counted])
+        smoothed[counted] = self._next(x[counted], values[counted])
         return smoothed
 
-    def _next(self, values: Floats) -> Floats:
+    def _next(self, x: Floats, values: Floats) -> Floats:
+        if not len(x) or not np.isfinite(self._decay):
+            return values
+        before = x[0] if self._last_x is None else self._last_x
+        decayed = (x - before) * self._decay
+        self._last_x = float(x[-1])
         averages = np.empty_like(values)
-        whole = len(values) // _LENGTH * _LENGTH
-        blocks = values[:whole].reshape(-1, _LENGTH) @ self._within.T
-        carried = self._carry(blocks[:, -1].tolist())
-        averages[:whole] = (blocks + np.outer(carried, self._carried)).ravel()
-        if rest := len(values) - whole:
-            averages[whole:] = self._within[:rest, :rest] @ values[whole:] + self._last * self._carried[:rest]
-            self._last = float(averages[-1])
-        counts = np.arange(self._count + 1, self._count + len(values) + 1)
-        self._count += len(values)
-        return np.asarray(averages / (1 - self._weight**counts))
-
-    def _carry(self, ends: Sequence[float]) -> list[float]:
-        """The average before each block, from what each block alone ends with."""
-        before = []
-        fade = float(self._carried[-1])
-        for end in ends:
-            before.append(self._last)
-            self._last = self._last * fade + end
-        return before
+        start, base = 0, 0.0
+        while start < len(x):
+            end = max(start + 1, int(np.searchsorted(decayed, base + _MOST_DECAY, "right")))
+            grown = np.exp(np.minimum(decayed[start:end] - base, _MOST_DECAY))
+            if decayed[start] - base > _MOST_DECAY:
+                self._sum = self._weights = 0.0  # so far off that nothing before counts
+                grown[0] = 1.0
+            sums = self._sum + np.cumsum(values[start:end] * grown)
+            weights = self._weights + np.cumsum(grown)
+            averages[start:end] = sums / weights
+            self._sum, self._weights = float(sums[-1] / grown[-1]), float(weights[-1] / grown[-1])
+            start, base = end, float(decayed[end - 1])
+        return averages

@@ -12,7 +12,7 @@ from app.cli.exit_codes import ExitCode
 from app.cli.screen import Screen
 from core.home import home
 from core.home.home import Home
-from core.vocabulary.versions import TANDEM
+from core.vocabulary.versions import installed, sentence
 
 Runs = Callable[[argparse.Namespace, Screen], Awaitable[int]]
 SUBCOMMANDS = {
@@ -87,7 +87,7 @@ def build() -> argparse.ArgumentParser:
         epilog=f"exit codes:\n{_ENDINGS}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"Tandem {TANDEM}")
+    parser.add_argument("--version", action="version", version=sentence(installed()))
     parsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
     for name, module in SUBCOMMANDS.items():
         getattr(import_module(f"app.cli.{module}"), f"add_{name}")(parsers)

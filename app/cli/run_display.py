@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from app import device_names, run_words
+from app import device_names, run_words, wait_words
 from app.cli.screen import Screen
 from core.speed.sentences import expected
 from core.vocabulary import events as ev
@@ -45,6 +45,8 @@ class Plain:
         self._clock = clock
         self._said_s = clock()
         self._phases: dict[DeviceId, str] = {}
+        self._waits: tuple[object, ...] = ()
+        """What was said last of whom the run waits for, without its numbers."""
 
     def __enter__(self) -> Self:
         return self
@@ -74,6 +76,14 @@ class Plain:
             case ev.MemberLogged() | ev.MemberMeasured():
                 for line in _lines_above(event, run, names):
                     self._say(line)
+            case ev.WaitingChanged():
+                self._on_waiting(event, run, names)
+
+    def _on_waiting(self, event: ev.WaitingChanged, run: Run, names: dict[DeviceId, str]) -> None:
+        before, self._waits = self._waits, wait_words.gist(event)
+        if self._waits != before or self._clock() - self._said_s >= PLAIN_EVERY_S:
+            for line in wait_words.lines(run, names) or [wait_words.GOES_ON]:
+                self._say(line)
 
     def _say(self, line: str) -> None:
         self._said_s = self._clock()
@@ -172,8 +182,10 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
                 run_words.rate_words(progress) if progress and member.phase == "training" else "", style="dim"
             ),
         )
-    waiting = run_words.waiting_words(run.members, names)
-    return Group(Text(head, style="bold"), table, *([Text(waiting, style="dim")] if waiting else []))
+    waits = [Text(line, style="yellow") for line in wait_words.lines(run, names)]
+    if not waits and (straggling := run_words.waiting_words(run.members, names)):
+        waits = [Text(straggling, style="dim")]
+    return Group(Text(head, style="bold"), table, *waits)
 
 
 def _lines_above(

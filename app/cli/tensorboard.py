@@ -134,6 +134,6 @@ def _unstarted(words: deque[str], waited: bool) -> TandemError:
     return TandemError(
         code="tensorboard-failed",
         what=f"TensorBoard did not start within {START_S:.0f} s." if waited else f"TensorBoard ended: {last}",
-        fix=f"Try another --port. {versions.install_fix('--upgrade tandem[tensorboard]')}",
+        fix=f"Try another --port. {versions.install_fix('--upgrade tensorboard')}",
         detail="\n".join(words),
     )

@@ -15,6 +15,7 @@ from app.connection import Connection
 from core.home import settings_file
 from core.home.home import Home
 from core.node import json_lines
+from core.supervisor.spawn import program
 from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import Command, Quit
 from core.vocabulary.errors import Problem, TandemError
@@ -193,13 +194,6 @@ class Agent:
                 self.state = apply(self.state, told)  # type: ignore[arg-type]
                 for listener in tuple(self._listeners):
                     listener(told, self.state)  # type: ignore[arg-type]
-
-
-def program() -> list[str]:
-    """What starts Tandem's command line here."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable]
-    return [sys.executable, "-m", "app"]
 
 
 def _environment() -> dict[str, str]:

@@ -7,7 +7,8 @@ import msgspec
 from core.vocabulary.errors import Problem
 
 ACCURACY = 0.95
-STRATEGY = "MultiWorkerMirroredStrategy"
+STRATEGY = "MirroredStrategy"
+EXCHANGE = "tls"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +29,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     weights_sha256: dict[str, str] = {}
     """By node name."""
     strategy: str = ""
+    exchange: str = ""
+    """How the members met: see ``core.vocabulary.plan.Exchange``."""
     steps_per_s: float | None = None
     model_path: str = ""
     total_s: float | None = None
@@ -47,6 +50,8 @@ def broken_promise(report: Report) -> Problem | None:
         return _broken(
             "strategy", f"The trainers used {report.strategy or 'no strategy'} instead of {STRATEGY}."
         )
+    if report.exchange != EXCHANGE:
+        return _broken("exchange", f"The trainers met by {report.exchange or 'nothing'}, not by {EXCHANGE}.")
     if len(digests) != report.nodes or not all(digests.values()):
         without = report.nodes - sum(1 for digest in digests.values() if digest)
         return _broken(
@@ -72,7 +77,7 @@ def lines(report: Report) -> list[str]:
     """The short report at the end, for a person."""
     rows = [
         ("nodes", f"{report.nodes} on this machine"),
-        ("strategy", report.strategy),
+        ("strategy", f"{report.strategy} over {report.exchange}" if report.exchange else report.strategy),
         ("found each other in", _seconds(report.discovery_s)),
         ("paired in", _seconds(report.pairing_s)),
         ("first step after", _seconds(report.first_step_s)),

@@ -81,6 +81,7 @@ async def outcome(nodes: Sequence[Node], run: RunId, report: Report) -> tuple[Re
         val_accuracy=epochs[-1].logs.get("val_accuracy") if epochs else None,
         weights_sha256={node.name: _own_digest(node, run) for node in nodes},
         strategy=summary.strategy,
+        exchange=summary.exchange,
         steps_per_s=summary.steps_s,
     )
     return measured, model if await asyncio.to_thread(model.is_file) else None

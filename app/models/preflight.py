@@ -23,7 +23,7 @@ _OPEN_PORT = Finding(
     code="not-sealed",
     topic="sealing",
     level="note",
-    what="Not sealed: while the run lasts, TensorFlow's own port is open to the local network.",
+    what="Not sealed: members meet by TensorFlow, whose port is open to the local network during the run.",
     fix="It has no password and no encryption: train in networks whose members you trust.",
 )
 
@@ -45,7 +45,7 @@ def lines(
     ]
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
-    if together and not (isinstance(plan, PlanMade) and plan.plan.exchange == "tls"):
+    if together and isinstance(plan, PlanMade) and plan.plan.exchange == "tensorflow":
         found.append(_OPEN_PORT)
     if isinstance(plan, Problem):
         found.append(_line("error", plan.code, plan.what, plan.fix))

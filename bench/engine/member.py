@@ -27,12 +27,12 @@ def main(place: Place) -> None:
 
     from bench.engine import hand_written, with_tandem, work
 
-    several = len(place.shares) > 1
-    strategy = tf.distribute.MultiWorkerMirroredStrategy() if several else tf.distribute.get_strategy()
     job, heard = work.load(place.work), Heard()
     if place.kind == "tandem":
-        model, train = with_tandem.trainer(strategy, job, place, heard)
+        model, train = with_tandem.trainer(job, place, heard)
     else:
+        several = len(place.shares) > 1
+        strategy = tf.distribute.MultiWorkerMirroredStrategy() if several else tf.distribute.get_strategy()
         model, train = hand_written.trainer(strategy, job, epoch_a_call=place.kind == "tuned")
     for line in sys.stdin:
         order, _, value = line.strip().partition(" ")

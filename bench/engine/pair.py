@@ -21,9 +21,11 @@ from msgspec.structs import replace
 
 from bench.engine.place import Answer, Place
 from bench.wire.link import Link
+from core.exchange.keys import make
 from core.supervisor.ports import hold_ports
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Role, Task, Wire
+from core.vocabulary.trainer_messages import ExchangeKeys
 
 LIMIT_S = 300.0
 LAST_WORDS = 1500
@@ -35,7 +37,8 @@ class Pair:
     ``link``: what joins the two, else this machine's loopback. ``wire``: how Tandem's gradients travel.
     ``shares`` in rank order; with one share it is one process alone. ``balance``: they follow the members'
     speeds. ``keep``: the folder of checkpoints, with one in it for each member. ``cores`` by rank, else the
-    machine's. ``module`` is what each member runs; ``keys``: where it finds the exchange's, by rank.
+    machine's. Two of kind ``tandem`` meet as those of a managed run do. ``module`` is what each member runs;
+    ``keys``: where one that only exchanges finds them, by rank.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Pair:
         self._stack = ExitStack()
         workers = [link.place(rank) for rank in self._ranks] if link else _on_loopback(len(shares))
         cores = cores or sorted(os.sched_getaffinity(0))
+        exchange = _keys(len(shares)) if kind == "tandem" and len(shares) > 1 else {}
         self._said: list[queue.Queue[str]] = []
         self._members: list[subprocess.Popen[str]] = []
         self._logs: list[IO[bytes]] = []
@@ -71,6 +75,7 @@ class Pair:
                 balance=balance,
                 wire=wire,
                 keep=str(keep / str(rank)) if keep else "",
+                exchange=exchange.get(rank),
                 keys=str(keys or ""),
             )
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -166,6 +171,16 @@ def _on_loopback(members: int) -> list[str]:
     places = [f"127.0.0.1:{held.ports[task.name]}" for task in tasks]
     held.release()
     return places
+
+
+def _keys(members: int) -> dict[int, ExchangeKeys]:
+    """By rank."""
+    pairs = [make() for _ in range(members)]
+    certificates = tuple(pair.cert_der for pair in pairs)
+    return {
+        rank: ExchangeKeys(generation=0, certificates=certificates, private_key=pair.private_key)
+        for rank, pair in enumerate(pairs)
+    }
 
 
 def _listen(member: subprocess.Popen[str], said: queue.Queue[str]) -> None:

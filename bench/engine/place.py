@@ -6,6 +6,7 @@ import msgspec
 
 from core.vocabulary.plan import Wire
 from core.vocabulary.progress import Expectation
+from core.vocabulary.trainer_messages import ExchangeKeys
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,7 +14,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kind``: ``tandem``, or a loop by hand (``guide``, ``tuned``). ``shares``: one a member, by rank, where
     they begin if the engine is to ``balance`` them. ``keep``: the folder of its checkpoints, ``""`` for none.
-    ``keys``: that of the exchange's keys, by rank.
+    ``exchange``: with what Tandem's members meet. ``keys``: the folder of those of members that only
+    exchange, by rank.
     """
 
     kind: str
@@ -25,6 +27,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     wire: Wire = "f32"
     keep: str = ""
     keep_every_s: float = 10.0
+    exchange: ExchangeKeys | None = None
     keys: str = ""
 
 

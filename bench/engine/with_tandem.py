@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import tensorflow as tf
 
 from bench.engine.heard import Heard
 from bench.engine.place import Place
 from bench.engine.work import Work
 from core.trainer.exact.interface import Checkpointing, Cluster
 from core.trainer.exact.patch.install import install
+from core.trainer.tls_cluster import TlsCluster
+from core.vocabulary.trainer_messages import Train
 
 
-def trainer(strategy: Any, work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[int], None]]:
+def trainer(work: Work, place: Place, observer: Heard) -> tuple[Any, Callable[[int], None]]:
     """The model, and a function that trains it so many epochs."""
+    tls = _met(place) if place.exchange is not None else None
     cluster = Cluster(
-        strategy,
+        tls.strategy if tls else tf.distribute.get_strategy(),
         place.rank,
         place.shares,
         seed=1,
         wire=place.wire,
         balance=place.balance,
         checkpointing=Checkpointing(Path(place.keep), place.keep_every_s) if place.keep else None,
+        collectives=tls.collectives if tls else None,
     )
     with install(cluster, observer).scope():
         model = work.model()
@@ -34,3 +41,12 @@ def trainer(strategy: Any, work: Work, place: Place, observer: Heard) -> tuple[A
         model.fit(work.images, work.labels, batch_size=work.batch, epochs=epochs, verbose=0)
 
     return model, train
+
+
+def _met(place: Place) -> TlsCluster:
+    assert place.exchange is not None
+    tf_config = os.environ["TF_CONFIG"]
+    train = Train(run="bench", task="", folder="", script="", rank=place.rank, tf_config=tf_config)
+    tls = TlsCluster(train, place.exchange)
+    tls.meet()
+    return tls

@@ -59,14 +59,14 @@ def check_memory(view: View, system: Callable[[], object] = psutil.virtual_memor
 
 
 def check_sealing(view: View, proc: Path = _PROC) -> Finding:
-    """What is true of this version: a run is not sealed."""
+    """What is true of this version: trainers that meet by TensorFlow are not sealed."""
     return warning(
         "not-sealed",
         TOPIC,
-        "While a run with other laptops lasts, TensorFlow's own port is open to your network: it has neither "
-        f"password nor encryption. {_namespaces(proc)}",
-        "Train in networks whose members you trust (at home, a hotspot of your own), keep strangers off "
-        "ports 20000 to 32000 with the firewall, or let trainers meet over TLS (tandem run --exchange tls).",
+        "Scripts that bring their own strategy meet by TensorFlow, whose port is open to your network while "
+        f"their run lasts: it has neither password nor encryption. {_namespaces(proc)}",
+        "Run such scripts in networks whose members you trust (at home, a hotspot of your own), or keep "
+        "strangers off ports 20000 to 32000 with the firewall. All others meet over TLS.",
     )
 
 
@@ -96,8 +96,14 @@ def check_clock(view: View, now: Callable[[], float] = time.time) -> Finding:
 
 
 def _namespaces(proc: Path) -> str:
-    if not sys.platform.startswith("linux"):
-        return "This system has no namespaces that could close it."
+    return (
+        _linux_namespaces(proc)
+        if sys.platform == "linux"
+        else "This system has no namespaces that could close it."
+    )
+
+
+def _linux_namespaces(proc: Path) -> str:
     if _value(proc / "kernel/apparmor_restrict_unprivileged_userns") == "1":
         return "User namespaces, which could close it, are restricted by AppArmor here."
     switches = ("kernel/unprivileged_userns_clone", "user/max_user_namespaces")

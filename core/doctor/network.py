@@ -135,7 +135,7 @@ def check_firewall(view: View, etc: Path = Path("/etc"), run: Path = Path("/run"
             TOPIC,
             "The firewall ufw is switched on.",
             f"If the others can't reach this laptop: sudo ufw allow {port}/tcp; sudo ufw allow 5353/udp; "
-            "sudo ufw allow 20000:32000/tcp (TensorFlow, during runs).",
+            "sudo ufw allow 20000:32000/tcp (trainers, during runs).",
         )
     if (run / "firewalld").exists() or (run / "firewalld.pid").exists():
         return note(

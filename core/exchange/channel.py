@@ -63,6 +63,7 @@ class Channel:
         self._halves: dict[bytes, MemberConnection] = {}
         self._is_over = False
         self._goodbye: Goodbye | None = None
+        self._is_goodbye_sent = False
         self._linger_until_s = 0.0
         self._window = SendWindow()
         self._inbox = Inbox(own_rank, rank, keyring.members, owner)
@@ -93,9 +94,10 @@ class Channel:
     @property
     def status(self) -> PeerStatus:
         with self._changed:
+            is_closed = self._is_over or self._is_goodbye_sent
             return PeerStatus(
                 rank=self.rank,
-                connection="closed" if self._is_over else "connected" if self._session else "dialling",
+                connection="closed" if is_closed else "connected" if self._session else "dialling",
                 session=self._number,
                 heard_s=self._inbox.silent_s,
                 unconfirmed=len(self._window),
@@ -113,7 +115,7 @@ class Channel:
             self._wake_all()
 
     def wait_over(self, limit_s: float) -> None:
-        """Until the goodbye is said, or can't be."""
+        """Until the peer has read the goodbye, or can't."""
         until_s = time.monotonic() + limit_s
         with self._changed:
             while not self._is_over:
@@ -323,7 +325,9 @@ class Channel:
             write_piece(session.sending, words, piece)
             said_s = now_s
             if is_last:
-                self.end()
+                # We go on reading: the peer would find its own sending broken, maybe before it has read this.
+                with self._changed:
+                    self._is_goodbye_sent = True
                 return
 
     def _run_receiver(self, session: Session) -> None:
@@ -339,11 +343,13 @@ class Channel:
             goodbye = self._inbox.read(session.receiving, lambda: self.is_live(session), self._on_ack)
             self._owner.left(self.rank, goodbye.problem)
             self.end()
-        except NotSent as error:
+        except (NotSent, MalformedFrame) as error:
             _log.warning("member %d: %s", self.rank, error)
-            self._leave(problems.restarted(self.rank))
-        except MalformedFrame as error:
-            self._leave(problems.incomprehensible(self.rank, str(error)))
+            if isinstance(error, NotSent):
+                self._leave(problems.restarted(self.rank))
+            else:
+                self._leave(problems.incomprehensible(self.rank, str(error)))
+            self._drain(session)
         except OSError as error:
             self._lost(session, error)
         except Exception as error:
@@ -351,6 +357,15 @@ class Channel:
             self._owner.broke(error)
         finally:
             self._sockets.end(session.receiving.sock)
+
+    def _drain(self, session: Session) -> None:
+        """Read on, so that the peer reads our goodbye, but take nothing."""
+        nowhere = memoryview(bytearray(frames.PIECE_BYTES))
+        try:
+            while True:
+                session.receiving.read_some(nowhere)
+        except OSError as error:
+            self._lost(session, error)
 
     def _on_ack(self, message: int) -> None:
         with self._changed:
@@ -369,8 +384,11 @@ class Channel:
             if self._session is session:
                 self._session = None
                 _log.info("the connection to member %d is lost: %s", self.rank, error)
+            is_last = self._is_goodbye_sent
             self._wake_all()
         session.wake()
+        if is_last:
+            self.end()
 
     def _leave(self, problem: Problem) -> None:
         """This peer can't be listened to any more: tell it so, and the owner."""

@@ -59,7 +59,8 @@ Array = npt.NDArray[Any]
 
 INLINE_BYTES = 2**20
 """Handing over returns at once: what takes longer to add is left to another thread."""
-GOODBYE_S = 1.0
+GOODBYE_S = 3.0
+"""So long a peer has to read the goodbye. One that is well needs a moment."""
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +99,8 @@ class Exchange:
         """Complete, or failed."""
         self._waits: dict[int, tuple[Sequence[Key], float]] = {}
         self._limits = limits
+        self.ended = 0
+        """So many waits have had their results."""
         self._sockets = Sockets()
         self._adding = ThreadPoolExecutor(1, thread_name_prefix="exchange-add")
         self._channels = {
@@ -155,6 +158,7 @@ class Exchange:
                     self._changed.wait()
             finally:
                 del self._waits[number]
+            self.ended += 1
             packs = [self._packs[key] for key in keys]
             for key in keys:
                 self._take_on(*machine.step(self._state, Taken(key)))
@@ -203,6 +207,11 @@ class Exchange:
     def peers(self) -> list[PeerStatus]:
         """How it stands with each of the others, by rank."""
         return [self._channels[rank].status for rank in sorted(self._channels)]
+
+    @property
+    def is_awaited(self) -> bool:
+        """Another member has brought a pack to a meeting to which this one has not."""
+        return any(meeting.call is None for meeting in self._state.meetings.values())
 
     @property
     def is_idle(self) -> bool:

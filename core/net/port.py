@@ -17,7 +17,7 @@ NEIGHBOURS = range(27600, 27700)
 """Tried in this order when the wanted port is taken."""
 
 _ANY = range(10_000, 20_000)
-"""For port 0: below TensorFlow's ports and far from the ephemeral range, which is lent to any program."""
+"""For port 0: below the trainers' ports and far from the ephemeral range, which is lent to any program."""
 
 EVERYWHERE = ("0.0.0.0", "::")
 LOOPBACK = ("127.0.0.1", "::1")

@@ -16,6 +16,8 @@ from core.vocabulary.errors import TandemError
 
 HANDSHAKE_S = 5.0
 CONNECT_S = 5.0
+NOBODY_LISTENS = "nobody-listens"
+"""The code of a call that the other machine itself refused."""
 
 
 class KeyPair(Protocol):
@@ -128,6 +130,12 @@ async def connect(
         ) from error
     except ssl.SSLError as error:
         raise _refused(f"The device at {address}", error) from error
+    except ConnectionRefusedError as error:
+        raise TandemError(
+            code=NOBODY_LISTENS,
+            what=f"Nothing listens at {address}: Tandem is not open there.",
+            fix="Open Tandem there; if it is open, look at the firewall.",
+        ) from error
     except (OSError, EOFError) as error:
         raise TandemError(
             code="unreachable",

@@ -43,7 +43,8 @@ CLOSING = Problem(code="closed", what="Tandem was closed there.", fix="Open it a
 
 
 class Neighbours:
-    """``emit`` takes events; ``on_message`` gets what links bring besides telemetry; ``on_lost`` ended links.
+    """``emit`` takes events; ``on_message`` gets what links bring besides telemetry; ``on_linked`` is told of
+    links that begin, ``on_lost`` of those that ended.
 
     ``hello`` is asked for anew for each connection.
     """
@@ -55,13 +56,16 @@ class Neighbours:
         hello: Callable[[], Hello],
         emit: Callable[[ev.Event], None],
         on_message: Callable[[DeviceId, Message], None],
+        on_linked: Callable[[DeviceId], None],
         on_lost: Callable[[DeviceId, Problem], None],
         background: Background,
     ) -> None:
-        self._emit, self._on_message, self._on_lost = emit, on_message, on_lost
+        self._emit, self._on_message = emit, on_message
+        self._on_linked, self._on_lost = on_linked, on_lost
         self._hello = hello
         self._background = background
         self._settings = opened.settings
+        self._maker = opened.maker
         identity = opened.identity
         self._identity = identity
         self.trust = SavedTrust(opened.home.folder, opened.trust, self._on_trust)
@@ -286,9 +290,10 @@ class Neighbours:
                 versions=hello.versions,
                 hardware=hello.hardware,
                 busy=hello.busy,
-                problem=difference(self._hello().versions, hello.versions, name),
+                problem=difference(self._hello().versions, hello.versions, name, self._maker),
             )
         )
+        self._on_linked(device)
         self._background.start("saving an address", self._remember(device, where))
         self.introduce()  # the name may have changed since this link's hello was said
 

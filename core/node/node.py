@@ -74,6 +74,7 @@ class Node:
             hello=self._hello,
             emit=self._emit,
             on_message=self._on_message,
+            on_linked=self._on_linked,
             on_lost=self._on_lost,
             background=self._background,
         )
@@ -240,12 +241,14 @@ class Node:
                 return RunAccepted(run=await self._runs.start(spec))
             case cm.StopRun():
                 self._runs.stop()
+            case cm.GoOnWaiting(run=run):
+                self._runs.go_on_waiting(run)
             case cm.AnswerConsent(run=run, decision=decision):
                 await self._runs.answer_consent(run, decision)
             case cm.ListRuns(limit=limit):
                 return await self._runs.list_runs(limit)
-            case cm.GetRun(run=run):
-                return await self._runs.get_run(run)
+            case cm.GetRun(run=run, points=points):
+                return await self._runs.get_run(run, points=points)
             case cm.FindCheckpoints(run=run):
                 await self._runs.find_checkpoints(run)
             case cm.GetState():
@@ -304,6 +307,9 @@ class Node:
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
         self._runs.on_message(device, message)
+
+    def _on_linked(self, device: DeviceId) -> None:
+        self._runs.on_link_up(device)
 
     def _on_lost(self, device: DeviceId, problem: Problem) -> None:
         self._runs.on_link_down(device, problem)

@@ -31,7 +31,7 @@ def check_installed() -> None:
         raise TandemError(
             code="tensorboard-missing",
             what="TensorBoard is not installed beside Tandem.",
-            fix=install_fix("tandem[tensorboard]"),
+            fix=install_fix("'tensorboard>=2.20'"),
         )
 
 

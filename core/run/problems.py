@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S, START_S
+from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S
 from core.vocabulary.phases import Exit, ExitReason
 from core.vocabulary.plan import Plan
 from core.vocabulary.text import plain
@@ -15,6 +15,11 @@ CONSEQUENCES: frozenset[ExitReason] = frozenset({"lost-peer", "never-met"})
 """Exits that another member's end may have caused: a better cause is waited for."""
 OWN_FAULTS: frozenset[ExitReason] = frozenset({"script-error", "out-of-memory"})
 """Exits that no other member can have caused."""
+
+SILENCES: frozenset[str] = frozenset(
+    {"link-silent", "link-closed", "link-stalled", "link-slow", "link-replaced", "link-gone"}
+)
+"""Why a link is lost to a laptop that may be there again in a moment."""
 
 _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
     "script-error": ("The script failed.", "The log has its traceback."),
@@ -61,6 +66,32 @@ def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Proble
     )
 
 
+def run_under_way() -> Problem:
+    return Problem(
+        code="busy", what="This laptop has a run under way.", fix="Wait until it has ended, or stop it first."
+    )
+
+
+def no_run() -> Problem:
+    return Problem(code="no-run", what="No run is under way here.", fix="There is nothing to stop.")
+
+
+def request_gone() -> Problem:
+    return Problem(
+        code="no-such-question",
+        what="That request is not open any more.",
+        fix="The other laptop can start the run again.",
+    )
+
+
+def not_asked() -> Problem:
+    return Problem(
+        code="no-such-question",
+        what="This laptop does not ask whether that run should go on waiting.",
+        fix="Answer on the laptop that started the run, while it asks.",
+    )
+
+
 def no_consent(names: Sequence[str]) -> Problem:
     who = listed(names)
     return Problem(
@@ -97,6 +128,15 @@ def busy() -> Problem:
     )
 
 
+def crossed(name: str) -> Problem:
+    """What a starter hears whose run gives way to the one that was started on ``name``."""
+    return Problem(
+        code="train-crossed",
+        what=f"Train was pressed on {name} at the same moment, and that run goes first.",
+        fix="Say here whether this laptop takes part in it, and start yours again when it has ended.",
+    )
+
+
 def known_run() -> Problem:
     """What a member answers to an id that it has heard before: ids are never used twice."""
     return Problem(
@@ -115,12 +155,12 @@ def not_prepared(names: Sequence[str]) -> Problem:
     )
 
 
-def not_started(names: Sequence[str], ports: Sequence[int]) -> Problem:
+def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> Problem:
     who = listed(names)
     at = f" (TCP port {listed([str(port) for port in ports])})" if ports else ""
     return Problem(
         code="not-started",
-        what=f"The training on {who}{at} did not start within {minutes(START_S)}.",
+        what=f"The training on {who}{at} did not start within {minutes(waited_s)}.",
         fix=f"Look at the log of {who}. If the laptops cannot reach each other, let TCP ports 20000–32000 "
         "through each one's firewall.",
     )
@@ -141,6 +181,41 @@ def lost_starter(name: str, problem: Problem) -> Problem:
         what=f"{name}, which started the run, was lost: {problem.what} The training here has ended.",
         fix=f"See that {name} is on, awake and in the network, and start the run there again.",
         detail=problem.detail,
+    )
+
+
+def away(name: str, limit_s: float) -> str:
+    return f"Nothing comes from {name} any more. The run waits for it, {minutes(limit_s)} at most."
+
+
+def back(name: str, away_s: float) -> str:
+    return f"{name} is there again, after {minutes(away_s)}."
+
+
+def away_too_long(name: str, limit_s: float) -> Problem:
+    return Problem(
+        code="device-away",
+        what=f"Nothing has come from {name} for {minutes(limit_s)}, which is as long as this run waits.",
+        fix=f"See that {name} is on, awake and in the network; then resume the run. "
+        "--wait-for-away MINUTES waits longer.",
+    )
+
+
+def over_meanwhile(name: str) -> Problem:
+    """What a starter answers to a member that was away when the run ended."""
+    return Problem(
+        code="over-meanwhile",
+        what=f"The run ended on {name} while this laptop was away.",
+        fix=f"Look at the run on {name}.",
+    )
+
+
+def part_gone() -> Problem:
+    """What a member answers that was asked to go on with a run of which it knows nothing."""
+    return Problem(
+        code="part-gone",
+        what="Tandem was started anew there, so that its part of the run is gone.",
+        fix="Resume the run.",
     )
 
 
@@ -209,6 +284,18 @@ def bad_message(name: str) -> Problem:
         code="broken-talk",
         what=f"{name} said something that does not fit the run.",
         fix="Update Tandem on both laptops and train again.",
+    )
+
+
+def work_broke(name: str, error: BaseException) -> Problem:
+    """``name``: what was being done."""
+    if isinstance(error, TandemError):
+        return error.problem
+    return Problem(
+        code="run-work-broke",
+        what=f"Something went wrong inside Tandem ({name}).",
+        fix="Save the diagnostics and report it, please.",
+        detail=repr(error),
     )
 
 

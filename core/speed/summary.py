@@ -102,6 +102,7 @@ class Tally:
     rates: int = 0
     rate_sum: float = 0.0
     strategy: str = ""
+    exchange: str = ""
     logs: tuple[tuple[str, float], ...] = ()
     weights: tuple[tuple[str, str], ...] = ()
     outputs: tuple[str, ...] = ()
@@ -115,9 +116,10 @@ def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
         own = event.device == tally.chief
         tally = replace(tally, settling=tally.settling.after(event.device, event.progress, chief=own))
     match event:
-        case ev.RunPlanned():
+        case ev.RunPlanned(plan=plan):
             # With other members, or ports: what was measured before is of another run.
-            return replace(tally, expectation=None, settling=Settling())
+            exchange = "" if plan.solo else plan.exchange
+            return replace(tally, exchange=exchange, expectation=None, settling=Settling())
         case ev.MemberMeasured():
             # What settles from here on is what this was expected of.
             return replace(tally, expectation=event.expectation, settling=Settling(measured=True))
@@ -147,6 +149,7 @@ def summary(tally: Tally, now_s: float) -> Summary:
             rate = (steps - tally.first.step - 1) / took
     return Summary(
         strategy=tally.strategy,
+        exchange=tally.exchange,
         first_step_s=None if first_s is None else first_s - tally.pressed_s,
         train_s=None if first_s is None or last_s is None else max(0.0, last_s - first_s),
         total_s=now_s - tally.pressed_s,

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import selectors
 import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from core.runtime.bounded_file import BoundedFile
 from core.runtime.lines import Lines
-from core.supervisor import memory_kills, parent_death, port_probe, problems, spawn
+from core.supervisor import memory_kills, pipe_ends, port_probe, problems, spawn, temporary
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.machine import Supervision
 from core.supervisor.output import Batches
 from core.supervisor.state import Effect, Force, Limits
@@ -34,6 +36,7 @@ from core.vocabulary.wire import to_json
 
 _READ = 65536
 _LONGEST_REPORT = 1024 * 1024
+_STOPPED = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _log = logging.getLogger(__name__)
 _REPORT: msgspec.json.Decoder[trainer_messages.Report] = msgspec.json.Decoder(trainer_messages.Report)
 
@@ -51,6 +54,7 @@ class TrainerProcess:
         on_exit: Callable[[Exit], None],
         child: spawn.Child | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
+        loading: LoadingTimes | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._train = train
@@ -60,6 +64,7 @@ class TrainerProcess:
         self._on_exit = on_exit
         self._child = child
         self._limits = limits
+        self._loading = loading
         self._loop = loop or asyncio.get_running_loop()
         self._stops = _Stops()
         self._thread = threading.Thread(target=self._run, name=f"run {train.task}", daemon=True)
@@ -76,6 +81,16 @@ class TrainerProcess:
     def pid(self) -> int | None:
         """The trainer's process id; None before it started."""
         return None if self._child is None else self._child.pid
+
+    @property
+    def is_stopped(self) -> bool:
+        """Its process is stopped, by a signal or a debugger, and will say nothing until it goes on."""
+        if self._child is None:
+            return False
+        try:
+            return psutil.Process(self._child.pid).status() in _STOPPED
+        except psutil.Error:
+            return False
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the run thread, off the loop's thread. True once it ended."""
@@ -98,8 +113,11 @@ class TrainerProcess:
 
     def _own(self) -> Exit:
         before = memory_kills.counted()
+        limits = self._limits
+        if self._loading is not None:
+            limits = replace(limits, boot_s=self._loading.limit_s())
         self._child = child = self._child or spawn.spawn()
-        supervision = Supervision(self._train, self._limits, time.monotonic())
+        supervision = Supervision(self._train, limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:
             attendance = _Attendance(
@@ -108,17 +126,30 @@ class TrainerProcess:
                 log,
                 self._stops,
                 self._limits.drain_s,
-                partial(self._post, self._on_report),
+                self._pass_report,
                 partial(self._post, self._on_output),
             )
+            temporary.make(self._train.temporary)
             attendance.watch()
             status, tail = attendance.finish()
         finally:
             if child.leash >= 0:
                 child.end()
             log.close()
+            temporary.remove(self._train.temporary)
+        if supervision.too_slow:
+            self._keep_loading_time(limits.boot_s)
         memory = memory_kills.counted().more_than(before)
         return supervision.on_dead(status, memory=memory, tail=tail)
+
+    def _pass_report(self, report: trainer_messages.Report) -> None:
+        if isinstance(report, trainer_messages.Booted):
+            self._keep_loading_time(report.seconds)
+        self._post(self._on_report, report)
+
+    def _keep_loading_time(self, seconds: float) -> None:
+        if self._loading is not None:
+            self._loading.add(seconds)
 
     def _post(self, callback: Callable[..., None], *arguments: object) -> None:
         try:
@@ -136,13 +167,13 @@ class _Stops:
         self._guard = threading.Lock()
 
     def open(self) -> None:
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
+        self._read, self._write = pipe_ends.pair()
+        pipe_ends.set_nonblocking(self._write)
 
     def close(self) -> None:
         with self._guard:
-            os.close(self._write)
-            os.close(self._read)
+            pipe_ends.close(self._write)
+            pipe_ends.close(self._read)
             self._write = -1
 
     def fileno(self) -> int:
@@ -154,7 +185,7 @@ class _Stops:
         with self._guard:
             if self._write >= 0:
                 try:
-                    os.write(self._write, b"s")
+                    pipe_ends.write(self._write, b"s")
                 except BlockingIOError:
                     pass  # Woken often enough.
 
@@ -192,19 +223,14 @@ class _Attendance:
         self._batches = Batches(supervision.train.task)
         self._tail: deque[bytes] = deque(maxlen=40)
         self._selector = selectors.DefaultSelector()
-        process = child.process
-        assert process.stdout is not None and process.stderr is not None
-        self._open = {
-            process.stdout.fileno(): "stdout",
-            process.stderr.fileno(): "stderr",
-            child.reports: "report",
-        }
+        stdout, stderr = child.outputs
+        self._open = {stdout: "stdout", stderr: "stderr", child.reports: "report"}
         for fd, what in self._open.items():
-            os.set_blocking(fd, False)
+            pipe_ends.set_nonblocking(fd)
             self._selector.register(fd, selectors.EVENT_READ, what)
         self._selector.register(stops.fileno(), selectors.EVENT_READ, "wake")
-        os.set_blocking(child.orders, False)
-        self._death = parent_death.watch_death(child.pid)
+        pipe_ends.set_nonblocking(child.orders)
+        self._death = child.watch_death()
         self._selector.register(self._death, selectors.EVENT_READ, "death")
 
     def watch(self) -> None:
@@ -219,10 +245,10 @@ class _Attendance:
 
     def finish(self) -> tuple[int, str]:
         """What is left of the group goes, what is left in the pipes is read. Status, tail of stderr."""
-        self._child.signal(signal.SIGKILL)
+        self._child.signal(spawn.KILL)
         for fd in (self._stops.fileno(), self._death):
             self._selector.unregister(fd)
-        os.close(self._death)
+        pipe_ends.close(self._death)
         until_s = time.monotonic() + self._drain_s
         while self._open and (left_s := until_s - time.monotonic()) > 0:
             for key, _ in self._selector.select(left_s):
@@ -246,7 +272,7 @@ class _Attendance:
             self._dead = True
             return
         try:
-            data = os.read(fd, _READ)
+            data = pipe_ends.read(fd, _READ)
         except BlockingIOError:
             return
         if what == "wake":
@@ -285,7 +311,7 @@ class _Attendance:
                 case "terminate":
                     self._child.signal(signal.SIGTERM)
                 case "kill":
-                    self._child.signal(signal.SIGKILL)
+                    self._child.signal(spawn.KILL)
                 case "try-peers":
                     peers, limit_s = self._supervision.train.peers, self._supervision.limits.knock_s
                     self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
@@ -298,10 +324,10 @@ class _Attendance:
             writable.register(self._child.orders, selectors.EVENT_WRITE)
             while data:
                 if not writable.select(max(0.0, until_s - time.monotonic())):
-                    self._child.signal(signal.SIGKILL)
+                    self._child.signal(spawn.KILL)
                     return
                 try:
-                    data = data[os.write(self._child.orders, data) :]
+                    data = data[pipe_ends.write(self._child.orders, data) :]
                 except BlockingIOError:
                     continue
                 except BrokenPipeError:

@@ -21,6 +21,8 @@ class Supervision:
         self.train = train
         self.limits = limits
         self.booted = False
+        self.too_slow = False
+        """TensorFlow was not loaded within its limit."""
         self.deadline_s: float | None = now_s + limits.boot_s
         self._phase: Phase = "booting"
         self._meet_by_s = 0.0
@@ -81,6 +83,7 @@ class Supervision:
             waited_s = self.limits.grace_s + self.limits.terminate_s
             return self._kill(problems.forced(f"The script did not end within {waited_s:.0f} s after Stop."))
         if self._phase == "booting":
+            self.too_slow = True
             return self._kill(problems.slow_boot(self.limits.boot_s))
         if self._phase == "meeting":
             self._phase = "knocking"

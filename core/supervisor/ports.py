@@ -1,4 +1,4 @@
-"""Free TCP ports for TensorFlow's servers, held until the trainers start. Quick; no name is looked up."""
+"""Free TCP ports where trainers listen, held until the trainers start. Quick; no name is looked up."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute.distribute_lib import StrategyBase
 
-from core.trainer import tls_cluster
 from core.trainer.reporter import Reporter
 from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.trainer_messages import Meeting, Met
@@ -36,16 +35,20 @@ def met(reporter: Reporter, build: Callable[[], Any]) -> Any:
     return strategy
 
 
-def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> None:
+def met_over_tls(reporter: Reporter, cluster: TlsCluster) -> Any:
+    """The strategy whose replicas are the members."""
     reporter.send(Meeting())
+    cluster.report_to(reporter)
     cluster.meet()
-    reporter.send(Met(strategy=tls_cluster.NAME, replicas=cluster.members))
+    told(reporter, cluster.strategy, cluster.members)
+    return cluster.strategy
 
 
-def told(reporter: Reporter, strategy: Any) -> None:
-    """Say which strategy trains, with how many replicas."""
+def told(reporter: Reporter, strategy: Any, replicas: int | None = None) -> None:
+    """Say which strategy trains, with how many replicas; None: as many as it knows of."""
     name = type(strategy).__name__
-    reporter.send(Met(strategy=_PUBLIC.get(name, name), replicas=int(strategy.num_replicas_in_sync)))
+    count = int(strategy.num_replicas_in_sync) if replicas is None else replicas
+    reporter.send(Met(strategy=_PUBLIC.get(name, name), replicas=count))
 
 
 def give_back_sigterm() -> None:

@@ -14,6 +14,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from core.vocabulary.versions import is_frozen
+
 OURS = ("app", "core", "resources")
 """Our packages' names. A script may have packages of the same names: inside it, theirs win."""
 
@@ -44,14 +46,10 @@ def hide_house() -> None:
     """
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         _kept.append(sys.modules.pop(name))
-    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HOUSE or _has_others(entry)]
+    if not is_frozen():  # a frozen house holds every package
+        sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HOUSE]
     sys.meta_path.insert(0, _NotOurs())
     importlib.invalidate_caches()
-
-
-def _has_others(entry: str) -> bool:
-    """Installed for good or frozen, we live among all packages: that folder must stay on the path."""
-    return Path(entry).name in ("site-packages", "dist-packages") or getattr(sys, "frozen", False)
 
 
 def run(path: Path, arguments: Sequence[str]) -> None:

@@ -7,10 +7,11 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,10 @@ class TrainerSession:
         return self._own_fit.installation if self._own_fit is not None else None
 
     def _run(self) -> Exit:
-        if self._train.tf_config:
-            os.environ["TF_CONFIG"] = self._train.tf_config
+        os.environ.update(_task_environment(self._train.tf_config, self._cluster))
+        if (temporary := self._train.temporary) and Path(temporary).is_dir():
+            # Programs that the script starts, and this one.
+            os.environ["TMPDIR"] = tempfile.tempdir = temporary
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":
@@ -168,8 +171,7 @@ class TrainerSession:
     def _strategy(self) -> Any:
         if self._train.exchange is not None:
             self._tls = TlsCluster(self._train, self._train.exchange)
-            cluster_hooks.met_over_tls(self._reporter, self._tls)
-            return tf.distribute.get_strategy()
+            return cluster_hooks.met_over_tls(self._reporter, self._tls)
         if self._cluster:
             return cluster_hooks.met(self._reporter, meeting.multi_worker)
         several = [device for device in _accelerators() if self._train.gpus != 0]
@@ -303,7 +305,11 @@ class TrainerSession:
 
     def _interrupt(self) -> None:
         main = threading.main_thread().ident
-        if main is not None:
+        if sys.platform == "win32":
+            signal.raise_signal(
+                signal.SIGINT
+            )  # Python's handler runs on the main thread, wherever it was raised
+        elif main is not None:
             signal.pthread_kill(main, signal.SIGINT)
 
     def _close(self, limit_s: float) -> None:
@@ -317,6 +323,18 @@ class TrainerSession:
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":
             time.sleep(_CHIEF_STAYS_S)  # The barrier's answers leave from here.
+
+
+def _task_environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
+    """TF_CONFIG, and its parts as some scripts look for them; nothing for one process alone."""
+    if not cluster:
+        return {}
+    return {
+        "TF_CONFIG": tf_config,
+        "TF_CONFIG_CLUSTER": json.dumps(cluster["cluster"]),
+        "TF_CONFIG_TASK_TYPE": str(cluster["task"]["type"]),
+        "TF_CONFIG_TASK_INDEX": str(cluster["task"]["index"]),
+    }
 
 
 def _accelerators() -> list[Any]:

@@ -1,7 +1,8 @@
 """A managed trainer's place among members that meet over TLS: TensorFlow starts no server and opens no port.
 
 A member listens where TF_CONFIG says, and calls the others there. Keys are those of the order (see
-``core.exchange.keys``). What the engine needs of a strategy are sums and gathers, so the default one will do.
+``core.exchange.keys``). The strategy is a MirroredStrategy whose replicas are the members (see
+``exact.members.exchange_ops``).
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ import json
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from core.exchange.driver import Exchange, Peer
 from core.exchange.keys import Keyring, RunPair
 from core.net.address import Address, parse
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
+from core.trainer.reporter import Reporter
+from core.trainer.standstill import Lookout
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.trainer_messages import ExchangeKeys, Train
 
-NAME = "exchange over TLS"
-"""What is said in the place of a strategy's name."""
 LINGER_S = 10.0
-"""Who has finished stays for so long, while others still need what it sent last."""
+"""Who has finished stays for so long at least, while others still need what it sent last."""
 SWITCH_S = 2e-4
 """Python's threads take turns so often: a script's holds those of the exchange up. By default it is 5 ms. As
 measured, this made sums 1.6 times as fast beside a thread that never gives its turn away by itself."""
@@ -43,6 +46,13 @@ class TlsCluster:
             rank, peers, keyring, train.run, _listener(addresses[rank]), generation=keys.generation
         )
         self.collectives = ExchangeCollectives(self._exchange, keys.generation)
+        self._linger_s = max(LINGER_S, train.linger_s)
+        self._folder = Path(train.folder)
+        self._lookout: Lookout | None = None
+
+    @property
+    def strategy(self) -> Any:
+        return self.collectives.strategy
 
     @property
     def members(self) -> int:
@@ -53,6 +63,10 @@ class TlsCluster:
         """Why a meeting came to nothing: TensorFlow makes an error of its own of it."""
         return self.collectives.failure
 
+    def report_to(self, reporter: Reporter) -> None:
+        """From here on it is told what this thread, the script's, does while a meeting takes long."""
+        self._lookout = Lookout(self._exchange, reporter, self._folder)
+
     def meet(self) -> None:
         """Returns once every member has answered, however long that takes."""
         self._exchange.start()
@@ -60,7 +74,9 @@ class TlsCluster:
 
     def leave(self, why: Problem | None) -> None:
         """Tell the others. ``why``: what ended this member before its time; they need not wait for it."""
-        self._exchange.close(why or _DONE, linger_s=0.0 if why else LINGER_S)
+        if self._lookout is not None:
+            self._lookout.end()
+        self._exchange.close(why or _DONE, linger_s=0.0 if why else self._linger_s)
 
 
 def _addresses(tf_config: str) -> Sequence[Address]:

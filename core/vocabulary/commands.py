@@ -80,6 +80,12 @@ class StopRun(Tagged, frozen=True, kw_only=True):
     """End the present run at the end of a step. Again: terminate; a third time: kill."""
 
 
+class GoOnWaiting(Tagged, frozen=True, kw_only=True):
+    """The answer to a run that asks: it may go on waiting, and asks again later. The other is ``StopRun``."""
+
+    run: RunId
+
+
 class AnswerConsent(Tagged, frozen=True, kw_only=True):
     """The user's decision on a peer's request to run a project here."""
 
@@ -94,9 +100,13 @@ class ListRuns(Tagged, frozen=True, kw_only=True):
 
 
 class GetRun(Tagged, frozen=True, kw_only=True):
-    """One run with its metrics. Answer: ``RunDetails``. ``run`` may be a unique beginning of its id."""
+    """One run with its metrics. Answer: ``RunDetails``. ``run`` may be a unique beginning of its id.
+
+    ``points``: false leaves out metrics and log, which of a long run take long to read.
+    """
 
     run: RunId
+    points: bool = True
 
 
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):
@@ -152,6 +162,7 @@ Command = (
     | PlanRun
     | StartRun
     | StopRun
+    | GoOnWaiting
     | AnswerConsent
     | ListRuns
     | GetRun

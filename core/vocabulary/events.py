@@ -13,6 +13,7 @@ from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, 
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import Settings
 from core.vocabulary.versions import Versions
+from core.vocabulary.waits import WaitsFor
 from core.vocabulary.wire import Tagged
 
 # --- this node ---------------------------------------------------------------------------------------------
@@ -272,6 +273,17 @@ class MemberEnded(Tagged, frozen=True, kw_only=True):
     exit: Exit
 
 
+class WaitingChanged(Tagged, frozen=True, kw_only=True):
+    """Whom the run waits for has changed, or is still the same a few seconds later. Empty: for nobody.
+
+    ``asks``: there was no progress for so long that the user has to decide: ``GoOnWaiting`` or ``StopRun``.
+    """
+
+    run: RunId
+    waits: tuple[WaitsFor, ...] = ()
+    asks: bool = False
+
+
 class RunSummarised(Tagged, frozen=True, kw_only=True):
     """Comes just before the last phase change."""
 
@@ -288,6 +300,7 @@ RunEvent = (
     | MemberEndedEpoch
     | MemberLogged
     | MemberEnded
+    | WaitingChanged
     | RunSummarised
 )
 """What the starter's node mirrors to every member, so that every screen shows the same run."""

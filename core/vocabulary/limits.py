@@ -3,7 +3,18 @@
 from typing import Literal
 
 Wait = Literal[
-    "consent", "receive", "start", "cause", "end", "stop", "finish", "outputs", "launch", "farewell"
+    "consent",
+    "receive",
+    "start",
+    "cause",
+    "end",
+    "stop",
+    "finish",
+    "outputs",
+    "launch",
+    "farewell",
+    "look",
+    "away",
 ]
 """What a run's machines wait for."""
 
@@ -11,11 +22,23 @@ CONSENT_S = 300.0
 """A member's user reads what would run, and decides."""
 RECEIVE_S = 60.0
 """Without any sign of a member that receives files and prepares."""
-START_S = 270.0
-"""From launch until every trainer has met the others: more than a trainer's own limits on loading TensorFlow
-and on meeting together, since its verdicts know more."""
-MEET_S = 120.0
-"""A trainer waits this long for the others, whose TensorFlow may load slowly."""
+LOAD_S = 120.0
+"""Loading TensorFlow. A laptop on which it took long gives itself longer (``core.supervisor.loading_times``),
+up to ``LOAD_MOST_S``, and says so before the launch."""
+LOAD_MOST_S = 900.0
+
+
+def loading_s(told_s: float) -> float:
+    """What another laptop told of itself, as far as it can be."""
+    return told_s if LOAD_S <= told_s <= LOAD_MOST_S else LOAD_S
+
+
+MEET_S = LOAD_S
+"""A trainer waits this long for the others, whose TensorFlow may load slowly; as long as the slowest of them
+may take, if that is longer."""
+START_MORE_S = 30.0
+"""What the starter adds to a trainer's own limits on loading TensorFlow and on meeting, whose verdicts know
+more: the longest from launch until every trainer has met the others."""
 CAUSE_S = 1.0
 """After a failure that another one may have caused: a peer that was lost, say."""
 END_S = 5.0
@@ -32,5 +55,9 @@ LAUNCH_S = 900.0
 """A prepared member waits this long for the others, whose users may have to be asked."""
 SLACK_S = 15.0
 """What a member adds to the starter's limits, so that the starter's word comes first."""
+LOOK_S = 2.0
+"""Between two looks at whom the run waits for, and at whether a trainer's process is stopped."""
+WAITS_TOLD_S = 5.0
+"""Whom the run waits for is told again after so long, with the numbers of then."""
 FAREWELL_S = 10.0
 """A member whose trainers have ended waits this long for the starter's last word on the run."""

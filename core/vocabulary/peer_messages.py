@@ -7,10 +7,12 @@ import msgspec
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent, RunPlanned
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.limits import LOAD_S, MEET_S
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.versions import Versions
+from core.vocabulary.waits import Stand
 from core.vocabulary.wire import Tagged
 
 MAX_FRAME_BYTES = 1 << 20
@@ -72,9 +74,11 @@ class Chunk(Tagged, frozen=True, kw_only=True):
 
 
 class Launch(Tagged, frozen=True, kw_only=True):
-    """Everybody is prepared: start the trainers of this complete plan."""
+    """Everybody is prepared: start the trainers of this complete plan, each of which waits ``meet_s`` for the
+    others."""
 
     plan: Plan
+    meet_s: float = MEET_S
 
 
 class StopAsked(Tagged, frozen=True, kw_only=True):
@@ -92,15 +96,30 @@ class RunAbandoned(Tagged, frozen=True, kw_only=True):
 
 
 class Mirrored(Tagged, frozen=True, kw_only=True):
-    """The starter's events of the run, for the member's screen."""
+    """The starter's events of the run, for the member's screen. ``number``: see ``Resumed``."""
 
     event: RunEvent
+    number: int = 0
 
 
 class OutputsReceived(Tagged, frozen=True, kw_only=True):
     """The starter has every output file: the chief may clean up."""
 
     run: RunId
+
+
+# --- a run: both ways --------------------------------------------------------------------------------------
+
+
+class Resumed(Tagged, frozen=True, kw_only=True):
+    """There is a link again in the middle of a run: what was numbered above ``heard`` is to be said again.
+
+    ``Mirrored`` and ``Reported`` are numbered from 1 in a run whose members may come back.
+    """
+
+    run: RunId
+    heard: int
+    from_starter: bool = False
 
 
 # --- checkpoints: starter and those who may have one -------------------------------------------------------
@@ -151,6 +170,8 @@ class Prepared(Tagged, frozen=True, kw_only=True):
     run: RunId
     ports: dict[str, int]
     certificates: dict[str, bytes] = {}
+    load_s: float = LOAD_S
+    """The longest that TensorFlow may take to load here."""
 
 
 class Declined(Tagged, frozen=True, kw_only=True):
@@ -161,9 +182,21 @@ class Declined(Tagged, frozen=True, kw_only=True):
 
 
 class Reported(Tagged, frozen=True, kw_only=True):
-    """What happened at this member: the starter checks its device and mirrors it to all."""
+    """What happened at this member: the starter checks its device and mirrors it to all.
+
+    ``number``: see ``Resumed``.
+    """
 
     event: RunEvent
+    number: int = 0
+
+
+class StandTold(Tagged, frozen=True, kw_only=True):
+    """What one of this member's trainers does that waits, or keeps others waiting; None: it goes on."""
+
+    run: RunId
+    task: str
+    stand: Stand | None = None
 
 
 class OutputsOffered(Tagged, frozen=True, kw_only=True):
@@ -194,6 +227,8 @@ Message = (
     | Prepared
     | Declined
     | Reported
+    | StandTold
+    | Resumed
     | OutputsOffered
 )
 

@@ -33,9 +33,14 @@ StrategyKind = Literal["managed", "own"]
 Wire = Literal["f32", "bf16", "fp16", "auto"]
 
 Exchange = Literal["tensorflow", "tls"]
-"""By what members of a managed run meet: TensorFlow's own collectives, or ``core.exchange``."""
-DEFAULT_EXCHANGE: Exchange = "tensorflow"
+"""By what members of a managed run meet: TensorFlow's own collectives, or ``core.exchange`` over TLS."""
+DEFAULT_EXCHANGE: Exchange = "tls"
 """Of a run that is not asked to meet by the one or the other."""
+
+AWAY_S = 600.0
+"""For so long a run waits by default for a laptop from which nothing comes."""
+ASK_AFTER_S = 300.0
+"""And so long after the last progress its user is asked whether to go on waiting."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +91,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     wire: Wire = "f32"
     exchange: Exchange | None = None
     """None: whatever is the default for the script."""
+    away_s: float = AWAY_S
+    """For so long the run waits for a laptop from which nothing comes."""
+    ask_after_s: float = ASK_AFTER_S
+    """So long after the last progress the user is asked whether to go on waiting; 0: never."""
     resume: RunId | None = None
     """Go on with this run, which ended before its time, from its newest checkpoint."""
 
@@ -136,12 +145,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     wire: Wire = "f32"
     exchange: str = "tensorflow"
     """An ``Exchange``. Any other word is a newer Tandem's, and refused by name."""
+    away_s: float = AWAY_S
+    ask_after_s: float = ASK_AFTER_S
     resume: Resumption | None = None
 
     @property
     def solo(self) -> bool:
         """One process alone: no cluster, no TF_CONFIG."""
         return len(self.tasks) == 1
+
+    @property
+    def patient(self) -> bool:
+        """Silence alone does not end it: members meet over connections that are dialled anew."""
+        return self.exchange == "tls"
 
     @property
     def chief(self) -> Task:

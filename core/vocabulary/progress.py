@@ -95,6 +95,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What came out of a run. Times in seconds from pressing Train; None where it did not come so far."""
 
     strategy: str = ""
+    """The chief's, by its name in ``tf.distribute``."""
+    exchange: str = ""
+    """The ``Exchange`` by which its members met; empty for one process alone."""
     first_step_s: float | None = None
     train_s: float | None = None
     total_s: float | None = None

@@ -115,6 +115,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     expectation: Expectation | None = None
     """What the members measured before the newest fit's first step."""
     summary: Summary | None = None
+    waiting: ev.WaitingChanged | None = None
+    """Whom it waits for now; None: for nobody."""
 
     @property
     def over(self) -> bool:
@@ -142,20 +144,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 def apply(state: State, event: ev.Event) -> State:
     """``state`` after ``event``. Raises IllegalTransition for an event that cannot follow."""
+    if isinstance(event, ev.RunEvent):
+        run = _apply_to_run(state.run, event)
+        return replace(state, run=run, devices=_idle_after(run, event, state.devices))
     match event:
-        case (
-            ev.RunPlanned()
-            | ev.RunPhaseChanged()
-            | ev.MemberPhaseChanged()
-            | ev.MemberMeasured()
-            | ev.MemberProgressed()
-            | ev.MemberEndedEpoch()
-            | ev.MemberLogged()
-            | ev.MemberEnded()
-            | ev.RunSummarised()
-        ):
-            run = _apply_to_run(state.run, event)
-            return replace(state, run=run, devices=_idle_after(run, event, state.devices))
         case ev.PairingBegan() | ev.PairingCodeShown() | ev.PairingAnswered() | ev.PairingEnded():
             return replace(state, pairing=_apply_to_pairing(state.pairing, event))
         case (
@@ -339,7 +331,9 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
         case ev.RunPhaseChanged():
             if type(event.phase) not in NEXT[type(run.phase)]:
                 raise IllegalTransition(f"{event.phase} cannot follow {run.phase}")
-            return replace(run, phase=event.phase)
+            return replace(run, phase=event.phase, waiting=None if ended(event.phase) else run.waiting)
+        case ev.WaitingChanged():
+            return replace(run, waiting=event if event.waits else None)
         case ev.RunSummarised():
             if not sound_summary(event.summary, run.plan):
                 raise IllegalTransition(f"{event} has numbers that cannot be")

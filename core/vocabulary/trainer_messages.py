@@ -11,6 +11,7 @@ import msgspec
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import StrategyKind, Wire
 from core.vocabulary.progress import EpochEnd, Expectation, Progress
+from core.vocabulary.waits import Stand
 from core.vocabulary.wire import Tagged
 
 # --- node to trainer ---------------------------------------------------------------------------------------
@@ -66,6 +67,10 @@ class Train(Tagged, frozen=True, kw_only=True):
     meet_timeout_s: float = 60.0
     exchange: ExchangeKeys | None = None
     """None: members meet by TensorFlow."""
+    linger_s: float = 0.0
+    """For so long a member that has finished stays for one that still needs what it sent last."""
+    temporary: str = ""
+    """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
 
 
 class Stop(Tagged, frozen=True, kw_only=True):
@@ -89,7 +94,7 @@ class Meeting(Tagged, frozen=True, kw_only=True):
 
 
 class Met(Tagged, frozen=True, kw_only=True):
-    """Every member answered. ``strategy`` is its name in ``tf.distribute``, or says how they meet without."""
+    """Every member answered. ``strategy`` is its name in ``tf.distribute``."""
 
     strategy: str
     replicas: int
@@ -128,10 +133,28 @@ class Said(Tagged, frozen=True, kw_only=True):
     words: str
 
 
+class StandChanged(Tagged, frozen=True, kw_only=True):
+    """No meeting with the others has ended for some seconds: what this trainer does. None: it goes on."""
+
+    stand: Stand | None = None
+
+
 class Ended(Tagged, frozen=True, kw_only=True):
     """The last report. A process that dies without it was killed; its parent says so."""
 
     exit: Exit
 
 
-Report = Booted | Meeting | Met | FitBegan | Measured | Progressed | EpochEnded | Evaluated | Said | Ended
+Report = (
+    Booted
+    | Meeting
+    | Met
+    | FitBegan
+    | Measured
+    | Progressed
+    | EpochEnded
+    | Evaluated
+    | Said
+    | StandChanged
+    | Ended
+)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import platform
+import re
+import shlex
+import subprocess
 import sys
 from importlib import metadata
+from importlib.util import find_spec
 
 import msgspec
 
+from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import Problem
 
 TANDEM = "0.1.0"
+"""The one place of this number: ``pyproject.toml`` reads it from here."""
+
 LINK_PROTOCOL = 1
 """Version of the messages on a link; nodes with different ones do not talk beyond the hello."""
 
 EXCHANGE = 1
-"""Version of what trainers say to each other where they meet without TensorFlow's collectives."""
+"""Version of what trainers say to each other where they meet over TLS."""
 VOCABULARY = 1
 """Version of the commands and events spoken by ``--jsonl`` and the local socket."""
 
@@ -46,8 +53,21 @@ def installed() -> Versions:
     )
 
 
-def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
-    """The first difference that forbids a common run, as ``name``'s problem; None where they agree."""
+def sentence(versions: Versions) -> str:
+    """What ``tandem --version`` says."""
+    packages = (("Python", versions.python), ("TensorFlow", versions.tensorflow), ("Keras", versions.keras))
+    under = ", ".join(f"{label} {version or 'missing'}" for label, version in packages)
+    return f"Tandem {versions.tandem} ({under})"
+
+
+def difference(
+    ours: Versions, theirs: Versions, name: str, maker: EnvironmentMaker | None = None
+) -> Problem | None:
+    """The first difference that forbids a common run, as ``name``'s problem; None where they agree.
+
+    Whoever has the older one is told how to get the newer one, and the other that it is so: else two people
+    might both change theirs. ``maker``: for another Python here.
+    """
     for label, mine, other in (
         ("Tandem's link protocol", str(ours.protocol), str(theirs.protocol)),
         ("Python", ours.python, theirs.python),
@@ -58,9 +78,24 @@ def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
             return Problem(
                 code="versions-differ",
                 what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
-                fix=same_on_both(label),
+                fix=_agreement(label, mine, other, name, maker),
             )
     return None
+
+
+def _agreement(label: str, mine: str, other: str, name: str, maker: EnvironmentMaker | None) -> str:
+    if is_frozen() or _numbers(mine) == _numbers(other) or label not in ("Python", "TensorFlow", "Keras"):
+        return same_on_both(label)
+    if _numbers(mine) > _numbers(other):
+        return f"{name} has the older one: its Tandem says how to get {label} {mine} there."
+    if label == "Python":
+        return (maker or EnvironmentMaker()).advice(other)
+    wanted = f"'{label.lower()}=={other}'"
+    return f"To have the same here: {pip_install(wanted)}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"\d+", version))
 
 
 def _version(package: str) -> str:
@@ -75,14 +110,27 @@ def is_frozen() -> bool:
     return bool(getattr(sys, "frozen", False))
 
 
-def install_fix(command: str, *, where: str = "") -> str:
+def pip_install(what: str) -> str:
+    """The command that installs ``what`` beside this Tandem: into its environment, whichever that is.
+
+    ``what`` is quoted for a shell of POSIX.
+    """
+    python = shlex.quote(sys.executable)
+    if sys.platform == "win32":  # its shell knows no single quotes
+        python, what = subprocess.list2cmdline([sys.executable]), what.replace("'", '"')
+    if find_spec("pip") is None:  # uv makes environments without it
+        return f"uv pip install --python {python} {what}"
+    return f"{python} -m pip install {what}"
+
+
+def install_fix(what: str, *, where: str = "") -> str:
     """How to mend a package that is missing or wrong.
 
-    ``command``: what follows ``pip install``. ``where``: `` on every laptop``, say.
+    ``what``: as it follows ``pip install``. ``where``: `` on every laptop``, say.
     """
     if is_frozen():
         return f"It comes with Tandem's program: put the newest one{where} in the place of this one, whole."
-    return f"Install it{where}: pip install {command}"
+    return f"Install it{where}: {pip_install(what)}"
 
 
 def same_on_both(label: str) -> str:

@@ -14,7 +14,7 @@ def test_a_frozen_program_starts_itself(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_installed_one_starts_its_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    assert window_command() == [str(tmp_path / "python"), "-m", "app"]
+    assert window_command() == [str(tmp_path / "python"), "-m", "tandem_laptops"]
     name = "tandem-gui.exe" if sys.platform == "win32" else "tandem-gui"
     (tmp_path / name).touch()
     assert window_command() == [str(tmp_path / name)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,62 @@ async def outcome(laptop: Laptop) -> Outcome:
     state = await wait_for(laptop.node, lambda s: s.run is not None and s.run.over)
     assert state.run is not None and isinstance(state.run.phase, Outcome)
     return state.run.phase
+
+
+async def press_at_once(anna: Laptop, ben: Laptop, spec: RunSpec) -> ev.ConsentAsked:
+    """Both press Train. The one question that follows, on one laptop."""
+    asked: asyncio.Queue[ev.ConsentAsked] = asyncio.Queue()
+    leave = [
+        each.node.subscribe(
+            lambda event, _: asked.put_nowait(event) if isinstance(event, ev.ConsentAsked) else None
+        )
+        for each in (anna, ben)
+    ]
+    specs = [replace(spec, devices=(id_of(other.node),)) for other in (ben, anna)]
+    commands = [
+        each.node.submit(StartRun(spec=wanted)) for each, wanted in zip((anna, ben), specs, strict=True)
+    ]
+    answers = await asyncio.gather(*commands)
+    question = await asyncio.wait_for(asked.get(), LIMIT_S)
+    for end in leave:
+        end()
+    runs = [answer.run for answer in answers if isinstance(answer, RunAccepted)]
+    assert question.run in runs and asked.empty()
+    return question
+
+
+async def test_two_that_press_train_at_the_same_moment_train_together(tmp_path: Path, spec: RunSpec) -> None:
+    """Many times, since it depends on whose words come first: one wins, the other is asked to take part."""
+    crossings = 0
+    async with two(tmp_path) as (anna, ben):
+        heard = {id_of(laptop.node): Heard(laptop.node) for laptop in (anna, ben)}
+        for number in range(20):
+            for laptop in (anna, ben):
+                laptop.started.clear()
+                heard[id_of(laptop.node)].events.clear()
+            question = await press_at_once(anna, ben, replace(spec, arguments=(str(number),)))
+            loser = ben if question.device == id_of(anna.node) else anna
+            assert await loser.node.submit(AnswerConsent(run=question.run, decision="once")) == Done()
+            for laptop in (anna, ben):
+                await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
+                assert laptop.trainers[-1].train.run == question.run
+                laptop.trainers[-1].meet()
+                laptop.trainers[-1].make_step()
+            given_up = [
+                event.phase.problem.code
+                for event in heard[id_of(loser.node)].events
+                if isinstance(event, ev.RunPhaseChanged) and isinstance(event.phase, Failed)
+            ]
+            assert set(given_up) <= {"train-crossed"}
+            crossings += bool(given_up)
+            for laptop in (anna, ben):
+                laptop.trainers[-1].end()
+            assert [await outcome(laptop) for laptop in (anna, ben)] == [Finished(), Finished()]
+            for laptop in (anna, ben):
+                await wait_for(
+                    laptop.node, lambda s: not s.busy and not any(d.busy for d in s.devices.values())
+                )
+    assert crossings >= 5, "they did press at the same moment"
 
 
 async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: RunSpec) -> None:
@@ -238,24 +295,32 @@ async def test_every_event_of_a_run_can_follow_and_travels_to_a_second_process(
 
 
 SCRIPT = """
+import json
+import pathlib
+
 import keras
 import numpy as np
+import psutil
 
 keras.utils.set_random_seed(1)
 data = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
 model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
 model.compile(optimizer="sgd", loss="mse")
 model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
+
+own = psutil.Process().net_connections("all")
+listens = [list(each.laddr) for each in own if each.status == psutil.CONN_LISTEN]
+pathlib.Path("listens.json").write_text(json.dumps(listens))
 """
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     ("exchange", "strategy"),
-    [("tensorflow", "MultiWorkerMirroredStrategy"), ("tls", "exchange over TLS")],
+    [("tensorflow", "MultiWorkerMirroredStrategy"), (None, "MirroredStrategy")],
 )
 async def test_two_nodes_train_a_keras_script_to_equal_weights(
-    tmp_path: Path, exchange: Exchange, strategy: str
+    tmp_path: Path, exchange: Exchange | None, strategy: str
 ) -> None:
     folder = tmp_path / "somewhere" / "project"
     folder.mkdir(parents=True)
@@ -278,6 +343,10 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(
         digests = set(state.run.summary.weights_sha256.values())
         assert len(state.run.summary.weights_sha256) == 2 and len(digests) == 1
         assert state.run.summary.strategy == strategy
+        assert state.run.summary.exchange == (exchange or "tls")
+        chief = state.run.plan.chief
+        listens = json.loads((folder / "listens.json").read_text())
+        assert (listens == [[chief.host, chief.port]]) == (exchange is None), listens
         mirrored = await wait_for(ben, lambda s: s.run is not None and s.run.over)
         assert mirrored.run is not None and mirrored.run.phase == Finished()
     reports = [path.parent for path in tmp_path.rglob("report.html")]

@@ -21,6 +21,7 @@ from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, 
 from core.vocabulary.readings import GpuReading, Hardware, Reading
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.versions import Versions
+from core.vocabulary.waits import WaitsFor
 
 PAGE = Path(__file__).parent.parent.parent / "docs/jsonl.md"
 MARK = "<!-- The tables below are made from the types: python -m tests.core.vocabulary_tables -->\n"
@@ -50,6 +51,7 @@ OBJECTS: tuple[type, ...] = (
     ProjectFile,
     Progress,
     EpochEnd,
+    WaitsFor,
     Expectation,
     Settled,
     LogLines,

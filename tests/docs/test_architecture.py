@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
-PATH = re.compile(r"`((?:app|bench|core|docs|packaging|resources|tests)/[\w./-]*)(?:::\w+)?`")
+PATH = re.compile(r"`((?:app|bench|core|docs|packaging|resources|tandem_laptops|tests)/[\w./-]*)(?:::\w+)?`")
 DRAWN = re.compile(r"(?<![\w./`-])(?:app|bench|core|tests)/[\w/]+\.py\b")
 """In a diagram, where nothing stands in backticks."""
 

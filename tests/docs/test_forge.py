@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from core.vocabulary.versions import TANDEM
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
@@ -115,10 +117,13 @@ def test_hooks_fetch_nothing_and_run_what_the_development_extra_brings() -> None
 
 
 def test_the_release_has_one_number() -> None:
-    number = PROJECT["project"]["version"]
-    versions = (ROOT / "core/vocabulary/versions.py").read_text(encoding="utf-8")
+    source = PROJECT["tool"]["hatch"]["version"]
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    found = re.search(source["pattern"], (ROOT / source["path"]).read_text(encoding="utf-8"))
+    assert found is not None
+    number = found["version"]
+    assert number == TANDEM
     metainfo = (ROOT / "resources/desktop/app.tandem.Tandem.metainfo.xml").read_text(encoding="utf-8")
-    assert f'TANDEM = "{number}"' in versions
     assert re.findall(r'<release version="([^"]+)"', metainfo)[0] == number
     assert (
         re.findall(r"^## \[?(\d[\d.]*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[0]

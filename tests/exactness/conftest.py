@@ -13,7 +13,7 @@ from tests.exactness.plain_results import PlainResults, version_key
 def cell_of(item: pytest.Item) -> Cell | None:
     """What a test of the matrix is about."""
     values: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    cell = values.get("name"), values.get("shares")
+    cell = values.get("name"), values.get("members")
     return cell if cell in CELLS else None
 
 

@@ -8,25 +8,52 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange
 from tests.exactness import processes
-from tests.exactness.names import CORE, EVERY
+from tests.exactness.names import BY_TENSORFLOW, CORE, EVERY, NOT_FOR_ONE_ROW, THREE_BY_TENSORFLOW
 from tests.exactness.plain_results import PlainResults
 
-Shares = tuple[int, ...]
-Cell = tuple[str, Shares]
+
+class Members(NamedTuple):
+    """What scenarios are run by: one plain process where nobody has a share."""
+
+    shares: tuple[int, ...]
+    exchange: Exchange = DEFAULT_EXCHANGE
+
+    def __str__(self) -> str:
+        by = "" if self.exchange == DEFAULT_EXCHANGE else f"-{self.exchange}"
+        return "/".join(map(str, self.shares)) + by
+
+
+Cell = tuple[str, Members]
 Arrays = dict[str, np.ndarray]
 V = TypeVar("V")
 
-ALONE: Shares = ()
-EVEN, UNEVEN, THREE, EXTREME = (32, 32), (48, 16), (40, 16, 8), (63, 1)
-COMPLETE = (EVEN, EXTREME)
-"""Shares that are left to `make test-all`; at the others every scenario runs in `make test`, too."""
-DEVICES: dict[Shares, tuple[int, ...]] = {EVEN: (0, 1)}
-"""Members of these shares compute on unlike devices: on logical ones, in place of a graphics card."""
+ALONE = Members(())
+EVEN, UNEVEN, THREE, EXTREME = Members((32, 32)), Members((48, 16)), Members((40, 16, 8)), Members((63, 1))
+TENSORFLOW, THREE_TENSORFLOW = (Members(each.shares, "tensorflow") for each in (UNEVEN, THREE))
+NAMES: dict[Members, Sequence[str]] = {
+    UNEVEN: EVERY,
+    THREE: EVERY,
+    TENSORFLOW: BY_TENSORFLOW,
+    THREE_TENSORFLOW: THREE_BY_TENSORFLOW,
+    EVEN: CORE,
+    EXTREME: tuple(name for name in EVERY if name not in NOT_FOR_ONE_ROW),
+}
+
+
+def left_to_test_all(name: str, members: Members) -> bool:
+    """In `make test` every scenario runs at (48, 16), and the core with three members, others at (63, 1)."""
+    at_three = name in CORE or name not in NAMES[EXTREME]
+    return members == EVEN or (members == EXTREME and at_three) or (members == THREE and not at_three)
+
+
+DEVICES: dict[Members, tuple[int, ...]] = {EVEN: (0, 1)}
+"""These members compute on unlike devices: on logical ones, in place of a graphics card."""
 NO_PROGRESS_S = 240.0
 """A set of processes that finishes no scenario for so long is stuck; a quiet machine needs 3 s for one."""
 MOST_BROKEN = 3
@@ -34,11 +61,7 @@ MOST_BROKEN = 3
 AT_ONCE = 2
 """Sets of processes: the members of one wait for each other, and the other one uses that time."""
 
-CELLS: list[Cell] = [
-    (name, shares)
-    for shares in (UNEVEN, THREE, EVEN, EXTREME)
-    for name in (EVERY if shares in (UNEVEN, THREE) else CORE)
-]
+CELLS: list[Cell] = [(name, members) for members, names in NAMES.items() for name in names]
 
 
 @dataclass
@@ -68,15 +91,16 @@ class Ran:
 
 
 def go_through(
-    shares: Shares, names: Sequence[str], out: Path, run: Callable[..., Sequence[Path]] = processes.run
+    members: Members, names: Sequence[str], out: Path, run: Callable[..., Sequence[Path]] = processes.run
 ) -> Ran:
     """Runs scenarios in a set of processes. One that breaks its set is named, and a new set runs the rest."""
     ran, left = Ran(), list(names)
     while True:
         folder, failure = out / f"set{len(ran.failures)}", ""
-        folders = processes.folders_in(folder, shares)
+        folders = processes.folders_in(folder, members.shares)
         try:
-            run(shares, left, folder, NO_PROGRESS_S, devices=DEVICES.get(shares, ()))
+            devices = DEVICES.get(members, ())
+            run(members.shares, left, folder, NO_PROGRESS_S, devices=devices, exchange=members.exchange)
             ran.last = folders
         except AssertionError as error:
             failure = str(error)
@@ -87,9 +111,9 @@ def go_through(
             return ran
         broken = left.pop(0)
         ran.folders[broken] = folders
-        ran.failures[broken] = f"{broken} broke the processes at {shares}: {failure}"
+        ran.failures[broken] = f"{broken} broke the processes at {members}: {failure}"
         if len(ran.failures) == MOST_BROKEN:
-            why = f"not run: {', '.join(ran.failures)} broke the processes at {shares} before"
+            why = f"not run: {', '.join(ran.failures)} broke the processes at {members} before"
             ran.failures |= dict.fromkeys(left, why)
             return ran
 
@@ -101,23 +125,22 @@ class Matrix:
         self._out = out
         self._plain_results = plain_results
         self._places = threading.Semaphore(AT_ONCE)
-        self._runs: dict[Shares, Future[Ran]] = {}
+        self._runs: dict[Members, Future[Ran]] = {}
         self._plain_runs: dict[str, Future[Ran]] = {}
-        self._names = {shares: [n for n, s in cells if s == shares] for _, shares in cells}
+        self._names = {members: [n for n, m in cells if m == members] for _, members in cells}
 
     def begin(self) -> None:
         """Starts whatever the cells need, as soon as there is a place."""
         self._begin_plain(list(dict.fromkeys(name for names in self._names.values() for name in names)))
-        for shares in self._names:
-            self.ran(shares)
+        for members in self._names:
+            self.ran(members)
 
-    def ran(self, shares: Shares) -> Future[Ran]:
-        """Of members with these shares."""
-        if shares not in self._runs:
-            out = self._out / "-".join(map(str, shares))
-            names = self._names.get(shares, [])
-            self._runs[shares] = self._beside(lambda: go_through(shares, names, out))
-        return self._runs[shares]
+    def ran(self, members: Members) -> Future[Ran]:
+        if members not in self._runs:
+            out = self._out / str(members).replace("/", "-")
+            names = self._names.get(members, [])
+            self._runs[members] = self._beside(lambda: go_through(members, names, out))
+        return self._runs[members]
 
     def plain(self, name: str) -> Arrays:
         """What a scenario leaves in one plain process."""

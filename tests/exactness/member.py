@@ -6,6 +6,7 @@ stdin closes, so that it never outlives the test.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -81,7 +82,7 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
         tls = TlsCluster(train_order(order), msgspec.convert(order["keys"], ExchangeKeys))
         tls.meet()
         _leaves.append(lambda: tls.leave(None))
-        cluster = Cluster(tf.distribute.get_strategy(), order["rank"], shares, SEED, order["wire"], balance)
+        cluster = Cluster(tls.strategy, order["rank"], shares, SEED, order["wire"], balance)
         return install(replace(cluster, collectives=tls.collectives), observer)
     strategy = meeting.multi_worker(communication_options=options)
     return install(Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance), observer)
@@ -109,6 +110,7 @@ def leave(out: Path, record: dict[str, Any]) -> None:
 
 def main() -> None:
     end_with_parent()
+    gc.disable()  # nothing that is imported is garbage
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     device = order["devices"][order["rank"]]
@@ -121,6 +123,8 @@ def main() -> None:
     from tests.exactness import unlike
     from tests.exactness.scenarios.catalogue import SCENARIOS
 
+    gc.freeze()  # each scenario collects garbage, which need not look through all of that
+    gc.enable()
     times: dict[str, float] = {}
     computing = partial(tf.device, f"CPU:{device}") if device else nullcontext
     for name in order["names"]:

@@ -35,3 +35,22 @@ def _found() -> dict[str, Named]:
 SCENARIOS = _found()
 EVERY = tuple(SCENARIOS)
 CORE = tuple(name for name, named in SCENARIOS.items() if named.core)
+NOT_FOR_ONE_ROW = ("mixed_precision",)
+"""The gradient of a single row may be more than float16 holds, where the mean of all rows is not: one process
+trains by a step that members then leave out, as a LossScaleOptimizer does."""
+
+BY_TENSORFLOW = (
+    "batch_normalisation_synchronised",
+    "ema",
+    "embedding",
+    "evaluate",
+    "gradient_accumulation",
+    "loss_scale_with_an_overflow",
+    "masks",
+    "predict_in_order",
+    "train_on_batch",
+    "two_optimizers",
+    "user_written",
+)
+"""Run by TensorFlow's collectives, too: each needs something else of whoever adds up for the members."""
+THREE_BY_TENSORFLOW = ("embedding", "last_batch_of_one_row", "loss_scale_with_an_overflow", "masks")

@@ -16,11 +16,10 @@ from typing import IO
 
 import msgspec
 
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange
 from tests.core.trainer.attended import keys_for
 
 ROOT = Path(__file__).resolve().parents[2]
-EXCHANGE = "TANDEM_EXACTNESS_EXCHANGE"
-"""Environment: ``tls`` for members that meet over TLS instead of by TensorFlow's collectives."""
 LIMIT_S = 800.0
 """For members of a single test: a little less than the test's own, so that their last words are shown."""
 
@@ -58,6 +57,7 @@ def run(
     module: str = "tests.exactness.member",
     wire: str = "f32",
     devices: Sequence[int] = (),
+    exchange: Exchange = DEFAULT_EXCHANGE,
 ) -> list[Path]:
     """Runs scenarios in one plain process (no shares) or in a member for each share; returns their folders.
 
@@ -65,7 +65,7 @@ def run(
     Raises AssertionError with the children's last words if one dies or the limit runs out.
     """
     ports = free_ports(len(shares))
-    keys = keys_for(len(shares)) if os.environ.get(EXCHANGE) == "tls" else []
+    keys = keys_for(len(shares)) if exchange == "tls" else []
     folders = folders_in(out, shares)
     children: list[subprocess.Popen[bytes]] = []
     logs: list[IO[bytes]] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.exactness import processes
-from tests.exactness.matrix import NO_PROGRESS_S, UNEVEN, Matrix, difference
+from tests.exactness.matrix import NO_PROGRESS_S, TENSORFLOW, UNEVEN, Matrix, Members, difference
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 NAMES = ("sgd_momentum", "embedding", "large_and_small_tensors")
@@ -20,11 +20,22 @@ def arrays(folder: Path, name: str) -> dict[str, np.ndarray]:
     return dict(np.load(folder / f"{name}.npz"))
 
 
-@pytest.mark.parametrize(("wire", "tolerance"), [("bf16", 3e-2), ("fp16", 3e-3)])
+@pytest.mark.parametrize(
+    ("wire", "tolerance", "members"),
+    [
+        ("bf16", 3e-2, UNEVEN),
+        ("fp16", 3e-3, UNEVEN),
+        pytest.param("bf16", 3e-2, TENSORFLOW, marks=pytest.mark.complete),
+        pytest.param("fp16", 3e-3, TENSORFLOW, marks=pytest.mark.complete),
+    ],
+    ids=str,
+)
 def test_narrowed_gradients_leave_members_equal_and_near(
-    matrix: Matrix, wire: str, tolerance: float, tmp_path: Path
+    matrix: Matrix, wire: str, tolerance: float, members: Members, tmp_path: Path
 ) -> None:
-    chief, worker = processes.run(UNEVEN, NAMES, tmp_path, NO_PROGRESS_S, wire=wire)
+    chief, worker = processes.run(
+        members.shares, NAMES, tmp_path, NO_PROGRESS_S, wire=wire, exchange=members.exchange
+    )
     for name in NAMES:
         alone, first, second = matrix.plain(name), arrays(chief, name), arrays(worker, name)
         weights = [key for key in alone if key.startswith("weight/")]

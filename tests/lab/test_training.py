@@ -13,16 +13,11 @@ from core.vocabulary.commands import AnswerConsent, GetRun, SetCodePolicy, StopR
 from core.vocabulary.phases import Finished, Stopped
 from core.vocabulary.plan import Role
 from tests.lab.agent import Agent
+from tests.lab.faults import received_bytes
 from tests.lab.laptops import Laptops, digits, weights
 from tests.lab.network import Network
 
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(600)]
-
-
-def received_bytes(network: Network, host: int) -> int:
-    rows = network.do(host, "cat", "/proc/net/dev").splitlines()
-    (eth0,) = [row.split() for row in rows if row.strip().startswith("eth0:")]
-    return int(eth0[1])
 
 
 def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, network: Network, tmp_path: Path) -> None:
@@ -46,7 +41,7 @@ def test_two_train_once_the_other_user_allowed_it(laptops: Laptops, network: Net
         assert len(exits) == 3
         assert len({end.weights_sha256 for end in exits}) == 1
         summary = agent.run().summary
-        assert summary is not None and summary.strategy == "MultiWorkerMirroredStrategy"
+        assert summary is not None and (summary.strategy, summary.exchange) == ("MirroredStrategy", "tls")
         assert (summary.epochs, summary.last_logs["val_accuracy"] > 0.5) == (3, True)
     assert {task.host for task in anna.run().plan.tasks} == {"10.77.0.1", "10.77.0.2"}
     # 38,000 weights in each of 69 steps: the gradients went over the cable.

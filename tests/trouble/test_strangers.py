@@ -36,7 +36,7 @@ HALF_OPEN = 24
 
 
 def ports(agent: Agent, every: dict[DeviceId, int]) -> Iterator[tuple[str, int]]:
-    """Where this laptop listens: its node, and TensorFlow."""
+    """Where this laptop listens: its node, and its trainer."""
     assert agent.state.me is not None
     for text in agent.state.me.addresses:
         address = parse(text)

@@ -34,6 +34,7 @@ from core.link.peer.state import (
     Tries,
     WentDown,
 )
+from core.net.tls import NOBODY_LISTENS
 from core.vocabulary.errors import Problem
 
 STEADY_S = 10.0
@@ -89,6 +90,9 @@ def step(state: State, event: Event, now_s: float) -> Step:
 def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
     again = tries.trouble is not None and tries.trouble.code == problem.code
     after = replace(tries, failures=tries.failures + 1, trouble=problem)
+    if problem.code == NOBODY_LISTENS and tries.trouble is not None and tries.trouble.code == "link-closed":
+        # The link was closed without a word, and its laptop refuses a new one: Tandem was killed there.
+        return after, (TellDown(problem),)
     # Once may be chance: right after pairing, this side may be quicker to call than the other to store.
     if again and problem.code in _TOLD and problem.code != tries.told:
         return replace(after, told=problem.code), (TellDown(problem),)

@@ -83,7 +83,7 @@ class CoordinatorDriver:
             case Send(device, message):
                 if not self.context.links.send(device, message):
                     # Not at once: this step's effects come first.
-                    self.context.clock.call_later(0.0, partial(self.handle, co.MemberLost(device, _GONE)))
+                    self.context.clock.call_later(0.0, partial(self._on_unsent, device))
             case co.SendFiles(device, files):
                 self.context.background.start("send a project", self._send_files(device, files))
             case co.TakeOutputs(device, manifest):
@@ -100,6 +100,10 @@ class CoordinatorDriver:
                 self._on_over()
             case event:
                 self._emit(event)
+
+    def _on_unsent(self, device: DeviceId) -> None:
+        if not self.context.links.peer_host(device):  # else there is a new link by now
+            self.handle(co.MemberLost(device, _GONE))
 
     async def _send_files(self, device: DeviceId, files: tuple[int, ...]) -> None:
         manifest, checkpoint = self.state.manifest, self.state.checkpoint

@@ -37,9 +37,13 @@ def emit(turn: Turn, event: RunEvent) -> None:
     """For this screen, and mirrored to every other member that has joined."""
     turn.state = replace(turn.state, tally=counted(turn.state.tally, event, turn.now_s))
     turn.emit(event)
+    number = 0
+    if turn.state.plan.patient:
+        replay, number = turn.state.replay.after(event)
+        turn.state = replace(turn.state, replay=replay)
     for device, part in turn.state.parts.items():
-        if part.joined and device != turn.state.me:
-            send(turn, device, ms.Mirrored(event=event))
+        if part.joined and device != turn.state.me and not (part.resuming and number):
+            send(turn, device, ms.Mirrored(event=event, number=number))
 
 
 def show(turn: Turn, phase: Phase) -> None:
@@ -101,7 +105,7 @@ def look_for_end(turn: Turn) -> None:
             on_met(turn)
             if state.served():
                 release(turn, 1)
-            elif "finish" not in state.waits:
+            elif "finish" not in state.waits and not state.plan.patient:
                 turn.wait("finish", limits.FINISH_S)
         case co.Releasing():
             on_met(turn)
@@ -213,6 +217,8 @@ def abandon(
     first = turn.state.stopped_by
     enter(turn, co.Ending(cause, weak, by if first is None else first))
     turn.no_longer(*turn.state.waits)
+    for device, part in turn.state.parts.items():
+        know(turn, device, replace(part, away_s=None))  # it hears of it when it comes back
     for device in turn.state.parts:
         send(turn, device, ms.RunAbandoned(run=turn.state.plan.run, problem=problem))
     if launched and not turn.state.all_ended():

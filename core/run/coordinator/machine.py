@@ -12,6 +12,7 @@ from types import MappingProxyType
 from core.cluster.tf_config import check
 from core.home.certificate import MAX_DER_BYTES
 from core.run import problems
+from core.run.coordinator import patience
 from core.run.coordinator import state as co
 from core.run.coordinator.ending import (
     Turn,
@@ -67,12 +68,22 @@ def _take(turn: Turn, input: co.Input) -> None:
             _on_message(turn, device, message)
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
-        case co.MemberLost(device, problem) if device in state.parts and state.parts[device].linked:
+        case From(device, ms.Resumed(run=run)) if device in state.parts and run == state.plan.run:
+            patience.turn_away(turn, device)
+        case co.MemberLost(device, problem) if device in state.parts and state.parts[device].takes_part:
             _on_lost(turn, device, problem)
+        case co.MemberReturned(device) if device in state.parts:
+            patience.welcome(turn, device)
         case co.StopWanted(by, force):
-            stop(turn, by, force)
+            _on_stop(turn, by, force)
+        case co.WaitedOn():
+            patience.wait_on(turn)
         case co.NodeEnds(by):
             close(turn, by)
+        case co.GivesWay(problem) if isinstance(state.stage, co.Assembling):
+            fail(turn, problem)
+        case co.Broke(problem):
+            fail(turn, problem)
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)
@@ -115,11 +126,18 @@ def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
         case ms.Prepared():
             _on_prepared(turn, device, message)
         case ms.Declined(problem=problem):
+            if not isinstance(state.stage, co.Assembling):  # it has left: no end of its trainers will be told
+                know(turn, device, replace(state.parts[device], linked=False))
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
-            stop(turn, state.name(device), force)
-        case ms.Reported(event=event):
-            _on_report(turn, device, event)
+            _on_stop(turn, state.name(device), force)
+        case ms.Reported(event=event, number=number):
+            if _is_new(turn, device, number):
+                _on_report(turn, device, event)
+        case ms.StandTold(task=task, stand=stand):
+            patience.hear_stand(turn, device, task, stand)
+        case ms.Resumed(heard=heard):
+            patience.repeat(turn, device, heard)
         case ms.OutputsOffered():
             _on_outputs_offered(turn, device, message)
         case _:
@@ -189,12 +207,20 @@ def _launch(turn: Turn) -> None:
     turn.state = replace(turn.state, plan=plan, stage=co.Running())
     emit(turn, ev.RunPlanned(plan=plan))
     show(turn, Starting())
-    turn.wait("start", limits.START_S)
+    turn.wait("start", turn.state.start_s)
     for device in turn.state.parts:
-        send(turn, device, ms.Launch(plan=plan))
+        send(turn, device, ms.Launch(plan=plan, meet_s=turn.state.load_s))
 
 
 # --- training ----------------------------------------------------------------------------------------------
+
+
+def _is_new(turn: Turn, device: DeviceId, number: int) -> bool:
+    """What is said again on a new link may have been heard on the old one."""
+    part = turn.state.parts[device]
+    if number > part.heard:
+        know(turn, device, replace(part, heard=number))
+    return number == 0 or number > part.heard
 
 
 def _on_report(turn: Turn, device: DeviceId, event: RunEvent) -> None:
@@ -215,6 +241,7 @@ def _on_report(turn: Turn, device: DeviceId, event: RunEvent) -> None:
                 emit(turn, event)
         case ev.MemberProgressed() | ev.MemberEndedEpoch():
             on_first_step(turn)
+            patience.note_progress(turn)
             emit(turn, event)
         case ev.MemberLogged(lines=lines):
             # Each task's words are kept in memory and in a file of their own: no made-up tasks.
@@ -271,8 +298,16 @@ def _on_outputs_offered(turn: Turn, device: DeviceId, offer: ms.OutputsOffered) 
     turn.effects.append(co.TakeOutputs(device, offer.manifest))
 
 
+def _on_stop(turn: Turn, by: str, force: int) -> None:
+    if not isinstance(turn.state.stage, co.Running) or not patience.stop_without(turn, by):
+        stop(turn, by, force)
+
+
 def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
-    know(turn, device, replace(turn.state.parts[device], linked=False, phase="ended"))
+    if patience.may_wait_for(turn, problem):
+        patience.miss(turn, device)
+        return
+    know(turn, device, replace(turn.state.parts[device], linked=False, away_s=None, phase="ended"))
     state = turn.state
     words = "its link was lost"
     emit(turn, ev.MemberPhaseChanged(run=state.plan.run, device=device, phase="ended", words=words))
@@ -297,6 +332,10 @@ def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
 def _on_wait_over(turn: Turn, wait: Wait) -> None:
     state = turn.state
     match wait, state.stage:
+        case "look", _:
+            patience.look(turn)
+        case "away", _:
+            patience.on_away_over(turn)
         case "consent", _:
             late = [device for device, part in state.parts.items() if not part.joined]
             fail(turn, problems.no_consent([state.name(device) for device in late]))
@@ -306,7 +345,7 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
         case "start", _:
             late = [d for d, part in state.parts.items() if part.phase not in ("training", "ended")]
             ports = [task.port for device in late for task in state.plan.tasks_of(device) if task.port]
-            fail(turn, problems.not_started([state.name(device) for device in late], ports))
+            fail(turn, problems.not_started([state.name(device) for device in late], ports, state.start_s))
         case "cause", co.Failing(cause):
             abandon(turn, cause, cause=cause, weak=True)
         case "end", _:

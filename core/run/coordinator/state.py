@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Literal, Self
 
 from core.run.draft import Shared
+from core.run.replay import Replay
 from core.runtime.timers import TimerFired
 from core.speed.summary import Tally
+from core.vocabulary import limits
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
@@ -17,6 +19,7 @@ from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Prepared
 from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
 from core.vocabulary.plan import Plan, Role, Task
+from core.vocabulary.waits import Stand, WaitsFor
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -41,6 +44,13 @@ class MemberLost:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberReturned:
+    """There is a link to it again."""
+
+    device: DeviceId
+
+
+@dataclass(frozen=True, slots=True)
 class StopWanted:
     """Somebody pressed Stop, on the device with this name."""
 
@@ -49,10 +59,29 @@ class StopWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitedOn:
+    """The user was asked, and lets the run go on waiting."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeEnds:
     """Tandem is being closed on this laptop, whose name is ``by``."""
 
     by: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivesWay:
+    """To a run that was started elsewhere at the same moment: see ``core.run.precedence``."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """Tandem failed on this laptop while it dealt with the run."""
+
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +106,12 @@ Input = (
     | From
     | SendingFailed
     | MemberLost
+    | MemberReturned
     | StopWanted
+    | WaitedOn
     | NodeEnds
+    | GivesWay
+    | Broke
     | TimerFired[Wait]
     | OutputsCame
     | OutputsStored
@@ -185,6 +218,37 @@ class Part:
     prepared: Prepared | None = None
     phase: MemberPhase = "waiting"
     exits: Mapping[str, Exit] = field(default_factory=lambda: MappingProxyType({}))
+    away_s: float | None = None
+    """Since then nothing comes from it, and the run waits for it. Not ``linked``."""
+    heard: int = 0
+    """The newest number among what it reported."""
+    resuming: bool = False
+    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
+
+    @property
+    def takes_part(self) -> bool:
+        """It is there, or may come back."""
+        return self.linked or self.away_s is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a trainer does that takes long, as told at ``at_s``."""
+
+    stand: Stand
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Vigil:
+    """What was told last of whom the run waits for, and when anything came forward last."""
+
+    told: tuple[WaitsFor, ...] = ()
+    told_s: float = 0.0
+    progressed_s: float = 0.0
+    come: int = 0
+    """Bytes that had come then, of what is waited for."""
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +269,11 @@ class Coordination:
     outputs: Literal["expected", "coming", "here"] = "expected"
     """Of the chief. No stage: they may come while others still train, are stopped, or fail."""
     waits: frozenset[Wait] = frozenset()
+    replay: Replay = field(default_factory=Replay)
+    """What was mirrored."""
+    stands: Mapping[str, Heard] = field(default_factory=lambda: MappingProxyType({}))
+    """By task name: trainers that wait, or may keep others waiting."""
+    vigil: Vigil = field(default_factory=Vigil)
 
     def waiting(self, waits: frozenset[Wait]) -> Self:
         return replace(self, waits=waits)
@@ -229,21 +298,35 @@ class Coordination:
         return 0
 
     @property
+    def load_s(self) -> float:
+        """The longest that TensorFlow may take to load on a member, and so that the others wait for it."""
+        told = [part.prepared.load_s for part in self.parts.values() if part.prepared is not None]
+        return max(map(limits.loading_s, told), default=limits.LOAD_S)
+
+    @property
+    def start_s(self) -> float:
+        """From launch until every trainer has met the others."""
+        away_s = self.plan.away_s if self.plan.patient else 0.0
+        return self.load_s + max(self.load_s, away_s) + limits.START_MORE_S
+
+    @property
     def exits(self) -> list[Exit]:
         return [end for part in self.parts.values() for end in part.exits.values()]
 
     def all_ended(self) -> bool:
-        """Every trainer of a member that is still linked."""
+        """Every trainer of a member that is linked or may come back."""
         return all(
-            task.name in part.exits for task in self.plan.tasks if (part := self.parts[task.device]).linked
+            task.name in part.exits
+            for task in self.plan.tasks
+            if (part := self.parts[task.device]).takes_part
         )
 
     def unfinished(self) -> list[DeviceId]:
-        """Linked members with a trainer that has not ended."""
+        """Members that are linked or may come back, with a trainer that has not ended."""
         found = []
         for device, part in self.parts.items():
             names = {task.name for task in self.plan.tasks_of(device)}
-            if part.linked and not names <= set(part.exits):
+            if part.takes_part and not names <= set(part.exits):
                 found.append(device)
         return found
 

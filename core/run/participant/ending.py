@@ -34,9 +34,19 @@ def tell_starter(turn: Turn, message: Message) -> None:
 
 def report(turn: Turn, event: RunEvent) -> None:
     """To the starter, whose mirror shows it here too; without it, straight to this screen."""
-    if not turn.state.starter_lost:
-        tell_starter(turn, ms.Reported(event=event))
+    if turn.state.starter_lost:
+        show(turn, event)
         return
+    number = 0
+    if turn.state.plan.patient and not turn.state.local:
+        replay, number = turn.state.replay.after(event)
+        turn.state = replace(turn.state, replay=replay)
+    if not (number and turn.state.resuming):
+        tell_starter(turn, ms.Reported(event=event, number=number))
+
+
+def show(turn: Turn, event: RunEvent) -> None:
+    """On this screen alone."""
     try:
         turn.state = replace(turn.state, shown=apply(turn.state.shown, event))
     except IllegalTransition:
@@ -98,8 +108,8 @@ def leave(turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded
     if isinstance(state.stage, pa.Asking):
         settle(turn, False)
     turn.no_longer(*(turn.state.waits - {"farewell"}))
-    if not state.joined:
-        go(turn)
+    if not state.joined or isinstance(state.stage, pa.Listing):
+        go(turn)  # the starter has heard of no yes: it tells no last phase
         return
     before = state.stage
     if isinstance(before, pa.Leaving):

@@ -14,12 +14,14 @@ from types import MappingProxyType
 from core.cluster.tf_config import check
 from core.run import problems
 from core.run.draft import Draft
+from core.run.participant import patience
 from core.run.participant import state as pa
 from core.run.participant.ending import (
     Turn,
     conclude,
     decline,
     enter,
+    go,
     go_if_over,
     leave,
     lose_starter,
@@ -87,18 +89,21 @@ def _take(turn: Turn, input: pa.Input) -> None:
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
             _make_ready(turn)
-        case pa.MadeReady(ports, certificates) if isinstance(state.stage, pa.Copying):
-            enter(turn, pa.Ready())
-            ready = ms.Prepared(run=state.plan.run, ports=dict(ports), certificates=dict(certificates))
-            tell_starter(turn, ready)
-            say_phase(turn, "prepared")
-            turn.wait("launch", limits.LAUNCH_S)
+        case pa.MadeReady() if isinstance(state.stage, pa.Copying):
+            _on_ready(turn, input)
         case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Listing | pa.Receiving | pa.Copying):
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
         case pa.StarterLost(problem) if not state.local and not state.starter_lost:
-            lose_starter(turn, problem)
+            if patience.may_wait_for(turn, problem):
+                patience.miss_starter(turn)
+            else:
+                lose_starter(turn, problem)
+        case pa.StarterReturned():
+            patience.welcome_starter(turn)
+        case pa.TrainersSeen(stopped):
+            patience.see(turn, stopped & set(state.doing))
         case pa.TrainerSaid(task, said) if task in state.doing:
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
@@ -182,6 +187,19 @@ def _make_ready(turn: Turn) -> None:
     turn.effects.append(pa.MakeReady())
 
 
+def _on_ready(turn: Turn, made: pa.MadeReady) -> None:
+    enter(turn, pa.Ready())
+    prepared = ms.Prepared(
+        run=turn.state.plan.run,
+        ports=dict(made.ports),
+        certificates=dict(made.certificates),
+        load_s=made.load_s,
+    )
+    tell_starter(turn, prepared)
+    say_phase(turn, "prepared")
+    turn.wait("launch", limits.LAUNCH_S)
+
+
 # --- the starter's word --------------------------------------------------------------------------------
 
 
@@ -189,25 +207,32 @@ def _on_message(turn: Turn, message: Message) -> None:
     if getattr(message, "run", turn.state.plan.run) != turn.state.plan.run:
         return
     match message:
-        case ms.Launch(plan=plan) if isinstance(turn.state.stage, pa.Ready):
-            _on_launch(turn, plan)
+        case ms.Launch() if isinstance(turn.state.stage, pa.Ready):
+            _on_launch(turn, message)
         case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.Running):
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
             turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
             say_doing(turn)
+        case ms.RunAbandoned() if turn.state.unheard:
+            go(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
-        case ms.Mirrored(event=event):
-            _on_mirrored(turn, event)
+        case ms.Mirrored(event=event, number=number):
+            # What is said again on a new link may have been heard on the old one.
+            if number == 0 or number > turn.state.heard:
+                turn.state = replace(turn.state, heard=max(number, turn.state.heard))
+                _on_mirrored(turn, event)
+        case ms.Resumed(heard=heard):
+            patience.repeat(turn, heard)
         case ms.OutputsReceived():
             turn.state = replace(turn.state, outputs_taken=True)
         case _:
             pass
 
 
-def _on_launch(turn: Turn, plan: Plan) -> None:
+def _on_launch(turn: Turn, launch: ms.Launch) -> None:
     turn.no_longer("launch")
-    state = turn.state
+    state, plan = turn.state, launch.plan
     tasks = state.plan.tasks_of(state.me)
     try:
         if not same_run(state.plan, plan):
@@ -222,8 +247,9 @@ def _on_launch(turn: Turn, plan: Plan) -> None:
         return
     turn.state = replace(turn.state, plan=plan, stage=pa.Running())
     _do(turn, {task.name: "starting" for task in tasks})
-    turn.effects.append(pa.StartTrainers(plan))
+    turn.effects.append(pa.StartTrainers(plan, limits.loading_s(launch.meet_s)))
     say_doing(turn)
+    patience.begin(turn)
 
 
 def _on_mirrored(turn: Turn, event: RunEvent) -> None:
@@ -273,6 +299,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
         case trainer_messages.Said(words=words):
             say(turn, task, words)
+        case trainer_messages.StandChanged(stand=stand):
+            patience.tell_stand(turn, task, stand)
         case _:
             pass
 
@@ -313,5 +341,9 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
             decline(turn, problems.no_consent(["this laptop"]))
         case "receive" | "launch", _:
             decline(turn, problems.never_launched(turn.state.starter_name))
+        case "look", _:
+            patience.look(turn)
+        case "away", _:
+            patience.on_away_over(turn)
         case "farewell", pa.Leaving() as leaving:
             enter(turn, replace(leaving, starter_lost=True))

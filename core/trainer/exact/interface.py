@@ -40,8 +40,8 @@ class Cluster:
     """This member's place among the members. Rank 0 is the chief."""
 
     strategy: Any
-    """A tf.distribute.Strategy: MultiWorkerMirrored with one device a member, or any for one member alone or
-    where ``collectives`` are given."""
+    """A tf.distribute.Strategy: MultiWorkerMirrored with one device a member, that of ``collectives`` where
+    given, or any for one member alone."""
     rank: int
     shares: tuple[int, ...]
     """One whole number a member; only their proportions matter."""

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 import shiboken6
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from app.charts.panel import ChartPanel
-from app.charts.points import RunPoints, Source
+from app.charts.points import GPU_USE, RunPoints, Source
 from core.vocabulary.ids import DeviceId
 from tests.app.charts.test_points import A, B, epoch, plan, step
 
@@ -151,7 +153,7 @@ def test_smoothing_log_scale_and_time_change_the_look(qtbot: QtBot, panel: Chart
     plot = panel.plots[0]
     assert plot.curves[0].smooth is None
     assert plot.canvas.viewRange()[1][1] < 5
-    assert plot.canvas.getPlotItem().getAxis("bottom").labelText == "seconds"
+    assert plot.canvas.getPlotItem().getAxis("bottom").labelText == "time"
 
 
 def test_a_value_that_is_no_number_is_said_with_its_step(qtbot: QtBot, panel: ChartPanel) -> None:
@@ -186,6 +188,100 @@ def test_other_metrics_can_be_chosen_and_one_always_stays(qtbot: QtBot, panel: C
     next(action for action in panel.bar.menu.actions() if action.text() == "loss").trigger()
     drawn(qtbot, panel)
     assert [plot.shown for plot in panel.plots] == ["loss"]
+
+
+def with_use(points: RunPoints) -> RunPoints:
+    for device, percent in ((A, 80.0), (B, 40.0)):
+        points.add_use(device, GPU_USE, 4.0, percent)
+    return points
+
+
+def test_gpu_use_stands_under_the_loss_over_the_same_axis(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = with_use(run_of(*(step(n, loss=9.0 - n) for n in range(9))))
+    shown(qtbot, panel, Source("now", points, {A: "Ada", B: "Bob"}))
+    (loss,), (use,) = panel.plots, panel.uses
+    assert use.shown == GPU_USE
+    assert use.legend.names == ["Ada", "Bob"]
+    assert panel.legend.names == ["training"], "laptops are named at their own plot"
+    assert use.mapTo(panel, use.rect().topLeft()).y() > loss.mapTo(panel, loss.rect().center()).y()
+    assert use.range == pytest.approx(loss.range)
+    assert use.canvas.viewRange()[1][1] >= 100
+    loss.canvas.setXRange(2, 5, padding=0)
+    loss.canvas.moved.emit()
+    assert use.range == pytest.approx((2, 5))
+    panel.follow()
+    qtbot.waitUntil(lambda: use.range[1] > 7, timeout=LIMIT_MS)
+    assert use.range == pytest.approx(loss.range)
+
+
+def test_all_plots_have_one_crosshair(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = with_use(run_of(*(step(n, loss=9.0 - n, accuracy=0.5) for n in range(9))))
+    shown(qtbot, panel, Source("now", points))
+    loss, accuracy = panel.plots
+    middle = loss.canvas.area.center().toPoint()
+    qtbot.mouseMove(loss.canvas.viewport(), middle)
+    qtbot.waitUntil(lambda: loss.marks.cursor_at is not None, timeout=LIMIT_MS)
+    assert accuracy.marks.cursor_at is not None and loss.marks.cursor_at is not None
+    assert accuracy.marks.cursor_at.x == loss.marks.cursor_at.x == 4.0
+    assert loss.marks.cursor_at.head == "step 4 · 0:04"
+    assert loss.marks.cursor_at.marks[0].words == "training 5"
+    panel.grab()
+    qtbot.mouseMove(loss.canvas.viewport(), QPoint(1, 1))
+    qtbot.waitUntil(lambda: accuracy.marks.cursor_at is None, timeout=LIMIT_MS)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_line_is_as_thick_at_every_scale(
+    qtbot: QtBot, panel: ChartPanel, monkeypatch: pytest.MonkeyPatch, scale: float
+) -> None:
+    from app.charts.canvas import Canvas
+
+    monkeypatch.setattr(Canvas, "devicePixelRatioF", lambda self: scale)
+    shown(qtbot, panel, Source("now", run_of(step(0, loss=2.0), step(9, loss=1.0))))
+    line = panel.plots[0]._items[0][2]
+    assert 1.5 <= line.opts["pen"].widthF() / scale <= 2.0
+
+
+def test_smoothed_and_raw_are_told_apart(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = run_of(*(step(n, loss=9.0 - n) for n in range(9)), epoch(8, val_loss=3.0))
+    shown(qtbot, panel, Source("now", points))
+    assert panel.bar.look.smoothing == 0, "nothing is smoothed unasked"
+    panel.bar.smoothing.setValue(60)
+    drawn(qtbot, panel)
+    assert panel.legend.names == ["training (smoothed)", "training", "validation"]
+
+
+def test_a_picture_is_what_is_seen_with_title_legend_and_margins(
+    qtbot: QtBot, panel: ChartPanel, tmp_path: Path
+) -> None:
+    from app.charts.picture import scene
+
+    points = with_use(run_of(*(step(n, loss=9.0 - n) for n in range(9)), epoch(8, val_loss=3.0)))
+    shown(qtbot, panel, Source("digits.py", points, {A: "Ada", B: "Bob"}))
+    panel.bar.smoothing.setValue(50)
+    drawn(qtbot, panel)
+    panel.plots[0].canvas.setXRange(2, 5, padding=0)
+    panel.plots[0].canvas.moved.emit()
+    seen = scene("digits.py", panel.all_plots)
+    assert seen.title == "digits.py"
+    assert [panel.title for panel in seen.panels] == ["loss", GPU_USE]
+    assert seen.panels[0].x == pytest.approx((2, 5))
+    names = [(line.name, line.faint, line.dashed) for line in seen.panels[0].lines]
+    assert names == [
+        ("training", True, False),
+        ("training (smoothed)", False, False),
+        ("validation", False, True),
+    ]
+    path = tmp_path / "plots.png"
+    with qtbot.waitSignal(panel.export.saved, timeout=LIMIT_MS):
+        panel.export.save(path)
+    image = QImage(str(path))
+    assert (image.width(), image.height()) == (2 * seen.size.width(), 2 * seen.size.height())
+    white = QColor("#ffffff")
+    for at in range(0, image.height(), 7):
+        assert image.pixelColor(2, at) == image.pixelColor(image.width() - 3, at) == white, "a margin"
+    title = {image.pixelColor(x, y).lightness() < 100 for x in range(240, 500) for y in range(40, 100)}
+    assert True in title
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "csv"])

@@ -3,7 +3,7 @@ import math
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.charts.plot import RunAxis, ValueAxis
+from app.charts.axes import RunAxis, ValueAxis
 
 
 def labels(numbers: list[float]) -> list[str]:
@@ -49,3 +49,17 @@ def test_labels_have_room_and_stand_at_whole_steps(qtbot: QtBot, last: int, pixe
 
 def test_a_range_that_is_none_does_no_harm(qtbot: QtBot) -> None:
     assert ticks(5.0, 5.0) in ([], [5.0])
+
+
+@pytest.mark.parametrize("last", [40, 700, 920, 9_200, 123_456, 10**8])
+@pytest.mark.parametrize("pixels", [330.0, 600.0, 1050.0])
+def test_a_long_run_has_enough_labels_to_read_it(qtbot: QtBot, last: int, pixels: float) -> None:
+    assert 3 <= len(ticks(0.0, float(last), pixels=pixels)) <= 10
+
+
+def test_time_is_labelled_as_a_clock_shows_it(qtbot: QtBot) -> None:
+    axis = RunAxis()
+    axis.whole = False
+    ((spacing, values),) = axis.tickValues(0.0, 400.0, 400.0)
+    assert axis.tickStrings(values, 1.0, spacing) == ["0:00", "1:00", "2:00", "3:00", "4:00", "5:00", "6:00"]
+    assert RunAxis().tickStrings([20_000.0, 3_000_000.0], 1.0, 1.0) == ["20k", "3000k"]

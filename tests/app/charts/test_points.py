@@ -2,12 +2,14 @@
 
 import math
 
-from app.charts.points import MOST_CURVES, CurveKey, RunPoints
+from msgspec.structs import replace
+
+from app.charts.points import GPU_USE, MOST_CURVES, CurveKey, RunPoints
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgressed
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.phases import Finished
-from core.vocabulary.plan import Member, Plan, Role, Task
+from core.vocabulary.plan import Member, Moment, Plan, Resumption, Role, Task
 from core.vocabulary.progress import EpochEnd, LogLines, Progress
 
 A, B, RUN = DeviceId("a" * 64), DeviceId("b" * 64), RunId("r")
@@ -118,3 +120,46 @@ def test_a_past_run_gives_the_same_curves_as_it_gave_while_it_ran() -> None:
     assert {key: list(curve.steps) for key, curve in past.curves.items()} == {
         key: list(curve.steps) for key, curve in live.curves.items()
     }
+
+
+def resumed(moment: Moment) -> Plan:
+    made = plan()
+    resumption = Resumption(run=RunId("old"), checkpoint=ProjectId("d"), moment=moment)
+    return replace(made, resume=resumption)
+
+
+def test_a_continued_run_goes_on_where_the_one_before_ended() -> None:
+    """Its trainer counts from the epoch that it begins in: batch 6 of epoch 3 is the 31st step of all."""
+    points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
+    first = step(5, loss=1.0)
+    progress = replace(first.progress, epoch=2, epochs=9, batch=5, steps_in_epoch=12)
+    points.hear(replace(first, progress=progress))
+    points.hear(replace(first, progress=replace(progress, step=9, batch=9)))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [30, 34]
+
+
+def test_a_continued_run_whose_record_counts_all_steps_is_not_moved() -> None:
+    points = RunPoints(resumed(Moment(step=30, epoch=2, batch=6)))
+    first = step(30, loss=1.0)
+    progress = replace(first.progress, epoch=2, epochs=9, batch=6, steps_in_epoch=12)
+    points.hear(replace(first, progress=progress))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [30]
+
+
+def test_what_laptops_were_busy_with_stands_over_the_same_axis_and_is_no_metric() -> None:
+    points = RunPoints(plan())
+    points.add_use(B, GPU_USE, 3.0, 70.0)
+    assert points.curves == {}, "nothing was reported yet: there is no axis"
+    named_alike = step(40, loss=1.0)
+    logs = {"loss": 1.0, GPU_USE: 5.0}
+    points.hear(replace(named_alike, progress=replace(named_alike.progress, logs=logs)))
+    points.add_use(B, GPU_USE, 3.0, 70.4)
+    use = points.curves[CurveKey(B, GPU_USE, False)]
+    assert (list(use.steps), list(use.seconds), list(use.values)) == ([40], [3], [70])
+    assert points.metrics == ["loss"]
+
+
+def test_an_epochs_points_know_which_epoch_it_was() -> None:
+    points = RunPoints(plan())
+    points.hear(epoch(9, loss=1.9, val_loss=2.5))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].epochs) == [0]

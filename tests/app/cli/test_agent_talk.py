@@ -7,10 +7,21 @@ from app.cli.agent_talk import AgentTalk, Allowed, allows
 from app.cli.prompts import Asker
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerConsent, AnswerPairing
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
-from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, THIRD, ScriptedNode, Words, follower, paired
+from core.vocabulary.phases import Failed, Preparing
+from tests.app.cli.scripted_node import (
+    OTHER,
+    PROBLEM,
+    RUN,
+    THIRD,
+    ScriptedNode,
+    Words,
+    follower,
+    paired,
+    plan,
+)
 from tests.app.cli.test_pairing import BEGAN, CODE
 from tests.app.cli.test_prompts import Keyboard
 
@@ -136,6 +147,25 @@ async def test_a_device_named_with_allow_is_not_asked_about() -> None:
             await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
             await talking.screen.wait_said("was named with --allow")
     assert "May other" not in talking.screen.said
+
+
+async def test_why_a_run_failed_is_said_with_its_mend() -> None:
+    """The person at this terminal may have lent the laptop and see no other screen."""
+    why = Problem(
+        code="script-error",
+        what="On other: ValueError: no.",
+        fix="Correct the script.",
+        detail="line 1\nline 2",
+    )
+    async with Talking() as talking:
+        talking.node.happen(ev.RunPlanned(plan=plan(OTHER)))
+        talking.node.happen(ev.RunPhaseChanged(run=RUN, phase=Preparing()))
+        talking.node.happen(ev.RunPhaseChanged(run=RUN, phase=Failed(problem=why)))
+        await talking.screen.wait_said("line 2")
+    said = talking.screen.said
+    assert (
+        said.index("failed\n") < said.index("On other: ValueError: no.") < said.index("Correct the script.")
+    )
 
 
 def test_allow_means_one_paired_device_and_no_namesake() -> None:

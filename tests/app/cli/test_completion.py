@@ -121,7 +121,6 @@ def test_a_damaged_home_completes_nothing_and_stays_as_it_is(home: Home, tmp_pat
 
 def test_the_installed_script_says_that_it_completes() -> None:
     """argcomplete's global completion looks for this at the beginning of the script's module."""
-    import app.__main__ as main_module
+    from tandem_laptops import start
 
-    assert main_module.__file__ is not None
-    assert "PYTHON_ARGCOMPLETE_OK" in Path(main_module.__file__).read_text(encoding="utf-8")[:1024]
+    assert "PYTHON_ARGCOMPLETE_OK" in Path(start.__file__).read_text(encoding="utf-8")[:1024]

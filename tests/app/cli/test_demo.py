@@ -116,7 +116,7 @@ def test_two_nodes_find_each_other_pair_and_train_one_script(tmp_path: Path) -> 
     assert process.returncode == ExitCode.OK, err
     told = json.loads(out)
     assert told["ok"] is True
-    assert told["strategy"] == "MultiWorkerMirroredStrategy"
+    assert (told["strategy"], told["exchange"]) == ("MirroredStrategy", "tls")
     assert told["epochs"] == 8
     assert told["val_accuracy"] >= 0.95
     assert told["loss_last"] < told["loss_first"]

@@ -9,6 +9,7 @@ from core.vocabulary import phases
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress
 from core.vocabulary.state import State
+from core.vocabulary.waits import Cause, WaitsFor
 from tests.app import world
 from tests.app.cli.scripted_node import ME, OTHER, RUN, ScriptedNode, Words, linked, paired, plan
 from tests.app.test_run_words import HALF
@@ -200,3 +201,28 @@ def test_that_another_laptop_sends_now_is_told_at_once() -> None:
     other = DeviceId("c" * 64)
     fetch(type(world.came(0))(run=world.RUN, device=other, done=0, total=1_000), lender())
     assert "from cccccccc" in screen.said.splitlines()[-1]
+
+
+def waits(lasted_s: float, cause: Cause = "stopped") -> ev.WaitingChanged:
+    return ev.WaitingChanged(run=RUN, waits=(WaitsFor(device=OTHER, cause=cause, lasted_s=lasted_s),))
+
+
+def test_whom_the_run_waits_for_is_said_when_it_changes_and_now_and_then() -> None:
+    screen, clock, node = Words(), Clock(), running()
+    display = Plain(screen, clock)
+    play(node, display, waits(2.0), waits(7.0))
+    assert len(screen.said.splitlines()) == 1 and "stopped for 2 s" in screen.said
+    clock.now_s += PLAIN_EVERY_S
+    play(node, display, waits(12.0), waits(13.0, "away"), ev.WaitingChanged(run=RUN))
+    _, later, away, on = screen.said.splitlines()
+    assert "stopped for 12 s" in later and "away" in away
+    assert on == "The run goes on."
+
+
+def test_the_moving_display_shows_whom_the_run_waits_for() -> None:
+    node = running()
+    node.happen(waits(2.0))
+    assert node.state.run is not None
+    console = Console(file=io.StringIO(), width=120)
+    console.print(picture(node.state.run, {ME: "Anna", OTHER: "Ben"}, 3.0))
+    assert "Waits for Ben: its training process" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ async def test_without_the_extra_nothing_is_asked(
     monkeypatch.setattr("core.report.tensorboard.find_spec", lambda name: None)
     with pytest.raises(TandemError) as caught:
         await tensorboard.tensorboard(Namespace(run="2026", port=None, write_only=False), Words())
-    assert "pip install tandem[tensorboard]" in caught.value.fix
+    assert "-m pip install 'tensorboard>=2.20'" in caught.value.fix
     assert node.commands == []
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from app.demo import agent as agent_module
 from app.demo.agent import Agent
+from core.supervisor.spawn import program
 from core.vocabulary.answers import Refused, StateNow
 from core.vocabulary.commands import GetState
 from core.vocabulary.errors import TandemError
@@ -79,7 +80,7 @@ async def test_an_agent_whose_home_is_held_says_so_in_its_own_words(
 ) -> None:
     first = await Agent.start("anna", tmp_path / "anna")
     try:
-        held = [*agent_module.program(), "agent", "--jsonl", "--home", str(tmp_path / "anna")]
+        held = [*program(), "agent", "--jsonl", "--home", str(tmp_path / "anna")]
         monkeypatch.setattr(agent_module, "program", lambda: [sys.executable, "-c", RUNS, *held])
         with pytest.raises(TandemError, match=rf"ben cannot go on: .*\(process {first.pid}\) already runs"):
             await Agent.start("ben", tmp_path / "ben")

@@ -15,7 +15,8 @@ KEPT = Report(
     loss_last=0.05,
     val_accuracy=0.986,
     weights_sha256={"anna": "ab" * 32, "ben": "ab" * 32},
-    strategy="MultiWorkerMirroredStrategy",
+    strategy="MirroredStrategy",
+    exchange="tls",
     steps_per_s=34.0,
     model_path="/data/digits.keras",
     total_s=20.9,
@@ -31,7 +32,8 @@ def test_all_promises_kept_is_ok() -> None:
 @pytest.mark.parametrize(
     ("broken", "code"),
     [
-        (replace(KEPT, strategy="MirroredStrategy"), "demo-strategy"),
+        (replace(KEPT, strategy="MultiWorkerMirroredStrategy"), "demo-strategy"),
+        (replace(KEPT, exchange="tensorflow"), "demo-exchange"),
         (replace(KEPT, weights_sha256={"anna": "ab" * 32, "ben": "cd" * 32}), "demo-weights"),
         (replace(KEPT, weights_sha256={"anna": "ab" * 32, "ben": ""}), "demo-weights"),
         (replace(KEPT, weights_sha256={"anna": "ab" * 32}), "demo-weights"),
@@ -53,11 +55,12 @@ def test_the_object_has_every_field_that_scripts_rely_on() -> None:
     told = wire.from_json(wire.to_json(judged(KEPT)), dict)
     assert {
         *("ok", "discovery_s", "pairing_s", "first_step_s", "epochs", "loss_first", "loss_last"),
-        *("val_accuracy", "weights_sha256", "strategy", "steps_per_s", "model_path"),
+        *("val_accuracy", "weights_sha256", "strategy", "exchange", "steps_per_s", "model_path"),
     } <= set(told)
 
 
 def test_the_words_leave_out_what_was_not_measured() -> None:
     assert "  found each other in  1.2 s" in lines(KEPT)
+    assert "  strategy             MirroredStrategy over tls" in lines(KEPT)
     early = lines(Report(nodes=2, discovery_s=1.0))
     assert not any("paired in" in line or "model" in line for line in early)

@@ -133,6 +133,8 @@ THEN = RunSpec(
     seed=7,
     wire="bf16",
     exchange="tls",
+    away_s=60.0,
+    ask_after_s=0.0,
 )
 CLEO = DeviceId("c" * 64)
 

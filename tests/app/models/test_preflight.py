@@ -15,7 +15,7 @@ from tests.app.models.test_draft import TWO, state_of
 from tests.core.fake_node import OTHER
 
 DRAFT = Draft(script="/home/ada/digits/digits.py")
-PLAN = PlanMade(plan=world.plan())
+PLAN = PlanMade(plan=replace_struct(world.plan(), exchange="tls"))
 
 
 def found(
@@ -36,7 +36,6 @@ def test_all_is_well() -> None:
     assert preflight.ready(list(lines.values()), PLAN)
     assert lines["paired"].what == "Bob's laptop is paired and connected, with the same versions."
     assert lines["project"].what.startswith("2 files, 178 KB, go from /home/ada/digits")
-    assert lines["not-sealed"].level == "note"
 
 
 def test_alone_nothing_is_said_of_the_network() -> None:
@@ -45,8 +44,12 @@ def test_alone_nothing_is_said_of_the_network() -> None:
     assert lines["alone"].what == "This laptop trains alone."
 
 
-def test_over_tls_no_port_is_open_to_the_network() -> None:
-    assert "not-sealed" not in found(plan=PlanMade(plan=replace_struct(PLAN.plan, exchange="tls")))
+def test_only_where_members_meet_by_tensorflow_a_port_is_open_to_the_network() -> None:
+    by_tensorflow = PlanMade(plan=replace_struct(PLAN.plan, exchange="tensorflow"))
+    line = found(plan=by_tensorflow)["not-sealed"]
+    assert line.level == "note" and "open to the local network" in line.what
+    assert "not-sealed" not in found(state_of(), plan=by_tensorflow), "who trains alone meets nobody"
+    assert "not-sealed" not in found()
 
 
 def test_who_is_missing_is_said_with_the_mend() -> None:

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.doctor import software
+from core.supervisor import spawn
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem
 from core.vocabulary.readings import Hardware
@@ -72,6 +73,12 @@ async def test_what_the_probe_prints_is_told(tmp_path: Path) -> None:
 
     assert finding.level == "ok"
     assert "2.21.0" in finding.what and "NVIDIA Test" in finding.what and "5.2 s" in finding.what
+
+
+def test_a_system_that_nobody_tried_is_said(tmp_path: Path) -> None:
+    assert software.check_system(view(tmp_path), "linux") is None
+    finding = software.check_system(view(tmp_path), "win32")
+    assert finding is not None and finding.level == "note" and "on Windows nobody has tried" in finding.what
 
 
 @pytest.mark.real
@@ -173,7 +180,7 @@ async def test_the_last_line_of_the_probe_is_what_counts(tmp_path: Path, child: 
     assert (finding.level, finding.code) == ("ok", "tensorflow-loads")
     assert finding.what == ("TensorFlow 2.21.0 with Keras 3.15.1 loads in 5.2 s and uses GPU one, GPU two.")
     program, options = started[0]
-    assert list(program) == software.probe_command() and program[-1] == "core.trainer.probe"
+    assert list(program) == software.probe_command() and program[-1] == spawn.PROBE_ARGUMENT
     assert (options["cwd"] / "core").is_dir() and options["env"]["KERAS_BACKEND"] == "tensorflow"
 
 

@@ -434,8 +434,8 @@ class Stranger:
         return sending, receiving
 
     def close(self) -> None:
-        self.member.close(DONE)
         self.sockets.close()
+        self.member.close(DONE)
 
 
 @pytest.fixture
@@ -525,6 +525,21 @@ def test_a_goodbye_ends_the_wait_with_its_reason(stranger: Stranger) -> None:
     stranger.member.hand_over(KEY, numbers(0, 3))
     with pytest.raises(ExchangeFailed, match="The disk is full"):
         stranger.member.wait([KEY])
+
+
+def test_one_that_closes_takes_what_is_sent_to_it_until_the_other_has_read_why(stranger: Stranger) -> None:
+    sending, receiving = stranger.session()
+    sending.stream.write(encode(Begin(session=1, message=0, bytes=0)))
+    closing_it = threading.Thread(target=stranger.member.close, args=[DONE])
+    closing_it.start()
+    eventually(lambda: only_peer(stranger.member).connection == "closed")
+    for _ in range(3):
+        sending.stream.write(encode(Alive()))
+    assert handshake.read_word(receiving.stream) == Goodbye(code=DONE.code, what=DONE.what, fix=DONE.fix)
+    assert closing_it.is_alive(), "it left before the other had heard of it"
+    sending.stream.sock.close()
+    closing_it.join(10.0)
+    assert not closing_it.is_alive()
 
 
 def test_halves_that_never_become_a_session_are_closed_beyond_four(

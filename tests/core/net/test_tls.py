@@ -13,7 +13,16 @@ import pytest
 
 from core.home.certificate import build
 from core.home.identity import Identity, load_or_create
-from core.net.tls import HANDSHAKE_S, Streams, accept, client_context, connect, peer_der, server_context
+from core.net.tls import (
+    HANDSHAKE_S,
+    NOBODY_LISTENS,
+    Streams,
+    accept,
+    client_context,
+    connect,
+    peer_der,
+    server_context,
+)
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 
@@ -219,7 +228,7 @@ async def test_a_closed_port_is_named(device: Callable[[str], Identity]) -> None
         port = listener.getsockname()[1]
     with pytest.raises(TandemError) as failure:
         await connect("127.0.0.1", port, client_context(bert, anna.cert_der), anna.cert_der)
-    assert failure.value.code == "unreachable"
+    assert failure.value.code == NOBODY_LISTENS
     assert f"127.0.0.1 port {port}" in failure.value.what
 
 

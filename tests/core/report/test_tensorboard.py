@@ -141,7 +141,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
     with pytest.raises(TandemError) as caught:
         check_installed()
-    assert "pip install tandem[tensorboard]" in caught.value.fix
+    assert "-m pip install 'tensorboard>=2.20'" in caught.value.fix
 
 
 @pytest.mark.real

@@ -14,6 +14,7 @@ from core.vocabulary import trainer_messages
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Exit, Starting, Training, ended
 from core.vocabulary.plan import Plan, Role
+from core.vocabulary.waits import PeerWait, Stand
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 
@@ -30,8 +31,15 @@ EXITS = (
 REPORTS = (
     trainer_messages.Booted(seconds=1.0, devices=()),
     trainer_messages.Meeting(),
-    trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2),
+    trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
     progress(),
+    trainer_messages.StandChanged(stand=Stand(activity="script", where="train.py, line 1", lasted_s=3.0)),
+    trainer_messages.StandChanged(
+        stand=Stand(
+            activity="exchange", peers=(PeerWait(rank=0, lasted_s=3.0), PeerWait(rank=1, lasted_s=3.0))
+        )
+    ),
+    trainer_messages.StandChanged(),
 )
 PLANS = (
     plan_of(project=MANIFEST.digest),
@@ -55,6 +63,8 @@ def choices(world: World, data: st.DataObject) -> list[Callable[[], None]]:
     for device, side in world.members.items():
         if device != ANNA and device not in world.cut:
             found.append(lambda device=device: world.cut_link(device))  # type: ignore[misc]
+        if device in world.cut:
+            found.append(lambda device=device: world.restore_link(device))  # type: ignore[misc]
         if side.known is None:
             continue
         for wait in tuple(side.waits):
@@ -95,10 +105,12 @@ def drain(world: World) -> None:
         ]
         if asked:
             world.trainer_ends(*asked[0], failing("killed"))
-        elif world.waits:
-            world.fire(next(iter(world.waits)))
-        elif member_waits := [(d, w) for d, side in world.members.items() for w in side.waits]:
-            world.fire_member(*member_waits[0])
+        elif limits := [wait for wait in world.waits if wait != "look"]:
+            world.fire(limits[0])
+        elif member_limits := [
+            (d, w) for d, side in world.members.items() for w in side.waits if w != "look"
+        ]:
+            world.fire_member(*member_limits[0])
         elif left := [(d, t) for d, side in world.members.items() for t in side.trainers]:
             assert not ended(world.phase), "a trainer outlives its run"
             world.trainer_ends(*left[0], FINISHED)
@@ -108,6 +120,8 @@ def drain(world: World) -> None:
             if side.known is not None and isinstance(side.known.stage, pa.Asking)
         ]:
             world.tell_member(waiting[0], pa.Decided(False))
+        elif looks := [(d, w) for d, side in world.members.items() for w in side.waits]:
+            world.fire_member(*looks[0])
         else:
             return
     raise AssertionError("it never comes to an end")

@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from core.run import problems
 from core.run.coordinator import machine as coordinator
 from core.run.coordinator import state as co
 from core.run.draft import Send, Shown
@@ -53,6 +54,8 @@ class Member:
     shown: list[ev.Event] = field(default_factory=list)
     waits: dict[str, float] = field(default_factory=dict)
     outputs_taken: bool | None = None
+    looked: int = 0
+    """So many times it was asked whether trainers are stopped."""
 
 
 class World:
@@ -121,7 +124,7 @@ class World:
                     if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
                         assert device != self.me, "the starter's screen is the coordinator's"
                         self.screens[device] = apply(self.screens[device], event)
-                case pa.StartTrainers(plan):
+                case pa.StartTrainers(plan=plan):
                     side.trainers = {task.name: -1 for task in plan.tasks_of(device)}
                 case pa.StopTrainers(force):
                     side.trainers = {task: max(force, before) for task, before in side.trainers.items()}
@@ -129,6 +132,8 @@ class World:
                     side.waits[wait] = seconds
                 case CancelTimer(wait):
                     del side.waits[wait]
+                case pa.LookAtTrainers():
+                    side.looked += 1
                 case pa.Leave(taken):
                     side.outputs_taken = taken
                 case _:
@@ -140,11 +145,17 @@ class World:
         if isinstance(message, ms.Prepare):
             side.known = participant.take_part(device, message, "Anna's")
             self.tell_member(device, pa.Asked(allowed=self.allowed))
-        elif side.known is not None:
+        elif side.known is not None and not isinstance(side.known.stage, pa.Gone):
             self.tell_member(device, ms.From(self.me, message))
+        elif isinstance(message, ms.Resumed):  # as ``NodeRuns`` answers
+            self.to_starter[device].append(ms.Declined(run=message.run, problem=problems.part_gone()))
 
     def deliver_to_starter(self, device: DeviceId) -> None:
-        self.tell(ms.From(device, self.to_starter[device].popleft()))
+        message = self.to_starter[device].popleft()
+        if self.over and isinstance(message, ms.Resumed):  # as ``NodeRuns`` answers
+            over = problems.over_meanwhile("Anna's")
+            self.to_member[device].append(ms.RunAbandoned(run=message.run, problem=over))
+        self.tell(ms.From(device, message))
 
     def do_job(self) -> None:
         """The starter's driver does what it was asked."""
@@ -199,6 +210,13 @@ class World:
         if self.members[device].known is not None:
             self.tell_member(device, pa.StarterLost(LOST))
 
+    def restore_link(self, device: DeviceId) -> None:
+        """There is a link again; both sides notice."""
+        self.cut.discard(device)
+        self.tell(co.MemberReturned(device))
+        if self.members[device].known is not None:
+            self.tell_member(device, pa.StarterReturned())
+
     def trainer_says(self, device: DeviceId, task: str, report: trainer_messages.Report) -> None:
         self.tell_member(device, pa.TrainerSaid(task, report))
 
@@ -231,7 +249,7 @@ class World:
         self.settle()
         self.each_trainer_says(trainer_messages.Booted(seconds=5.0, devices=()))
         self.each_trainer_says(trainer_messages.Meeting())
-        self.each_trainer_says(trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+        self.each_trainer_says(trainer_messages.Met(strategy="MirroredStrategy", replicas=2))
         self.each_trainer_says(progress())
         self.now_s += 1.0
 

@@ -88,6 +88,15 @@ def test_only_the_chief_says_which_strategy_it_is() -> None:
     assert summary(tally((first, 11.0), (met, 12.0), (silent, 13.0)), 14.0).strategy == "Mirrored"
 
 
+def test_how_its_members_met_is_the_plans_and_nothing_for_one_alone() -> None:
+    for plan, met in (
+        (plan_of(), "tls"),
+        (plan_of(exchange="tensorflow"), "tensorflow"),
+        (plan_of((ANNA,)), ""),
+    ):
+        assert summary(tally((ev.RunPlanned(plan=plan), 11.0)), 12.0).exchange == met
+
+
 def test_epochs_weights_and_the_strategy() -> None:
     epoch = EpochEnd(at_s=1.0, epoch=0, epochs=1, step=9, seconds=1.0, logs={"loss": 0.5})
     met = ev.MemberPhaseChanged(run=RUN, device=ANNA, phase="training", strategy="MirroredStrategy")

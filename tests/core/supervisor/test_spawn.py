@@ -60,7 +60,7 @@ def test_a_trainer_gets_one_end_of_each_pipe_and_the_node_keeps_the_other(
     child = spawn.spawn()
     (started,) = popen
     theirs = started.options["pass_fds"]
-    assert started.command == [sys.executable, "-m", "core.trainer"] + [
+    assert started.command == [sys.executable, "-m", "tandem_laptops", spawn.HIDDEN_ARGUMENT] + [
         word
         for name, fd in zip(("--orders", "--reports", "--leash"), theirs, strict=True)
         for word in (name, str(fd))
@@ -111,7 +111,9 @@ def test_a_frozen_program_becomes_its_own_trainer(monkeypatch: pytest.MonkeyPatc
 def test_a_trainers_environment_is_the_nodes_without_what_would_mislead_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT"):
+    task = {f"TF_CONFIG_{name}" for name in ("CLUSTER", "TASK_TYPE", "TASK_INDEX")}
+    misleading = {"TF_CONFIG", *task, "PYTHONSTARTUP", "PYTHONINSPECT"}
+    for name in misleading:
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("PYTHONHASHSEED", "random")
@@ -119,7 +121,7 @@ def test_a_trainers_environment_is_the_nodes_without_what_would_mislead_it(
     monkeypatch.delenv("GRPC_VERBOSITY", raising=False)
     monkeypatch.setenv("OF_THE_USER", "1")
     found = spawn.environment()
-    assert not {"TF_CONFIG", "PYTHONSTARTUP", "PYTHONINSPECT"} & set(found)
+    assert not misleading & set(found)
     assert found["KERAS_BACKEND"] == "tensorflow"
     assert found["PYTHONHASHSEED"] == "0", "one order of strings in sets, on all laptops"
     assert (found["MPLBACKEND"], found["GRPC_VERBOSITY"], found["OF_THE_USER"]) == ("svg", "ERROR", "1")

@@ -13,6 +13,7 @@ from typing import Any
 
 from core.exchange.keys import make
 from core.supervisor.driver import TrainerProcess
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.spawn import Child
 from core.supervisor.state import Force, Limits
 from core.vocabulary import trainer_messages
@@ -34,6 +35,7 @@ class Attended:
         *,
         limits: Limits = GENEROUS,
         child: Child | None = None,
+        loading: LoadingTimes | None = None,
         **train: Any,
     ) -> None:
         self.reports: list[trainer_messages.Report] = []
@@ -55,6 +57,7 @@ class Attended:
             on_exit=lambda exit: self._keep(self.exits, exit),
             child=child,
             limits=limits,
+            loading=loading,
         )
         self.process.start()
 
@@ -100,14 +103,17 @@ def members(
     configs: dict[str, str],
     *,
     keep: str = "",
-    keys: Sequence[trainer_messages.ExchangeKeys] = (),
+    keys: Sequence[trainer_messages.ExchangeKeys] | None = None,
     **train: Any,
 ) -> dict[str, Attended]:
     """A trainer for each task, in rank order, with equal shares. ``keep``: where the chief saves models.
 
-    ``keys``: by rank, where members meet over TLS.
+    ``keys``: by rank, with which members meet over TLS; none: they meet by TensorFlow. Made where not given,
+    unless the script brings its own strategy.
     """
     shares = (1,) * len(configs)
+    if keys is None:
+        keys = keys_for(len(configs)) if train.get("strategy", "managed") == "managed" else ()
     return {
         task: Attended(
             logs / f"{task}.log",

@@ -6,20 +6,22 @@ import os
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.supervisor.state import Limits
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import trainer_messages
-from tests.core.trainer.attended import LONG_S, Attended, cluster, members
+from core.vocabulary.trainer_messages import ExchangeKeys
+from tests.core.trainer.attended import LONG_S, Attended, cluster, keys_for, members
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 async def test_a_script_that_fails_on_one_member_ends_the_other_as_a_lost_peer(tmp_path: Path) -> None:
     failing = ("--epochs", "100000", "--fail-in-epoch", "2", "--fail-task", "worker")
-    trainers = members(tmp_path, cluster(chief=1, worker=1), script="fits.py", arguments=failing)
+    trainers = members(tmp_path, cluster(chief=1, worker=1), keys=(), script="fits.py", arguments=failing)
     worker = await trainers["worker:0"].exit()
     assert worker.reason == "script-error"
     assert "the data ran out" in str(worker.problem)
@@ -29,7 +31,7 @@ async def test_a_script_that_fails_on_one_member_ends_the_other_as_a_lost_peer(t
 
 async def test_a_killed_member_is_killed_and_the_others_lost_it(tmp_path: Path) -> None:
     slowly = ("--epochs", "100000", "--slow", "0.01")
-    trainers = members(tmp_path, cluster(chief=1, worker=1), script="fits.py", arguments=slowly)
+    trainers = members(tmp_path, cluster(chief=1, worker=1), keys=(), script="fits.py", arguments=slowly)
     worker, chief = trainers["worker:0"], trainers["chief:0"]
     await chief.wait(lambda: len(chief.progress()) > 2)
     assert worker.process.pid is not None
@@ -38,7 +40,8 @@ async def test_a_killed_member_is_killed_and_the_others_lost_it(tmp_path: Path) 
     assert (await chief.exit()).reason == "lost-peer"
 
 
-async def test_a_peer_that_never_comes_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", [None, keys_for(2)[0]], ids=["tensorflow", "tls"])
+async def test_a_peer_that_never_comes_is_named(keys: ExchangeKeys | None, tmp_path: Path) -> None:
     configs = cluster(chief=1, worker=1)
     port = configs["chief:0"].partition('"worker": ["127.0.0.1:')[2].partition('"')[0]
     chief = Attended(
@@ -48,6 +51,7 @@ async def test_a_peer_that_never_comes_is_named(tmp_path: Path) -> None:
         shares=(1, 1),
         peers={"worker:0": f"Anna's laptop at 127.0.0.1:{port}"},
         meet_timeout_s=2.0,
+        exchange=keys,
     )
     exit = await chief.exit()
     assert exit.reason == "never-met"
@@ -111,11 +115,13 @@ async def test_a_warm_trainer_runs_a_script_like_a_cold_one(tmp_path: Path) -> N
     assert "at exit" in trainer.text()
 
 
-async def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", [None, keys_for(2)[0]], ids=["tensorflow", "tls"])
+async def test_a_port_that_is_taken_is_said(keys: ExchangeKeys | None, tmp_path: Path) -> None:
     configs = cluster(chief=1, worker=1)
     port = int(configs["chief:0"].partition('"chief": ["127.0.0.1:')[2].partition('"')[0])
     with socket.create_server(("0.0.0.0", port)):
-        chief = Attended(tmp_path / "log", script="fits.py", tf_config=configs["chief:0"], shares=(1, 1))
+        order: dict[str, Any] = {"script": "fits.py", "shares": (1, 1), "exchange": keys}
+        chief = Attended(tmp_path / "log", tf_config=configs["chief:0"], **order)
         exit = await chief.exit()
     assert exit.problem is not None
     assert (exit.reason, exit.problem.code) == ("never-met", "port-taken"), exit

@@ -22,30 +22,33 @@ async def exits_of(trainers: list[Attended]) -> list[Exit]:
     return list(await asyncio.gather(*(trainer.exit() for trainer in trainers)))
 
 
-def listens(trainer: Attended) -> list[list[object]]:
-    (line,) = [line for line in trainer.text().splitlines() if line.startswith("listens ")]
-    found: list[list[object]] = json.loads(line.removeprefix("listens ").replace("'", '"'))
+def place(trainer: Attended) -> list[Any]:
+    """Where the script's process listens, and the cluster, role and index that it was told."""
+    (line,) = [line for line in trainer.text().splitlines() if line.startswith("place ")]
+    found: list[Any] = json.loads(line.removeprefix("place "))
     return found
 
 
 async def test_members_end_with_the_weights_that_tensorflow_gives_and_listen_where_they_meet_alone(
     tmp_path: Path,
 ) -> None:
-    digests = set()
-    for keys in ([], keys_for(2)):
+    digests, served = set(), set()
+    for keys in ((), None):
         configs = cluster(chief=1, worker=1)
-        script: dict[str, Any] = {"script": "fits.py", "arguments": ("--odd", "--ports")}
+        script: dict[str, Any] = {"script": "fits.py", "arguments": ("--odd", "--place")}
         trainers = list(members(tmp_path, configs, keep=str(tmp_path / "kept"), keys=keys, **script).values())
         exits = await exits_of(trainers)
         assert [exit.reason for exit in exits] == ["finished", "finished"], exits
         digests |= {exit.weights_sha256 for exit in exits}
+        served |= {host for trainer in trainers for host, _ in place(trainer)[0]} - {"127.0.0.1"}
         assert all(exit.shared for exit in exits)
     assert len(digests) == 1
-    addresses = [json.loads(configs["chief:0"])["cluster"][role][0] for role in ("chief", "worker")]
-    for trainer, address in zip(trainers, addresses, strict=True):
-        host, port = address.split(":")
-        assert listens(trainer) == [[host, int(port)]]
-        met = trainer_messages.Met(strategy="exchange over TLS", replicas=2)
+    assert served & {"0.0.0.0", "::"}, "TensorFlow's server is seen where there is one"
+    told = json.loads(configs["chief:0"])["cluster"]
+    for trainer, role in zip(trainers, ("chief", "worker"), strict=True):
+        host, port = told[role][0].split(":")
+        assert place(trainer) == [[[host, int(port)]], json.dumps(told), role, "0"]
+        met = trainer_messages.Met(strategy="MirroredStrategy", replicas=2)
         assert [type(report) for report in trainer.reports].index(trainer_messages.Meeting) == 1
         assert trainer.of(trainer_messages.Met) == [met]
         assert [epoch.epoch for epoch in trainer.epochs()] == [0, 1, 0]
@@ -55,7 +58,7 @@ async def test_members_end_with_the_weights_that_tensorflow_gives_and_listen_whe
 
 async def test_three_members_end_with_equal_weights(tmp_path: Path) -> None:
     configs = cluster(chief=1, worker=2)
-    exits = await exits_of(list(members(tmp_path, configs, keys=keys_for(3), script="fits.py").values()))
+    exits = await exits_of(list(members(tmp_path, configs, script="fits.py").values()))
     assert [exit.reason for exit in exits] == ["finished"] * 3, exits
     assert len({exit.weights_sha256 for exit in exits}) == 1
 
@@ -63,7 +66,7 @@ async def test_three_members_end_with_equal_weights(tmp_path: Path) -> None:
 async def test_stop_ends_both_at_one_step(tmp_path: Path) -> None:
     slowly: dict[str, Any] = {"script": "fits.py", "arguments": ("--epochs", "100000", "--slow", "0.01")}
     configs = cluster(chief=1, worker=1)
-    trainers = list(members(tmp_path, configs, keys=keys_for(2), **slowly).values())
+    trainers = list(members(tmp_path, configs, **slowly).values())
     await trainers[0].wait(lambda: len(trainers[0].progress()) > 2)
     for trainer in trainers:
         trainer.stop()
@@ -78,7 +81,7 @@ async def test_who_is_left_says_why_the_other_went(tmp_path: Path) -> None:
         "arguments": ("--fail-in-epoch", "1", "--fail-task", "worker"),
     }
     configs = cluster(chief=1, worker=1)
-    chief, worker = await exits_of(list(members(tmp_path, configs, keys=keys_for(2), **failing).values()))
+    chief, worker = await exits_of(list(members(tmp_path, configs, **failing).values()))
     assert worker.reason == "script-error" and worker.problem is not None
     assert chief.reason == "lost-peer" and chief.problem is not None
     assert chief.problem.what == f"Member 1 has left: {worker.problem.what}"

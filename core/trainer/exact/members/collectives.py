@@ -1,5 +1,7 @@
 """Where members meet: sums and gathers over all of them, by the strategy's own all-reduce and all-gather.
 
+`exchange_ops.py` does the same without TensorFlow's own cluster.
+
 Everything here must be called by every member, in the same order. Uses only tf.distribute's public API, so it
 works inside tf.function, loops, conditions and gradients alike.
 """
@@ -41,7 +43,7 @@ class Collectives:
                 what=f"Each member trains on one device; this one offers {devices}.",
                 fix="Let TensorFlow see one GPU in each trainer; a laptop may have several of those.",
             )
-        self._strategy = strategy
+        self.strategy = strategy
         self.rank = rank
         self.members = members
         self._eager_sum = tf.function(self._sum, reduce_retracing=True)
@@ -100,13 +102,13 @@ class Collectives:
             own = tf.nest.map_structure(tf.identity, own)
             return context.all_reduce(tf.distribute.ReduceOp.SUM, own, _UNPACKED)
 
-        return self._strategy.run(in_replica, args=(value,))
+        return self.strategy.run(in_replica, args=(value,))
 
     def _gather(self, value: Any) -> Any:
         def in_replica(own: Any) -> Any:
             return tf.distribute.get_replica_context().all_gather(tf.identity(own), axis=0)
 
-        return self._strategy.run(in_replica, args=(value,))
+        return self.strategy.run(in_replica, args=(value,))
 
 
 class NoCollectives(Collectives):

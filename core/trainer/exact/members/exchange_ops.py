@@ -5,6 +5,9 @@ its stage. Never may several block: TensorFlow has as few threads for operations
 two members that block in different orders wait for ever. Functions of Python are stateful operations, which
 tf.function runs in the order of the trace, within loops and conditions and across them: so all members go
 through the same stages, and a count of those that have ended is a number that all of them agree on.
+
+In a step, what asks for the sums is a MirroredStrategy: ``CrossDeviceOps`` is where TensorFlow lets others
+say how its replicas are added up.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ class ExchangeCollectives(Collectives):
         self.failure: ExchangeFailed | None = None
         self._exchange, self._generation = exchange, generation
         self._stage = 0
+        self.strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=_Sums(self))
+        """Of this member's processor, which is one replica of ``members``."""
 
     def sum(self, value: Any) -> Any:
         """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient.
@@ -41,14 +46,19 @@ class ExchangeCollectives(Collectives):
         Each tensor of a list travels on its own, the last one first, and leaves as soon as it is there.
         """
         tensors = [tf.stop_gradient(tf.convert_to_tensor(each)) for each in tf.nest.flatten(value)]
+        # Without a graph a strategy starts threads for each sum, and it adds integers up by itself.
+        direct = tf.executing_eagerly() or any(tensor.dtype.is_integer for tensor in tensors)
+        sums = self.sum_all(tensors) if direct else self._sum(tensors)
+        return tf.nest.pack_sequence_as(value, sums)
+
+    def sum_all(self, tensors: Sequence[Any]) -> list[Any]:
+        """Of each tensor, the sum over all members."""
         for pack, tensor in reversed(list(enumerate(tensors))):
             self._hand_over(tensor, pack, "sum")
         sums = self._wait([_wide(tensor) for tensor in tensors], "sum")
         for total, tensor in zip(sums, tensors, strict=True):
             total.set_shape(tensor.shape)
-        return tf.nest.pack_sequence_as(
-            value, [tf.cast(total, tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
-        )
+        return [tf.cast(total, tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
 
     def gather(self, value: Any) -> Any:
         """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
@@ -82,6 +92,22 @@ class ExchangeCollectives(Collectives):
 
     def _key(self, pack: int) -> Key:
         return Key(self._generation, 0, self._stage, pack)
+
+
+class _Sums(tf.distribute.CrossDeviceOps):
+    """How a mirrored strategy's replicas are added up, of which this process has one."""
+
+    def __init__(self, collectives: ExchangeCollectives) -> None:
+        super().__init__()
+        self._collectives = collectives
+
+    @property
+    def _num_between_graph_workers(self) -> int:
+        return self._collectives.members  # of one, TensorFlow would not ask for a sum at all
+
+    def batch_reduce_implementation(self, reduce_op: Any, pairs: Any, options: Any) -> list[Any]:
+        assert reduce_op == tf.distribute.ReduceOp.SUM
+        return self._collectives.sum_all([value.values[0] for value, _ in pairs])
 
 
 def _wide(tensor: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The strategy in which a managed cluster's members meet: on each one's processor, whatever it computes on.
+"""The strategy of members that meet by TensorFlow: on each one's processor, whatever it computes on.
 
-What goes from one laptop to another goes through memory and gRPC in any case. So a laptop with a graphics
-card and one without are one cluster, and steps are computed where TensorFlow places them.
+What goes from one laptop to another goes through memory in any case. So a laptop with a graphics card and one
+without are one cluster, and steps are computed where TensorFlow places them.
 """
 
 from __future__ import annotations

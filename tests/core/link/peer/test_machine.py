@@ -125,6 +125,17 @@ def test_a_link_that_is_lost_is_told_and_a_call_under_way_goes_on(call: str, exp
     assert effects == [*([Pause(3)] if call == "none" else []), TellDown(LOST)]
 
 
+def test_a_link_closed_without_a_word_whose_laptop_refuses_calls_is_told_as_gone_once() -> None:
+    gone = Problem(code="nobody-listens", what="Nothing listens there.")
+    calls: tuple[Event, ...] = (CallFailed(gone), PauseOver())
+    effects = after(WentDown(LOST), PauseOver(), *calls, *calls, *calls, state=Linked(0.0, 0))[1]
+    assert effects.count(TellDown(gone)) == 1
+    silent = Problem(code="link-silent", what="It fell silent.")
+    effects = after(WentDown(silent), PauseOver(), *calls, state=Linked(0.0, 0))[1]
+    assert TellDown(gone) not in effects, "it may have another address by now"
+    assert TellDown(gone) not in after(*calls, *calls)[1], "it was never there"
+
+
 def test_a_link_that_stood_was_a_success() -> None:
     linked = Linked(since_s=0.0, failures=5)
     assert after(WentDown(LOST), state=linked, now_s=STEADY_S)[1][0] == Pause(1)

@@ -18,7 +18,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Plan, Role
+from core.vocabulary.plan import Exchange, Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Booted, Measured, Meeting, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -30,11 +30,20 @@ def verdict(world: World) -> Problem:
     return world.phase.problem
 
 
+OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
+"""There a lost link is the end; for the other see ``test_patience``."""
+
+
 def training(world: World | None = None) -> World:
     world = world or World()
     world.start_training()
     assert isinstance(world.phase, Training)
     return world
+
+
+def prepared(run: RunId, ports: dict[str, int]) -> ms.Prepared:
+    """By a member that has what it needs to meet the others over TLS."""
+    return ms.Prepared(run=run, ports=ports, certificates={task: task.encode() for task in ports})
 
 
 def phases_of(world: World) -> list[str]:
@@ -52,7 +61,7 @@ def test_a_run_of_two_goes_its_way_and_both_screens_show_the_same() -> None:
     assert world.state.run is not None
     summary = world.state.run.summary
     assert summary is not None
-    assert summary.strategy == "MultiWorkerMirroredStrategy"
+    assert (summary.strategy, summary.exchange) == ("MirroredStrategy", "tls")
     assert summary.weights_sha256 == {ANNA: "f" * 64, BEN: "f" * 64}
     assert summary.outputs == ("model.keras",)
     assert summary.steps == 1
@@ -217,12 +226,12 @@ def test_ports_that_cannot_be_end_the_run(ports: dict[str, int]) -> None:
     world = World()
     run = world.starter.plan.run
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports=ports)))
+    world.tell(ms.From(BEN, prepared(run, ports)))
     assert verdict(world).code == "broken-talk"
 
 
-BY_TENSORFLOW = plan_of(project=MANIFEST.digest)
-TLS = plan_of(exchange="tls", project=MANIFEST.digest)
+BY_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
+TLS = plan_of(project=MANIFEST.digest)
 
 
 @pytest.mark.parametrize(
@@ -255,12 +264,30 @@ def test_everybody_is_told_everybodys_port_and_certificate() -> None:
         assert told == [("chief:0", 21_000, b"chief:0's"), ("worker:0", 22_000, b"worker:0's")]
 
 
+def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
+    world = World(OVER_TENSORFLOW)
+    for device, task, load_s in ((ANNA, "chief:0", 120.0), (BEN, "worker:0", 460.0)):
+        world.tell(ms.From(device, ms.FilesWanted(run=world.starter.plan.run, files=())))
+        prepared = ms.Prepared(run=world.starter.plan.run, ports={task: 21_000}, load_s=load_s)
+        world.tell(ms.From(device, prepared))
+    assert [
+        launch.meet_s
+        for device in (ANNA, BEN)
+        if isinstance(launch := world.to_member[device].pop(), ms.Launch)
+    ] == [460.0, 460.0]
+    assert world.waits["start"] == 2 * 460.0 + limits.START_MORE_S
+    world.fire("start")
+    world.fire("end")
+    assert verdict(world).code == "not-started"
+    assert "did not start within 16 minutes" in verdict(world).what
+
+
 def test_two_members_that_choose_one_address_are_told_so() -> None:
     loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     world = World(loopback)
     for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
         world.tell(ms.From(device, ms.FilesWanted(run=loopback.run, files=())))
-        world.tell(ms.From(device, ms.Prepared(run=loopback.run, ports={task: 21_000})))
+        world.tell(ms.From(device, prepared(loopback.run, {task: 21_000})))
     assert verdict(world).code == "same-address"
 
 
@@ -278,7 +305,7 @@ def test_only_who_has_not_answered_is_waited_for_and_named() -> None:
     run = world.starter.plan.run
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
     assert "consent" in world.waits
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": 20001})))
+    world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
     assert "receive" not in world.waits, "who has answered is ready"
     world.fire("consent")
     assert "Cleo's" in verdict(world).what
@@ -291,7 +318,7 @@ def test_only_who_is_not_ready_is_named_as_such() -> None:
     for device in (ANNA, BEN):
         world.tell(ms.From(device, ms.FilesWanted(run=run, files=())))
     assert "consent" not in world.waits
-    world.tell(ms.From(ANNA, ms.Prepared(run=run, ports={"chief:0": 20000})))
+    world.tell(ms.From(ANNA, prepared(run, {"chief:0": 20000})))
     world.fire("receive")
     assert verdict(world).code == "not-prepared"
     assert "Ben's" in verdict(world).what
@@ -303,20 +330,20 @@ def test_a_port_that_others_connect_to_is_an_ordinary_one(port: int, is_taken: b
     world = World()
     run = world.starter.plan.run
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": port})))
+    world.tell(ms.From(BEN, prepared(run, {"worker:0": port})))
     assert isinstance(world.phase, Preparing if is_taken else Failed)
 
 
 def test_a_member_is_ready_only_once_and_only_after_it_has_agreed() -> None:
     world = World()
     run = world.starter.plan.run
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
+    world.tell(ms.From(BEN, prepared(run, {})))
     assert world.starter.parts[BEN].prepared is None
     world.tell(ms.From(BEN, ms.FilesWanted(run=run, files=())))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={"worker:0": 20001})))
-    world.tell(ms.From(BEN, ms.Prepared(run=run, ports={})))
-    prepared = world.starter.parts[BEN].prepared
-    assert prepared is not None and prepared.ports == {"worker:0": 20001}
+    world.tell(ms.From(BEN, prepared(run, {"worker:0": 20001})))
+    world.tell(ms.From(BEN, prepared(run, {})))
+    first = world.starter.parts[BEN].prepared
+    assert first is not None and first.ports == {"worker:0": 20001}
 
 
 def test_words_about_another_run_are_not_heard() -> None:
@@ -358,7 +385,7 @@ def test_a_member_that_ended_at_once_is_not_waited_for_at_the_start() -> None:
     assert "start" in world.waits
     world.trainer_says(ANNA, "chief:0", Booted(seconds=1, devices=()))
     world.trainer_says(ANNA, "chief:0", Meeting())
-    world.trainer_says(ANNA, "chief:0", Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.trainer_says(ANNA, "chief:0", Met(strategy="MirroredStrategy", replicas=2))
     world.settle()
     assert "start" not in world.waits
 
@@ -422,7 +449,7 @@ def test_a_fault_of_its_own_that_is_told_at_the_very_end_is_the_cause() -> None:
 
 
 def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.cut_link(BEN)
     told = [event for event in world.events if isinstance(event, ev.MemberPhaseChanged)][-1]
     assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
@@ -433,7 +460,7 @@ def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> Non
 
 
 def test_a_lost_member_ends_the_others_at_once_and_is_named() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.cut_link(BEN)
     world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
@@ -606,7 +633,7 @@ def test_who_stopped_first_is_named_although_tandem_is_closed_afterwards() -> No
 
 
 def test_a_member_that_never_ends_is_named() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.trainer_ends(ANNA, "chief:0", FINISHED)
     world.settle()
     assert world.waits["finish"] == limits.FINISH_S
@@ -837,8 +864,8 @@ def three() -> World:
     return World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
 
 
-def of_a_remote_chief() -> World:
-    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+def of_a_remote_chief(exchange: Exchange | None = None) -> World:
+    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest, exchange=exchange))
 
 
 def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
@@ -957,7 +984,7 @@ def test_who_has_not_agreed_is_not_named_among_those_that_are_not_ready() -> Non
 def test_only_who_has_not_started_is_named_with_its_port() -> None:
     world = World()
     world.settle()
-    world.trainer_says(ANNA, "chief:0", Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.trainer_says(ANNA, "chief:0", Met(strategy="MirroredStrategy", replicas=2))
     world.settle()
     world.fire("start")
     assert isinstance(world.starter.stage, co.Ending)
@@ -970,7 +997,7 @@ def test_only_who_has_not_started_is_named_with_its_port() -> None:
 def test_trainers_that_have_met_train_from_their_first_step_on() -> None:
     world = World()
     world.settle()
-    world.each_trainer_says(Met(strategy="MultiWorkerMirroredStrategy", replicas=2))
+    world.each_trainer_says(Met(strategy="MirroredStrategy", replicas=2))
     assert isinstance(world.phase, Starting) and "start" not in world.waits
     world.each_trainer_says(progress())
     assert isinstance(world.phase, Training)
@@ -1206,7 +1233,7 @@ def test_only_a_harder_stop_gives_up_the_outputs_of_a_stopped_run() -> None:
 
 
 def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() -> None:
-    world = training(of_a_remote_chief())
+    world = training(of_a_remote_chief("tensorflow"))
     world.trainer_ends(BEN, "chief:0", FINISHED)
     world.settle()
     assert world.starter.outputs == "here"

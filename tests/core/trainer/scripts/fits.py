@@ -1,6 +1,6 @@
 """An ordinary Keras script: a line through noise, saved nowhere. ``--epochs N``, ``--fail-in-epoch N``,
-``--fail-task T``, ``--odd``: a second model, of a class that Keras cannot save. ``--ports``: says on which
-sockets this process listens."""
+``--fail-task T``, ``--odd``: a second model, of a class that Keras cannot save. ``--place``: says on which
+sockets this process listens, and which task it is told to be."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ parser.add_argument("--fail-in-epoch", type=int, default=-1)
 parser.add_argument("--fail-task", default="")
 parser.add_argument("--slow", type=float, default=0.0)
 parser.add_argument("--odd", action="store_true")
-parser.add_argument("--ports", action="store_true")
+parser.add_argument("--place", action="store_true")
 options = parser.parse_args()
 task = json.loads(os.environ.get("TF_CONFIG", '{"task": {"type": "chief"}}'))["task"]["type"]
 
@@ -63,6 +63,8 @@ if options.odd:
     odd.compile("sgd", "mse")
     odd.fit(x, y, batch_size=16, verbose=0)
 
-if options.ports:
+if options.place:
     own = psutil.Process().net_connections("all")
-    print("listens", [list(each.laddr) for each in own if each.status == psutil.CONN_LISTEN], flush=True)
+    listens = [list(each.laddr) for each in own if each.status == psutil.CONN_LISTEN]
+    told = [os.environ[f"TF_CONFIG_{name}"] for name in ("CLUSTER", "TASK_TYPE", "TASK_INDEX")]
+    print("place", json.dumps([listens, *told]), flush=True)

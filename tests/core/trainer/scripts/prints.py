@@ -1,5 +1,6 @@
 """Trains nothing: shows where and how it runs, and prints megabytes."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import core
 print("argv", sys.argv)
 print("name", __name__)
 print("cwd", Path.cwd())
+print("told of a cluster", [name for name in os.environ if name.startswith("TF_CONFIG")])
 print("beside", beside.WORDS, Path("beside.txt").read_text().strip())
 # Not ours: those that lie beside the script.
 print("theirs", app.WHOSE, core.WHOSE, depth)  # type: ignore[attr-defined]

@@ -1,0 +1,91 @@
+"""Whom a run waits for, since when and why, in words. Pure; shared by every display."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.vocabulary.events import WaitingChanged
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.state import Run
+from core.vocabulary.text import plain
+from core.vocabulary.waits import Activity, WaitsFor
+
+_ACTIVITIES: dict[Activity, str] = {
+    "exchange": "waits for the others",
+    "importing": "imports a module",
+    "compiling": "compiles the model",
+    "callback": "is in a callback",
+    "step": "computes a step",
+    "script": "is in code of its own",
+}
+ASKS = "Nothing has come forward for long. It goes on waiting unless you stop it."
+GOES_ON = "The run goes on."
+
+
+def duration(seconds: float) -> str:
+    """``40 s``, ``3 min``."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def words(wait: WaitsFor, name: str) -> str:
+    """``Waits for Ben: the script there is in a callback (train.py, line 12, in on_epoch_end) for 40 s.``"""
+    lasted = duration(wait.lasted_s)
+    match wait.cause:
+        case "away":
+            limit = "" if wait.left_s is None else f" The run waits for it, {duration(wait.left_s)} more."
+            return f"{name} is away: nothing has come from it for {lasted}.{limit}"
+        case "stopped":
+            return f"Waits for {name}: its training process has been stopped for {lasted}."
+        case "starting":
+            return f"Waits for {name}: TensorFlow has been loading there for {lasted}."
+        case "wire":
+            left = "" if wait.left_s is None else f", {duration(wait.left_s)} left"
+            come, total = _bytes(wait.bytes_come), _bytes(wait.bytes_total)
+            return f"Waits for {name}'s numbers for {lasted}: {come} of {total} have come{left}."
+        case "connection":
+            return f"Waits for {name}: no connection to its training process for {lasted}."
+        case "silent":
+            return f"Waits for {name}: nothing has come from its training process for {lasted}."
+        case "script":
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "is busy"
+            at = f" ({plain(wait.where, 120)})" if wait.where else ""
+            return f"Waits for {name}: the script there {doing}{at} for {lasted}."
+
+
+def brief(wait: WaitsFor) -> tuple[str, str]:
+    """For a table: what the laptop that is waited for does, and for how long or what of it."""
+    lasted = f"for {duration(wait.lasted_s)}"
+    match wait.cause:
+        case "away":
+            left = "" if wait.left_s is None else f", {duration(wait.left_s)} left"
+            return "Away", f"{lasted}{left}"
+        case "stopped":
+            return "Process stopped", lasted
+        case "starting":
+            return "Starts TensorFlow", lasted
+        case "wire":
+            return "Sends its numbers", f"{_bytes(wait.bytes_come)} of {_bytes(wait.bytes_total)}"
+        case "connection":
+            return "No connection", lasted
+        case "silent":
+            return "Silent", lasted
+        case "script":
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "is busy"
+            return f"{doing[:1].upper()}{doing[1:]}", plain(wait.where, 80) or lasted
+
+
+def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
+    """All that is to be said now: nothing where nobody is waited for."""
+    if run.waiting is None:
+        return []
+    said = [words(wait, names.get(wait.device) or short(wait.device)) for wait in run.waiting.waits]
+    return [*said, ASKS] if run.waiting.asks else said
+
+
+def gist(event: WaitingChanged) -> tuple[object, ...]:
+    """What is news where it changes: who and why, not the numbers."""
+    return (*((wait.device, wait.cause, wait.activity, wait.where) for wait in event.waits), event.asks)
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"

@@ -1,0 +1,154 @@
+"""Whom a run waits for is told, a silent laptop is waited for, and it goes on where it was. Pure.
+
+Only of runs whose members meet by the exchange (``Plan.patient``): of others silence is the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from core.run import problems
+from core.run.coordinator import state as co
+from core.run.coordinator import verdicts
+from core.run.coordinator.ending import Turn, abandon, emit, fail, know, say, send
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.waits import Stand, WaitsFor
+
+_LIVELY_S = 30.0
+"""A laptop whose link is lost may train on: while steps end, nobody is given up."""
+
+
+# --- what is heard ---------------------------------------------------------------------------------------
+
+
+def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> None:
+    state = turn.state
+    if not state.plan.patient or task not in {each.name for each in state.plan.tasks_of(device)}:
+        return
+    stands = {name: heard for name, heard in state.stands.items() if name != task}
+    if stand is not None:
+        stands[task] = co.Heard(stand, turn.now_s)
+    elif task in state.stands:
+        note_progress(turn)
+    turn.state = replace(turn.state, stands=MappingProxyType(stands))
+    come = verdicts.bytes_come(turn.state)
+    if come > turn.state.vigil.come:
+        note_progress(turn)
+    turn.state = replace(turn.state, vigil=replace(turn.state.vigil, come=come))
+    look(turn)
+
+
+def note_progress(turn: Turn) -> None:
+    turn.state = replace(turn.state, vigil=replace(turn.state.vigil, progressed_s=turn.now_s))
+
+
+# --- what is told ----------------------------------------------------------------------------------------
+
+
+def look(turn: Turn) -> None:
+    """Make the verdict anew, tell it where it is news, and look again while there is one."""
+    state = turn.state
+    if not state.plan.patient:
+        return
+    watched = isinstance(state.stage, co.Running | co.Halting | co.Releasing)
+    waits = verdicts.verdicts(state, turn.now_s) if watched else ()
+    vigil, after_s = state.vigil, state.plan.ask_after_s
+    asks = bool(waits) and 0 < after_s <= turn.now_s - vigil.progressed_s
+    is_news = _gist(waits) != _gist(vigil.told) or asks != vigil.asks
+    is_due = bool(waits) and turn.now_s - vigil.told_s >= limits.WAITS_TOLD_S
+    if watched and (is_news or is_due):
+        turn.state = replace(state, vigil=replace(vigil, told=waits, told_s=turn.now_s, asks=asks))
+        emit(turn, ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))
+    if not waits:
+        turn.no_longer("look")
+    elif "look" not in turn.state.waits:
+        turn.wait("look", limits.LOOK_S)
+
+
+def wait_on(turn: Turn) -> None:
+    """The user lets it go on waiting."""
+    if turn.state.vigil.asks:
+        note_progress(turn)
+        look(turn)
+
+
+def _gist(waits: tuple[WaitsFor, ...]) -> list[tuple[object, ...]]:
+    return [(wait.device, wait.cause, wait.activity, wait.where) for wait in waits]
+
+
+# --- who is away -----------------------------------------------------------------------------------------
+
+
+def may_wait_for(turn: Turn, problem: Problem) -> bool:
+    """Whether the run goes on although a member's link is lost for this reason."""
+    running = isinstance(turn.state.stage, co.Running)
+    return turn.state.plan.patient and running and problem.code in problems.SILENCES
+
+
+def miss(turn: Turn, device: DeviceId) -> None:
+    """Nothing comes from it any more, and it is waited for."""
+    part = turn.state.parts[device]
+    if part.away_s is None:
+        know(turn, device, replace(part, linked=False, away_s=turn.now_s))
+        say(turn, problems.away(turn.state.name(device), turn.state.plan.away_s))
+    if "away" not in turn.state.waits:
+        turn.wait("away", turn.state.plan.away_s)
+    turn.no_longer("start")  # its own limits on the others' meeting know more
+    look(turn)
+
+
+def welcome(turn: Turn, device: DeviceId) -> None:
+    """It is linked again: what may have been lost is asked for, and will be asked for."""
+    state = turn.state
+    part = state.parts[device]
+    if part.away_s is None:
+        return
+    know(turn, device, replace(part, linked=True, away_s=None, resuming=True))
+    send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
+    say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
+    if all(each.away_s is None for each in turn.state.parts.values()):
+        turn.no_longer("away")
+    look(turn)
+
+
+def repeat(turn: Turn, device: DeviceId, heard: int) -> None:
+    """What a member missed while it had no link."""
+    know(turn, device, replace(turn.state.parts[device], resuming=False))
+    for event, number in turn.state.replay.since(heard):
+        send(turn, device, ms.Mirrored(event=event, number=number))
+
+
+def turn_away(turn: Turn, device: DeviceId) -> None:
+    """It comes back to a run that is ending: it hears of that, and how."""
+    state = turn.state
+    know(turn, device, replace(state.parts[device], linked=True))
+    name = state.plan.member(state.plan.starter).name
+    send(turn, device, ms.RunAbandoned(run=state.plan.run, problem=problems.over_meanwhile(name)))
+
+
+def on_away_over(turn: Turn) -> None:
+    """Somebody has been away for as long as the run waits, unless steps end all the same."""
+    state = turn.state
+    away = {device: part.away_s for device, part in state.parts.items() if part.away_s is not None}
+    if not away:
+        return
+    first = min(away, key=lambda device: away[device])
+    left_s = away[first] + state.plan.away_s - turn.now_s
+    lively_s = state.vigil.progressed_s + _LIVELY_S - turn.now_s
+    if left_s > 0 or lively_s > 0:
+        turn.wait("away", max(left_s, lively_s, 1.0))
+    else:
+        fail(turn, problems.away_too_long(state.name(first), state.plan.away_s))
+
+
+def stop_without(turn: Turn, by: str) -> bool:
+    """Where somebody is away no step ends any more at which members could stop: everything ends at once."""
+    if all(part.away_s is None for part in turn.state.parts.values()):
+        return False
+    abandon(turn, problems.stopped_by(by), by=by)
+    return True

@@ -1,0 +1,132 @@
+"""Whom a run waits for and why: one verdict made of what all members tell of themselves and each other. Pure.
+
+A trainer tells what it sees (``Stand``), its node whether its process is stopped, and a lost link that
+nothing comes from a laptop at all. Of a chain of those who wait for each other only the end is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from core.run.coordinator.state import Coordination, Heard
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.plan import Task
+from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
+
+QUIET_S = 3.5
+"""Keep-alives come every second: who says nothing for so long is not merely slow."""
+UNTOLD_S = 5.0
+"""A trainer that has told nothing of itself although others have waited for it so long will not soon."""
+
+_ENDS: frozenset[Cause] = frozenset({"away", "stopped", "starting", "script"})
+"""Causes that are the end of a chain: who waits for it has none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """Somebody needs something of a task: as seen ``age_s`` ago."""
+
+    wait: PeerWait
+    age_s: float
+
+    @property
+    def lasted_s(self) -> float:
+        return self.wait.lasted_s + self.age_s
+
+
+def verdicts(state: Coordination, now_s: float) -> tuple[WaitsFor, ...]:
+    """One for each laptop that is waited for now, in the plan's order; empty: for nobody."""
+    needs = _needs(state, now_s)
+    found: dict[DeviceId, WaitsFor] = {}
+    for rank, task in enumerate(state.plan.tasks):
+        wait = _verdict(state, task, needs.get(rank, []), now_s)
+        if wait is not None and (task.device not in found or wait.cause in _ENDS):
+            found[task.device] = wait
+    waits = tuple(found.values())
+    return tuple(wait for wait in waits if wait.cause in _ENDS) or waits
+
+
+def bytes_come(state: Coordination) -> int:
+    """Of all that is waited for: more than before is progress."""
+    return sum(peer.bytes_come for heard in state.stands.values() for peer in heard.stand.peers)
+
+
+def _needs(state: Coordination, now_s: float) -> dict[int, list[_Need]]:
+    found: dict[int, list[_Need]] = {}
+    for heard in _live_stands(state):
+        for peer in heard.stand.peers:
+            found.setdefault(peer.rank, []).append(_Need(peer, now_s - heard.at_s))
+    return found
+
+
+def _live_stands(state: Coordination) -> Iterator[Heard]:
+    for task in state.plan.tasks:
+        heard = state.stands.get(task.name)
+        part = state.parts[task.device]
+        if heard is not None and part.away_s is None and task.name not in part.exits:
+            yield heard
+
+
+def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) -> WaitsFor | None:
+    part, heard = state.parts[task.device], state.stands.get(task.name)
+    if task.name in part.exits:
+        return None
+    if part.away_s is not None:
+        lasted_s = now_s - part.away_s
+        return _waits(task, "away", lasted_s, left_s=max(0.0, state.plan.away_s - lasted_s))
+    own = heard.stand if heard is not None else None
+    if heard is not None and heard.stand.stopped:
+        return _waits(task, "stopped", heard.stand.lasted_s + now_s - heard.at_s)
+    if not needs:
+        # Somebody has finished, and this one is still at work: the run's end waits for it.
+        is_last = own is not None and own.activity != "exchange" and state.exits
+        return _in_script(task, own, own.lasted_s) if is_last and own is not None else None
+    lasted_s = max(need.lasted_s for need in needs)
+    if part.phase in ("prepared", "starting"):
+        return _waits(task, "starting", lasted_s)
+    flows = any(need.wait.bytes_s > 0 for need in needs)
+    if own is not None and own.activity != "exchange" and not (own.activity == "step" and flows):
+        return _in_script(task, own, lasted_s)
+    return _on_the_way(task, own, needs, lasted_s)
+
+
+def _on_the_way(task: Task, own: Stand | None, needs: list[_Need], lasted_s: float) -> WaitsFor | None:
+    """It is in the exchange itself, as far as anybody knows."""
+    quiet = [need.wait for need in needs if need.wait.heard_s + need.age_s > QUIET_S and need.age_s < QUIET_S]
+    if any(not wait.connected for wait in quiet):
+        return _waits(task, "connection", lasted_s)
+    if quiet:
+        return _waits(task, "silent", lasted_s)
+    come, total = (sum(getattr(need.wait, name) for need in needs) for name in ("bytes_come", "bytes_total"))
+    rate = sum(need.wait.bytes_s for need in needs)
+    if own is None and rate == 0:
+        # Nor does it tell what it does: perhaps something there holds the interpreter.
+        return _waits(task, "script", lasted_s) if lasted_s >= UNTOLD_S else None
+    left_s = (total - come) / rate if rate > 0 else None
+    return _waits(task, "wire", lasted_s, bytes_come=come, bytes_total=total, left_s=left_s)
+
+
+def _in_script(task: Task, own: Stand, lasted_s: float) -> WaitsFor:
+    return WaitsFor(
+        device=task.device, cause="script", lasted_s=lasted_s, activity=own.activity, where=own.where
+    )
+
+
+def _waits(
+    task: Task,
+    cause: Cause,
+    lasted_s: float,
+    *,
+    bytes_come: int = 0,
+    bytes_total: int = 0,
+    left_s: float | None = None,
+) -> WaitsFor:
+    return WaitsFor(
+        device=task.device,
+        cause=cause,
+        lasted_s=lasted_s,
+        bytes_come=bytes_come,
+        bytes_total=bytes_total,
+        left_s=left_s,
+    )

@@ -1,0 +1,191 @@
+"""Sees that no meeting with the other members ends any more, and tells what this trainer does meanwhile.
+
+``Standstill`` decides, once a second and without I/O; ``Lookout`` is the thread that asks it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Literal, Protocol
+
+from core.exchange.state import Waiting
+from core.trainer.reporter import Reporter
+from core.vocabulary.trainer_messages import Said, StandChanged
+from core.vocabulary.waits import Activity, PeerWait, Stand
+
+LOOK_S = 1.0
+"""Between two looks: seldom enough to cost nothing, often enough for a wait that a person notices."""
+TOLD_AFTER_S = 2.0
+AGAIN_S = 4.0
+"""What has been told is told again after so long, with the numbers of then."""
+STACK_AFTER_S = 20.0
+"""Who keeps the others waiting for so long in its own code shows where, in the log."""
+SLEPT_S = 5.0
+"""A look that comes so late was not late: this process was stopped, or the laptop slept."""
+_RATE_S = 5.0
+_STDERR = 2
+
+Place = tuple[Activity, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """``ended``: meetings so far; ``awaited``: others have brought what this member has not."""
+
+    ended: int
+    waits: Sequence[Waiting] = ()
+    awaited: bool = False
+
+
+@dataclass(slots=True)
+class Standstill:
+    """``look`` says what to tell: the stand, None where it goes on again, ``"stack"``: each thread's."""
+
+    now_s: float
+    _ended: int = 0
+    _since_s: float = field(init=False)
+    _told: Stand | None = None
+    _told_s: float = 0.0
+    _has_shown_stack: bool = False
+    _come: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._since_s = self.now_s
+
+    def look(
+        self, now_s: float, seen: Seen, place: Callable[[], Place]
+    ) -> list[Stand | Literal["stack"] | None]:
+        """``place`` is asked only where this member waits for nobody."""
+        gap_s, self.now_s = now_s - self.now_s, now_s
+        if gap_s > SLEPT_S:
+            self._since_s += gap_s
+        if seen.ended != self._ended:
+            self._ended, self._since_s, self._has_shown_stack = seen.ended, now_s, False
+            self._come.clear()
+            told, self._told = self._told, None
+            return [None] if told else []
+        lasted_s = now_s - self._since_s
+        if lasted_s < TOLD_AFTER_S:
+            return []
+        peers = tuple(self._peer(now_s, wait) for wait in seen.waits)
+        doing: Place = ("exchange", "") if peers else place()
+        activity, where = doing
+        stand = Stand(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
+        tell: list[Stand | Literal["stack"] | None] = []
+        if self._is_news(stand) or now_s - self._told_s >= AGAIN_S:
+            self._told, self._told_s = stand, now_s
+            tell.append(stand)
+        if seen.awaited and not peers and lasted_s >= STACK_AFTER_S and not self._has_shown_stack:
+            self._has_shown_stack = True
+            tell.append("stack")
+        return tell
+
+    def _is_news(self, stand: Stand) -> bool:
+        before = self._told
+        return before is None or (before.activity, before.where) != (stand.activity, stand.where)
+
+    def _peer(self, now_s: float, wait: Waiting) -> PeerWait:
+        come = self._come.setdefault(wait.rank, deque())
+        come.append((now_s, wait.bytes_come))
+        while len(come) > 2 and now_s - come[0][0] > _RATE_S:
+            come.popleft()
+        took_s, more = now_s - come[0][0], wait.bytes_come - come[0][1]
+        return PeerWait(
+            rank=wait.rank,
+            lasted_s=wait.since_s,
+            bytes_come=wait.bytes_come,
+            bytes_total=wait.bytes_total,
+            bytes_s=max(0.0, more / took_s) if took_s > 0 else 0.0,
+            connected=wait.connection == "connected",
+            heard_s=wait.heard_s,
+        )
+
+
+class Meetings(Protocol):
+    """What is looked at: the exchange, as the engine uses it."""
+
+    @property
+    def ended(self) -> int: ...
+
+    @property
+    def is_awaited(self) -> bool: ...
+
+    def waiting(self) -> Sequence[Waiting]: ...
+
+
+class Lookout:
+    """Made on the script's thread, whose stack it reads. Ends with ``end``, or with the process."""
+
+    def __init__(self, meetings: Meetings, reporter: Reporter, folder: Path) -> None:
+        self._meetings, self._reporter, self._folder = meetings, reporter, folder
+        self._script = threading.get_ident()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="standstill", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        standstill = Standstill(time.monotonic())
+        while not self._over.wait(LOOK_S):
+            meetings = self._meetings
+            seen = Seen(meetings.ended, meetings.waiting(), meetings.is_awaited)
+            for word in standstill.look(time.monotonic(), seen, self._place):
+                if word == "stack":
+                    self._show_stack()
+                else:
+                    self._reporter.send(StandChanged(stand=word))
+
+    def _place(self) -> Place:
+        return place_of(sys._current_frames().get(self._script), self._folder)
+
+    def _show_stack(self) -> None:
+        words = (
+            f"The others have waited {STACK_AFTER_S:.0f} s for the script here. Its log shows where it is."
+        )
+        self._reporter.send(Said(words=words))
+        faulthandler.dump_traceback(_STDERR, all_threads=True)
+
+
+def place_of(frame: FrameType | None, folder: Path) -> Place:
+    """What a stack does, and where in the project in ``folder``. The innermost sign of something counts."""
+    activity: Activity | None = None
+    where = ""
+    while frame is not None:
+        code = frame.f_code
+        if not where and _is_in(code.co_filename, folder):
+            file = Path(code.co_filename).relative_to(folder)
+            where = f"{file}, line {frame.f_lineno}"
+            if code.co_name != "<module>":
+                where += f", in {code.co_name}"
+        activity = activity or _sign(code.co_filename, code.co_name)
+        frame = frame.f_back
+    return activity or "script", where
+
+
+def _is_in(filename: str, folder: Path) -> bool:
+    return Path(filename).is_relative_to(folder) and "site-packages" not in filename
+
+
+_STEPS = str(Path("core/trainer/exact/steps"))
+_CALLBACKS = (str(Path("keras/src/callbacks/callback_list.py")), str(Path("exact/patch/callbacks.py")))
+
+
+def _sign(filename: str, name: str) -> Activity | None:
+    if filename.startswith("<frozen importlib"):
+        return "importing"
+    if name == "func_graph_from_py_func":  # TensorFlow traces a function
+        return "compiling"
+    if filename.endswith(_CALLBACKS):
+        return "callback"
+    return "step" if _STEPS in filename else None

@@ -1,0 +1,365 @@
+"""A run whose members meet over TLS waits: for whom is told, and who was away goes on where it was."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from core.run.coordinator import state as co
+from core.run.participant import state as pa
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary import peer_messages as ms
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Failed, Finished, Stopped, Training
+from core.vocabulary.plan import Plan, Role
+from core.vocabulary.progress import EpochEnd, LogLines
+from core.vocabulary.trainer_messages import EpochEnded, StandChanged
+from core.vocabulary.waits import PeerWait, Stand
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
+
+OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
+TLS = plan_of(exchange="tls", project=MANIFEST.digest)
+CLOSED = Problem(code="closed", what="Tandem was closed there.")
+
+
+def training(plan: Plan = TLS) -> World:
+    world = World(plan)
+    world.start_training()
+    assert isinstance(world.phase, Training)
+    return world
+
+
+def waits_for_ben(lasted_s: float = 3.0, come: int = 0) -> StandChanged:
+    peer = PeerWait(rank=1, lasted_s=lasted_s, bytes_come=come, bytes_total=100)
+    return StandChanged(stand=Stand(activity="exchange", lasted_s=lasted_s, peers=(peer,)))
+
+
+def busy(where: str = "train.py, line 3") -> StandChanged:
+    return StandChanged(stand=Stand(activity="callback", where=where, lasted_s=3.0))
+
+
+def ben_is_busy(world: World) -> None:
+    world.trainer_says(BEN, "worker:0", busy())
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.settle()
+
+
+def told(world: World) -> list[ev.WaitingChanged]:
+    return [event for event in world.events if isinstance(event, ev.WaitingChanged)]
+
+
+def shown(world: World, device: DeviceId) -> list[str]:
+    """What a screen shows now: the starter's, or a member's."""
+    state = world.state if device == ANNA else world.screens[device]
+    assert state.run is not None
+    return [wait.cause for wait in state.run.waiting.waits] if state.run.waiting else []
+
+
+def epoch(number: int) -> EpochEnded:
+    return EpochEnded(epoch=EpochEnd(at_s=1.0, epoch=number, epochs=9, step=1, logs={}, seconds=1.0))
+
+
+def epochs(world: World) -> list[int]:
+    return [
+        event.epoch.epoch
+        for event in world.events
+        if isinstance(event, ev.MemberEndedEpoch) and event.device == BEN
+    ]
+
+
+# --- what is told ------------------------------------------------------------------------------------------
+
+
+def test_whom_the_run_waits_for_is_on_every_screen_and_goes_when_it_goes_on() -> None:
+    world = training()
+    ben_is_busy(world)
+    assert shown(world, ANNA) == shown(world, BEN) == ["script"]
+    world.each_trainer_says(StandChanged())
+    assert shown(world, ANNA) == shown(world, BEN) == []
+    assert "look" not in world.waits
+
+
+def test_what_does_not_change_is_told_every_few_seconds_and_no_more() -> None:
+    world = training()
+    ben_is_busy(world)
+    for _ in range(5):
+        world.fire("look")
+        world.settle()
+    lasted = [event.waits[0].lasted_s for event in told(world)]
+    assert lasted == [3.0, 9.0], "at the first look after five seconds"
+
+
+def test_a_run_over_tensorflow_has_no_verdicts() -> None:
+    world = World(OVER_TENSORFLOW)
+    world.start_training()
+    ben_is_busy(world)
+    assert told(world) == []
+
+
+def test_a_trainer_of_which_nobody_knows_says_nothing() -> None:
+    world = training()
+    stand = ms.StandTold(run=TLS.run, task="worker:7", stand=busy().stand)
+    world.tell(ms.From(BEN, stand))
+    world.tell(ms.From(BEN, replace(stand, task="chief:0")))
+    assert not world.starter.stands
+
+
+# --- who is away -------------------------------------------------------------------------------------------
+
+
+def test_a_laptop_from_which_nothing_comes_is_away_on_both_screens_and_the_run_goes_on_with_it() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.settle()
+    assert isinstance(world.phase, Training)
+    assert shown(world, ANNA) == shown(world, BEN) == ["away"]
+    assert world.members[BEN].trainers == {"worker:0": -1}, "its trainer goes on"
+    world.now_s += 100.0
+    world.restore_link(BEN)
+    world.settle()
+    assert shown(world, ANNA) == shown(world, BEN) == []
+    assert "away" not in world.waits and "away" not in world.members[BEN].waits
+    world.each_trainer_ends()
+    assert isinstance(world.phase, Finished)
+    assert len(world.last_phases(world.members[BEN].shown)) == 1
+
+
+def test_what_the_link_swallowed_is_said_again_once() -> None:
+    world = training()
+    world.trainer_says(BEN, "worker:0", epoch(0))
+    world.settle()
+    world.trainer_says(BEN, "worker:0", epoch(1))  # on its way when the link is lost
+    world.trainer_says(ANNA, "chief:0", epoch(0))
+    world.cut_link(BEN)
+    world.trainer_says(BEN, "worker:0", epoch(2))
+    world.restore_link(BEN)
+    world.settle()
+    assert epochs(world) == [0, 1, 2]
+    on_bens = [event.device for event in world.members[BEN].shown if isinstance(event, ev.MemberEndedEpoch)]
+    assert sorted(on_bens) == sorted([ANNA, BEN, BEN, BEN])
+
+
+def test_a_trainer_that_ended_meanwhile_is_known_to_have_ended() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "its own fault"))
+    world.restore_link(BEN)
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed)
+    assert "its own fault" in world.phase.problem.what
+
+
+def test_who_stays_away_for_as_long_as_the_run_waits_ends_it_on_both_sides() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.fire("away")
+    world.settle()
+    world.fire_member(BEN, "away")
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed)
+    assert world.phase.problem.code == "device-away" and "Ben's" in world.phase.problem.what
+    (phase,) = world.last_phases(world.members[BEN].shown)
+    assert isinstance(phase, Failed) and "Anna's" in phase.problem.what
+
+
+def test_nobody_is_given_up_while_steps_end() -> None:
+    world = training()
+    world.cut_link(BEN)
+    for _ in range(3):
+        world.now_s += world.waits["away"] - 1
+        world.trainer_says(ANNA, "chief:0", progress())
+        world.settle()
+        world.waits["away"] = 1.0
+        world.fire("away")
+        assert isinstance(world.phase, Training) and "away" in world.waits
+
+
+@pytest.mark.parametrize("code", ["closed", "forgotten", "bad-frame", "nobody-listens"])
+def test_a_laptop_that_is_known_to_be_gone_ends_the_run_at_once(code: str) -> None:
+    world = training()
+    world.cut.add(BEN)
+    world.tell(co.MemberLost(BEN, replace(CLOSED, code=code)))
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and "Tandem was closed there" in world.phase.problem.what
+
+
+def test_an_absent_laptop_that_turns_out_to_be_gone_is_waited_for_no_longer() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.tell(co.MemberLost(BEN, replace(CLOSED, code="nobody-listens")))
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
+    assert "away" not in world.waits
+
+
+def test_a_laptop_that_was_started_anew_has_no_part_any_more() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.restore_link(BEN)
+    gone = Problem(code="part-gone", what="Tandem was started anew there.")
+    world.tell(ms.From(BEN, ms.Declined(run=TLS.run, problem=gone)))
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and "started anew" in world.phase.problem.what
+
+
+def test_stop_ends_it_at_once_where_somebody_is_away() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert isinstance(world.phase, Stopped)
+
+
+def test_who_comes_back_after_the_end_is_told_of_it() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.tell(co.StopWanted("Anna's", 0))
+    assert not world.over
+    world.restore_link(BEN)
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+
+
+def test_over_tensorflow_a_lost_link_is_the_end_as_ever() -> None:
+    world = World(OVER_TENSORFLOW)
+    world.start_training()
+    world.cut_link(BEN)
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
+
+
+def test_while_laptops_prepare_a_lost_link_is_the_end() -> None:
+    world = World(TLS)
+    world.cut_link(BEN)
+    world.settle()
+    assert isinstance(world.phase, Failed)
+
+
+def test_the_start_waits_as_long_for_the_others_as_the_run_does_for_a_silent_one() -> None:
+    world = World(replace(TLS, away_s=1200.0))
+    world.settle()
+    assert world.waits["start"] == limits.LOAD_S + 1200.0 + limits.START_MORE_S
+    world = World(OVER_TENSORFLOW)
+    world.settle()
+    assert world.waits["start"] == 2 * limits.LOAD_S + limits.START_MORE_S
+
+
+def test_a_member_at_work_after_another_one_ended_is_not_given_up() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", replace(failing("finished"), problem=None))
+    world.settle()
+    assert "finish" not in world.waits
+    world.trainer_says(BEN, "worker:0", busy())
+    world.settle()
+    assert shown(world, ANNA) == ["script"]
+
+
+def test_a_chief_that_has_nothing_left_to_give_is_not_waited_for_at_the_end() -> None:
+    world = training(plan_of(exchange="tls", fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.settle()
+    assert world.starter.outputs == "here"
+    world.tell(co.MemberLost(BEN, LOST))
+    assert shown(world, ANNA) == []
+    world.trainer_ends(ANNA, "worker:0", FINISHED)
+    world.settle()
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_lost() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    world.cut_link(BEN)
+    assert world.members[BEN].trainers == {"worker:0": 2}
+
+
+# --- the question ------------------------------------------------------------------------------------------
+
+
+def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    ben_is_busy(world)
+    while not told(world)[-1].asks:
+        assert world.now_s < 100.0
+        world.fire("look")
+        world.settle()
+    assert world.now_s >= 60.0
+    bens = world.screens[BEN].run
+    assert bens is not None and bens.waiting is not None and bens.waiting.asks
+    assert isinstance(world.phase, Training), "it goes on waiting until somebody says no"
+    world.tell(co.WaitedOn())
+    assert not told(world)[-1].asks
+    until_s = world.now_s + 60.0
+    while not told(world)[-1].asks:
+        world.fire("look")
+    assert world.now_s >= until_s
+
+
+def test_bytes_that_come_are_progress() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    for come in range(60):
+        world.trainer_says(BEN, "worker:0", busy())
+        world.trainer_says(ANNA, "chief:0", waits_for_ben(come=come))
+        world.settle()
+        world.fire("look")
+    assert world.now_s > 60.0
+    assert not any(event.asks for event in told(world))
+
+
+def test_zero_never_asks() -> None:
+    world = training(replace(TLS, ask_after_s=0.0))
+    ben_is_busy(world)
+    for _ in range(500):
+        world.fire("look")
+    assert not any(event.asks for event in told(world))
+
+
+def test_a_word_that_nobody_asked_for_changes_nothing() -> None:
+    world = training()
+    before = world.starter
+    world.tell(co.WaitedOn())
+    world.tell(co.MemberReturned(BEN))
+    world.tell(co.MemberReturned(CLEO))
+    assert world.starter == before
+
+
+def test_a_process_that_is_stopped_is_told_by_its_node_until_it_goes_on() -> None:
+    world = training()
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.fire_member(BEN, "look")
+    assert world.members[BEN].looked == 1
+    world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+    world.settle()
+    assert shown(world, ANNA) == ["stopped"]
+    world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+    assert not world.to_starter[BEN], "no news"
+    world.tell_member(BEN, pa.TrainersSeen(frozenset()))
+    world.settle()
+    assert shown(world, ANNA) != ["stopped"]
+
+
+def test_a_member_looks_after_its_trainers_as_long_as_they_run() -> None:
+    world = training()
+    for _ in range(3):
+        world.fire_member(BEN, "look")
+    assert world.members[BEN].looked == 3
+    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    world.settle()
+    assert "look" not in world.members[BEN].waits
+
+
+def test_lines_are_repeated_too() -> None:
+    world = training()
+    world.cut_link(BEN)
+    lines = LogLines(task="worker:0", stream="stdout", text="while away\n")
+    world.tell_member(BEN, pa.TrainerWrote(lines))
+    world.restore_link(BEN)
+    world.settle()
+    assert "while away" in world.said()

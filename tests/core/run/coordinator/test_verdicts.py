@@ -1,0 +1,145 @@
+"""Whom the run waits for and why: made of what trainers tell, on a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from core.run.coordinator import state as co
+from core.run.coordinator.verdicts import UNTOLD_S, verdicts
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit, MemberPhase
+from core.vocabulary.waits import Activity, Cause, PeerWait, Stand, WaitsFor
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.world import MANIFEST
+
+TASKS = {ANNA: "chief:0", BEN: "worker:0", CLEO: "worker:1"}
+RANKS = {ANNA: 0, BEN: 1, CLEO: 2}
+NOW_S = 1000.0
+
+
+def waiting(*devices: DeviceId, lasted_s: float = 10.0, **more: object) -> Stand:
+    peers = tuple(PeerWait(rank=RANKS[device], lasted_s=lasted_s, **more) for device in devices)  # type: ignore[arg-type]
+    return Stand(activity="exchange", lasted_s=lasted_s, peers=peers)
+
+
+def busy(activity: Activity = "script", where: str = "train.py, line 3") -> Stand:
+    return Stand(activity=activity, where=where, lasted_s=12.0)
+
+
+def seen(
+    stands: Mapping[DeviceId, Stand],
+    *,
+    members: tuple[DeviceId, ...] = (ANNA, BEN),
+    phases: Mapping[DeviceId, MemberPhase] | None = None,
+    away: Mapping[DeviceId, float] | None = None,
+    ended: tuple[DeviceId, ...] = (),
+) -> dict[DeviceId, WaitsFor]:
+    plan = plan_of(members, exchange="tls", project=MANIFEST.digest)
+    state = co.coordinate(ANNA, plan, MANIFEST, "", 0.0)
+    parts = {}
+    for device, part in state.parts.items():
+        phase = (phases or {}).get(device, "training")
+        exits = {TASKS[device]: Exit(reason="finished")} if device in ended else {}
+        parts[device] = replace(part, phase=phase, away_s=(away or {}).get(device), exits=exits)
+    heard = {TASKS[device]: co.Heard(stand, NOW_S) for device, stand in stands.items()}
+    state = replace(state, parts=MappingProxyType(parts), stands=MappingProxyType(heard), stage=co.Running())
+    return {wait.device: wait for wait in verdicts(state, NOW_S)}
+
+
+def causes(found: Mapping[DeviceId, WaitsFor]) -> dict[DeviceId, Cause]:
+    return {device: wait.cause for device, wait in found.items()}
+
+
+def test_where_nobody_tells_of_a_wait_nobody_is_waited_for() -> None:
+    assert seen({}) == {}
+    assert seen({ANNA: busy(), BEN: busy()}) == {}, "each computes, and none waits for the other"
+
+
+def test_a_script_in_its_own_code_is_named_with_its_line() -> None:
+    found = seen({ANNA: waiting(BEN), BEN: busy("callback", "train.py, line 12, in on_epoch_end")})
+    assert found == {
+        BEN: WaitsFor(
+            device=BEN,
+            cause="script",
+            lasted_s=10.0,
+            activity="callback",
+            where="train.py, line 12, in on_epoch_end",
+        )
+    }
+
+
+def test_numbers_on_their_way_are_counted_with_the_time_that_is_left() -> None:
+    come = {"bytes_come": 25, "bytes_total": 100, "bytes_s": 2.5}
+    found = seen({ANNA: waiting(BEN, **come), BEN: waiting(ANNA, heard_s=0.5)})
+    assert found[BEN] == WaitsFor(
+        device=BEN, cause="wire", lasted_s=10.0, bytes_come=25, bytes_total=100, left_s=30.0
+    )
+    assert found[ANNA].cause == "wire" and found[ANNA].left_s is None
+
+
+def test_a_step_of_which_something_comes_is_the_wires() -> None:
+    stands = {ANNA: waiting(BEN, bytes_come=5, bytes_total=9, bytes_s=1.0), BEN: busy("step")}
+    assert causes(seen(stands)) == {BEN: "wire"}
+    stands[ANNA] = waiting(BEN, bytes_come=5, bytes_total=9)
+    assert causes(seen(stands)) == {BEN: "script"}
+
+
+def test_a_stopped_process_counts_more_than_what_it_said_before() -> None:
+    found = seen({ANNA: waiting(BEN), BEN: Stand(activity="script", stopped=True)})
+    assert causes(found) == {BEN: "stopped"}
+
+
+def test_a_laptop_that_is_away_is_named_with_how_long_it_is_waited_for() -> None:
+    found = seen({ANNA: waiting(BEN), BEN: busy()}, away={BEN: NOW_S - 70})
+    assert found == {BEN: WaitsFor(device=BEN, cause="away", lasted_s=70.0, left_s=530.0)}
+
+
+def test_who_is_away_is_named_though_nobody_waits_yet() -> None:
+    assert causes(seen({}, away={BEN: NOW_S})) == {BEN: "away"}
+
+
+def test_what_an_absent_laptop_said_of_others_does_not_count() -> None:
+    assert causes(seen({BEN: waiting(ANNA)}, away={BEN: NOW_S})) == {BEN: "away"}
+
+
+def test_a_trainer_that_still_loads_tensorflow_is_no_silent_one() -> None:
+    stands = {ANNA: waiting(BEN, connected=False, heard_s=20.0)}
+    assert causes(seen(stands, phases={BEN: "starting"})) == {BEN: "starting"}
+    assert causes(seen(stands, phases={BEN: "meeting"})) == {BEN: "connection"}
+
+
+@pytest.mark.parametrize(("connected", "cause"), [(True, "silent"), (False, "connection")])
+def test_a_peer_without_a_sign_of_life_is_silent_or_not_connected(connected: bool, cause: Cause) -> None:
+    stands = {ANNA: waiting(BEN, connected=connected, heard_s=6.0), BEN: waiting(ANNA)}
+    assert seen(stands)[BEN].cause == cause
+
+
+def test_a_connection_that_broke_a_moment_ago_is_no_verdict() -> None:
+    stands = {ANNA: waiting(BEN, connected=False, heard_s=0.5, bytes_total=9), BEN: waiting(ANNA)}
+    assert seen(stands)[BEN].cause == "wire"
+
+
+def test_a_trainer_that_tells_nothing_of_itself_for_long_is_busy() -> None:
+    assert seen({ANNA: waiting(BEN, lasted_s=UNTOLD_S - 1)}) == {}
+    found = seen({ANNA: waiting(BEN, lasted_s=UNTOLD_S)})
+    assert causes(found) == {BEN: "script"} and found[BEN].activity is None
+
+
+def test_of_a_chain_only_the_end_is_named() -> None:
+    stands = {ANNA: waiting(BEN, CLEO), BEN: waiting(CLEO), CLEO: busy()}
+    assert causes(seen(stands, members=(ANNA, BEN, CLEO))) == {CLEO: "script"}
+
+
+def test_two_that_keep_a_third_waiting_are_both_named() -> None:
+    stands = {ANNA: waiting(BEN, CLEO), BEN: busy(), CLEO: Stand(activity="script", stopped=True)}
+    assert causes(seen(stands, members=(ANNA, BEN, CLEO))) == {BEN: "script", CLEO: "stopped"}
+
+
+def test_who_works_on_after_another_has_finished_is_named() -> None:
+    found = seen({BEN: busy("script", "train.py, line 9")}, ended=(ANNA,))
+    assert found[BEN].where == "train.py, line 9" and found[BEN].lasted_s == 12.0
+    assert seen({ANNA: waiting(BEN)}, ended=(BEN,)) == {}, "an end is no wait"

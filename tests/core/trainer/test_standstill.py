@@ -1,0 +1,174 @@
+"""Whether, when and as what a trainer tells that no meeting ends any more."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from core.exchange.state import Waiting
+from core.trainer.reporter import Reporter
+from core.trainer.standstill import (
+    AGAIN_S,
+    STACK_AFTER_S,
+    TOLD_AFTER_S,
+    Lookout,
+    Place,
+    Seen,
+    Standstill,
+    place_of,
+)
+from core.vocabulary.trainer_messages import Report, Said, StandChanged
+from core.vocabulary.waits import Stand
+from core.vocabulary.wire import from_json
+
+LIMIT_S = 60.0
+
+
+def in_script() -> Place:
+    return "callback", "train.py, line 3"
+
+
+def never() -> Place:
+    raise AssertionError("who waits for others is not asked what it does")
+
+
+def wait(come: int = 0, *, since_s: float = 3.0) -> Waiting:
+    return Waiting(
+        rank=1, since_s=since_s, bytes_come=come, bytes_total=100, connection="connected", heard_s=0.1
+    )
+
+
+def looked(
+    standstill: Standstill, until_s: int, seen: Seen, place: Callable[[], Place] = in_script
+) -> list[tuple[float, Stand | Literal["stack"] | None]]:
+    """Once a second, as the watch does."""
+    first = int(standstill.now_s) + 1
+    return [(now, word) for now in range(first, until_s + 1) for word in standstill.look(now, seen, place)]
+
+
+def test_steps_that_end_are_not_worth_a_word() -> None:
+    standstill = Standstill(0.0)
+    assert [standstill.look(now, Seen(now), never) for now in range(1, 20)] == [[]] * 19
+
+
+def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -> None:
+    standstill = Standstill(0.0)
+    told = looked(standstill, 11, Seen(0))
+    times = [now for now, _ in told]
+    assert times == [TOLD_AFTER_S, TOLD_AFTER_S + AGAIN_S, TOLD_AFTER_S + 2 * AGAIN_S]
+    assert told[0][1] == Stand(activity="callback", where="train.py, line 3", lasted_s=2.0)
+    assert standstill.look(12, Seen(1), never) == [None]
+    assert standstill.look(13, Seen(1), never) == []
+
+
+def test_another_place_is_news_at_once() -> None:
+    standstill = Standstill(0.0)
+    looked(standstill, 3, Seen(0))
+    told = standstill.look(4, Seen(0), lambda: ("script", "train.py, line 9"))
+    assert [word.where for word in told if isinstance(word, Stand)] == ["train.py, line 9"]
+
+
+def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
+    standstill = Standstill(0.0)
+    assert standstill.look(1, Seen(0, [wait(0)]), never) == []
+    (first,) = standstill.look(2, Seen(0, [wait(20)]), never)
+    assert isinstance(first, Stand) and first.activity == "exchange"
+    for now in (3, 4, 5):
+        standstill.look(now, Seen(0, [wait(10 * now)]), never)
+    (later,) = standstill.look(6, Seen(0, [wait(60)]), never)
+    assert isinstance(later, Stand)
+    (peer,) = later.peers
+    assert (peer.rank, peer.bytes_come, peer.bytes_total) == (1, 60, 100)
+    assert peer.bytes_s == pytest.approx(10.0) and peer.connected
+
+
+def test_who_keeps_others_waiting_shows_its_stack_once() -> None:
+    standstill = Standstill(0.0)
+    told = looked(standstill, 60, Seen(0, awaited=True))
+    assert [now for now, word in told if word == "stack"] == [STACK_AFTER_S]
+    standstill.look(61, Seen(1), never)
+    again = looked(standstill, 90, Seen(1, awaited=True))
+    assert [word for _, word in again].count("stack") == 1
+
+
+def test_who_keeps_nobody_waiting_may_compute_as_long_as_it_likes() -> None:
+    assert "stack" not in [word for _, word in looked(Standstill(0.0), 300, Seen(0))]
+
+
+def test_a_process_that_was_stopped_does_not_count_that_time() -> None:
+    standstill = Standstill(0.0)
+    looked(standstill, 1, Seen(0, awaited=True))
+    assert standstill.look(100, Seen(0, awaited=True), in_script) == []
+    told = looked(standstill, 102, Seen(0, awaited=True))
+    assert [word.lasted_s for _, word in told if isinstance(word, Stand)] == [pytest.approx(2.0)]
+
+
+# --- where a script is -------------------------------------------------------------------------------------
+
+
+def stack_of(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A script that calls ``here()`` where it is to be looked at."""
+    import builtins
+
+    found: list[Place] = []
+    monkeypatch.setattr(
+        builtins, "here", lambda: found.append(place_of(sys._getframe(1), tmp_path)), raising=False
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "train.py").write_text(text)
+    runpy.run_path(str(tmp_path / "train.py"))
+    (place,) = found
+    return place
+
+
+def test_a_line_of_the_script_is_named_with_its_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "def prepare():\n    list(map(lambda _: here(), [1]))\n\nprepare()\n"
+    assert stack_of(tmp_path, text, monkeypatch) == ("script", "train.py, line 2, in <lambda>")
+
+
+def test_a_module_that_is_imported_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_module_here.py").write_text("\nhere()\n")
+    place = stack_of(tmp_path, "import slow_module_here\n", monkeypatch)
+    assert place == ("importing", "slow_module_here.py, line 2")
+
+
+def test_nothing_of_the_script_leaves_the_place_open(tmp_path: Path) -> None:
+    assert place_of(sys._getframe(), tmp_path) == ("script", "")
+    assert place_of(None, tmp_path) == ("script", "")
+
+
+# --- the thread --------------------------------------------------------------------------------------------
+
+
+class Stuck:
+    """Meetings of which none ends, though others wait."""
+
+    ended = 0
+    is_awaited = True
+
+    def waiting(self) -> list[Waiting]:
+        return []
+
+
+@pytest.mark.real
+def test_the_watch_reports_by_itself_and_ends_when_told(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    watch = Lookout(Stuck(), Reporter(write), tmp_path)
+    began_s = time.monotonic()
+    with os.fdopen(read, "rb") as lines:
+        report: Report = from_json(lines.readline(), Report)  # type: ignore[arg-type]
+    assert time.monotonic() - began_s < LIMIT_S
+    assert isinstance(report, StandChanged) and report.stand is not None
+    watch.end()
+    assert "standstill" not in [thread.name for thread in threading.enumerate()]
+    assert not isinstance(report, Said)

@@ -1,0 +1,103 @@
+"""What happens to a laptop in the middle of a training. Each of these proves that it did happen.
+
+Where not said otherwise, what is done here is undone at the end of the ``with``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import psutil
+
+from tests.lab.agent import Agent
+from tests.lab.network import Network
+
+SETTLE_S = 60.0
+"""For whatever the system does at once where it is not busy."""
+
+
+def eth0(network: Network, host: int) -> dict[str, Any]:
+    """What the system says of a host's cable: ``operstate``, ``stats64`` and more."""
+    (found,) = json.loads(network.do(host, "ip", "-json", "-details", "-s", "link", "show", "dev", "eth0"))
+    assert isinstance(found, dict)
+    return found
+
+
+def received_bytes(network: Network, host: int) -> int:
+    return int(eth0(network, host)["stats64"]["rx"]["bytes"])
+
+
+@contextmanager
+def cable_out(network: Network, host: int) -> Iterator[None]:
+    """Not one byte reaches the host, nor leaves it."""
+    network.cable(host, plugged=False)
+    try:
+        _until(lambda: eth0(network, host)["operstate"] == "DOWN")
+        before = received_bytes(network, host)
+        yield
+        assert eth0(network, host)["operstate"] == "DOWN"
+        assert received_bytes(network, host) == before
+    finally:
+        network.cable(host, plugged=True)
+    _until(lambda: eth0(network, host)["operstate"] == "UP")
+
+
+@contextmanager
+def stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """As by SIGSTOP: they exist, and compute nothing."""
+    assert processes
+    try:
+        for process in processes:
+            process.suspend()
+        _until(lambda: all(map(_stands_still, processes)))
+        before = [process.cpu_times() for process in processes]
+        yield
+        assert all(map(_stands_still, processes))
+        assert [process.cpu_times() for process in processes] == before
+    finally:
+        for process in processes:
+            process.resume()
+    _until(lambda: not any(map(_stands_still, processes)))
+
+
+@contextmanager
+def lid_closed(network: Network, host: int, agent: Agent) -> Iterator[None]:
+    """Node and trainer stand still, and the network is gone."""
+    with ExitStack() as undone:
+        undone.enter_context(cable_out(network, host))
+        undone.enter_context(stopped([agent.process, *agent.trainers()]))
+        yield
+
+
+def move(network: Network, host: int, address: str) -> None:
+    """Another address in the same network, as after another Wi-Fi; the former one is gone. Not undone."""
+    network.do(host, "ip", "-4", "address", "flush", "dev", "eth0")
+    network.do(host, "ip", "address", "add", f"{address}/24", "dev", "eth0")
+    assert _addresses(network, host) == [address]
+
+
+def calls_from(network: Network, host: int, address: str) -> int:
+    """How many connections of a host's have their other end there and stand."""
+    return len(
+        network.do(host, "ss", "--no-header", "--tcp", "state", "established", "dst", address).splitlines()
+    )
+
+
+def _addresses(network: Network, host: int) -> list[str]:
+    found = json.loads(network.do(host, "ip", "-json", "-4", "address", "show", "dev", "eth0"))
+    return [address["local"] for link in found for address in link["addr_info"]]
+
+
+def _stands_still(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_STOPPED)
+
+
+def _until(happened: Any) -> None:
+    until_s = time.monotonic() + SETTLE_S
+    while not happened():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)

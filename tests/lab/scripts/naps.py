@@ -1,0 +1,65 @@
+"""Trains on noise for so many steps. One member may fall asleep in a callback, and all within a step."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--steps", type=int, default=600)
+parser.add_argument("--pace-s", type=float, default=0.02, help="each step takes at least so long")
+parser.add_argument("--asleep", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
+parser.add_argument("--slow", type=float, nargs=2, default=(-1, 0), metavar=("STEP", "S"))
+args = parser.parse_args()
+
+BATCH = 64
+task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief"})
+present = -1
+
+
+def nap(what: str, seconds: float) -> None:
+    began_s = time.monotonic()
+    time.sleep(seconds)
+    print(f"{task['type']} {what} at step {present} took {time.monotonic() - began_s:.1f} s", flush=True)
+
+
+class Naps(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        global present
+        present += 1
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        time.sleep(args.pace_s)
+        if present == args.asleep[0] and task["type"] == "worker":
+            nap("callback", args.asleep[1])
+
+
+class Slow(keras.Model):
+    slept = False
+
+    def train_step(self, data: Any) -> Any:
+        tf.py_function(self.stay, [], [])
+        return super().train_step(data)
+
+    def stay(self) -> None:
+        if present == args.slow[0] and not self.slept:
+            self.slept = True
+            nap("step", args.slow[1])
+
+
+keras.utils.set_random_seed(7)
+random = np.random.default_rng(0)
+rows = random.standard_normal((args.steps * BATCH, 32)).astype("float32")
+labels = random.integers(0, 10, len(rows))
+inputs = keras.Input((32,))
+hidden = keras.layers.Dropout(0.2)(keras.layers.Dense(64, activation="relu")(inputs))
+model = Slow(inputs, keras.layers.Dense(10, activation="softmax")(hidden))
+model.compile("adam", "sparse_categorical_crossentropy")
+model.fit(rows, labels, batch_size=BATCH, epochs=1, verbose=0, callbacks=[Naps()])
