@@ -79,7 +79,8 @@ class Sharings:
     def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
         if verdict.whole is not None:
             sizes = notes.loss_row_bytes
-            small = bool(sizes) and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
+            able = bool(sizes) and self._engine.collectives.gathers_any_length
+            small = able and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
             return Sharing(gathers=True) if small and not known.gathers else Sharing(whole=True)
         found = verdict.sums - known.sums
         losses = {place for place in found if notes.scalars[place].site != "gradient"}
