@@ -115,7 +115,8 @@ class TrainLive(QWidget):
             self._show(state, run, names)
         if run.over and not self._over:
             self._over = True
-            self._bridge.submit(GetRun(run=run.plan.run), self._on_details)
+            # Its points are here already; reading them once more would hold up the window.
+            self._bridge.submit(GetRun(run=run.plan.run, points=False), self._on_details)
         elif self.entry is not None and link_changed(self.entry, events):
             ask_for_checkpoints(self._bridge, self.entry)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from app.models.runs_model import goes_on_from, when
+from app.models.runs_model import goes_on_from, started
 from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
@@ -48,7 +48,7 @@ def lines_of(entry: RunEntry) -> dict[str, str]:
     rate = summary.samples_s if rate is None else rate
     gain = speed_up(summary)
     lines = {
-        "Started": when(entry.started_s),
+        "Started": started(entry),
         "Script": " ".join((entry.script, *entry.arguments)),
         "State": ", ".join(filter(None, (phase_words(entry.phase), goes_on_from(entry)))),
         "Laptops": ", ".join(entry.devices),

@@ -26,7 +26,8 @@ PROMISE_S = 3.0
 
 def training(laptops: Laptops, folder: Path, *others: Agent) -> RunId:
     """A long run in which everybody makes steps."""
-    run = laptops.anna.train(digits(folder, "--epochs", "10000", others=others))
+    spec = digits(folder, "--epochs", "10000", others=others)
+    run = laptops.anna.train(spec)
     for agent in (laptops.anna, *others):
         agent.trains(run)
     return run

@@ -83,6 +83,11 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
     ),
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
+    "Train pressed on two laptops at the same moment": (
+        f"{CORE}test_two_nodes_run.py::test_two_that_press_train_at_the_same_moment_train_together",
+        f"{CORE}run/test_precedence.py::test_of_two_that_press_at_once_one_wins_and_the_other_takes_part",
+        f"{CORE}run/test_precedence.py::test_of_three_that_press_at_once_one_wins",
+    ),
     "peer closed while its user is asked": (
         f"{TROUBLE}consent.py::test_a_laptop_that_is_closed_while_its_user_is_asked_is_named",
     ),

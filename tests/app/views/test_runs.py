@@ -21,7 +21,7 @@ from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, Ru
 from core.vocabulary.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, Stopped
+from core.vocabulary.phases import Failed, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Role, RunSpec
 from tests.app import world
 from tests.app.fake_core import FakeCore
@@ -135,7 +135,8 @@ def test_runs_of_the_same_minute_are_told_apart(qtbot: QtBot, core: FakeCore, vi
     def at_once(command: Command) -> Answer:
         found = details(command)
         assert isinstance(found, RunDetails)
-        return replace(found, entry=replace(found.entry, script="train.py", started_s=60.0))
+        same_minute = RunId(f"20261121-1912{found.entry.run[13:]}")
+        return replace(found, entry=replace(found.entry, script="train.py", run=same_minute))
 
     core.answers[GetRun] = at_once
     choose(view, 0, 2)
@@ -391,6 +392,32 @@ def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView
     )
     open_run(core, view, resumed)
     assert f"goes on from {then}" in view.past.about.text()
+
+
+def test_the_run_under_way_is_shown_live(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    """Its record is still being written: there would be nothing to plot."""
+    core.happen(*world.begun())
+    core.answers[ListRuns] = RunList(
+        runs=(replace(ENTRIES[0], run=world.RUN, phase=Training()), *ENTRIES[1:])
+    )
+    core.happen(world.phase(Stopping()))
+    core.flush()
+    choose(view, 0)
+    assert view.chosen[0].run == world.RUN
+    with qtbot.waitSignal(view.live_asked, timeout=60_000):
+        view.open.click()
+    assert not core.asked(GetRun)
+
+
+def test_a_runs_start_is_the_same_on_every_laptop() -> None:
+    """By the record of each it was another moment, and no continued run matched the one before it."""
+    here = replace(ENTRIES[0], run=RunId("20261121-191204-9f3a01bc"), started_s=0.0)
+    there = replace(here, started_s=9e9)
+    then = when(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
+    assert words(here, Column.STARTED) == words(there, Column.STARTED) == then
+    assert words(replace(here, resumed=here.run), Column.STATE).endswith(f" {then}")
+    odd = replace(here, run=RunId("odd"), started_s=60.0)
+    assert words(odd, Column.STARTED) == when(60.0)
 
 
 def test_a_folder_that_is_gone_is_said(qtbot: QtBot, bridge: Bridge, core: FakeCore, tmp_path: Path) -> None:

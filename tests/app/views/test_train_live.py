@@ -446,6 +446,12 @@ def test_what_came_out_is_shown_with_its_folder(
     assert opened == [str(tmp_path / "outputs")]
 
 
+def test_at_its_end_a_runs_points_are_not_read_once_more(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), *world.finished())
+    core.flush()
+    assert core.asked(GetRun) == [GetRun(run=world.RUN, points=False)]
+
+
 def test_a_folder_that_is_gone_is_said(core: FakeCore, live: TrainLive, tmp_path: Path) -> None:
     entry = RunEntry(
         run=world.RUN, started_s=0.0, script="digits.py", phase=Finished(), folder=str(tmp_path / "gone")
