@@ -99,9 +99,9 @@ def made_steps(agent: Agent, run: RunId, since_s: float, until_s: float) -> bool
     return len(made) > 1
 
 
-def go_on(agents: tuple[Agent, ...], run: RunId) -> None:
-    """Until everybody has made ``BETWEEN`` steps more than anybody has now."""
-    newest = max(step for agent in agents for step in [0, *steps(agent, run)])
+def go_on(agents: tuple[Agent, ...], run: RunId, at_least: int = 0) -> None:
+    """Until everybody has made ``BETWEEN`` steps more than anybody has now, or than ``at_least``."""
+    newest = max(step for agent in agents for step in [at_least, *steps(agent, run)])
     for agent in agents:
 
         def is_beyond(event: ev.MemberProgressed, agent: Agent = agent) -> bool:
@@ -179,7 +179,7 @@ def test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for(
     for agent in both:
         agent.trains(run)
 
-    go_on(both, run)
+    go_on(both, run, SLOW_AT)
     assert waits(anna, run, ben, "script", 0.0)
     assert said(ben, run).count(f"worker callback at step {ASLEEP_AT} took {asleep}") == 1
     assert said(anna, run).count(f"step at step {SLOW_AT} took {slow}") == 2
