@@ -126,7 +126,8 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}exchange/test_processes.py::test_a_process_that_stands_still_is_waited_for",
     ),
     "a wire on which one step takes most of a minute": (
-        f"{LAB}slow_wire.py::test_25_million_parameters_train_at_20_mbit",
+        f"{LAB}slow_wire.py::"
+        "test_25_million_parameters_train_at_20_mbit_even_if_the_cable_is_out_in_the_midst_of_a_step",
     ),
     "version mismatch": (
         f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",
