@@ -10,7 +10,7 @@ ANSWERS := timeout 20 nvidia-smi --list-gpus
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo app test test-all trainer-tests node-tests lab-tests check lint format mutants bench gui-tour dist clean
+.PHONY: help demo app test test-all trainer-tests node-tests lab-tests check lint types-elsewhere format mutants bench gui-tour dist clean
 
 help:  ## Lists what can be made.
 	@sed -nE 's/^([a-z-]+):.*##  *(.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -26,7 +26,7 @@ app: $(READY)  ## Opens the window.
 # in seconds goes alone.
 FAST := not real and not cluster and not lab
 TRAINERS := cluster and not real and not lab
-PYTEST := $(BIN)/python -m pytest tests
+PYTEST := $(BIN)/python -m pytest tests $(OPTIONS)
 FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
@@ -61,6 +61,10 @@ lint: $(READY)  ## Format, lint, strict types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+types-elsewhere: $(READY)  ## Strict types as Windows and macOS see the code.
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 app core tandem_laptops
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin app core tandem_laptops
 
 format: $(READY)  ## Formats, and mends what lint can mend.
 	$(BIN)/ruff format .

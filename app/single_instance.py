@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,11 +104,14 @@ def _folder() -> Path:
         return Path(runtime)
     if os.name != "posix":
         return Path(tempfile.gettempdir())
-    folder = Path(tempfile.gettempdir()) / f"tandem-{os.getuid()}"
+    user = 0
+    if sys.platform != "win32":
+        user = os.getuid()
+    folder = Path(tempfile.gettempdir()) / f"tandem-{user}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-        if found.st_uid == os.getuid() and found.st_mode & 0o777 == 0o700 and not folder.is_symlink():
+        if found.st_uid == user and found.st_mode & 0o777 == 0o700 and not folder.is_symlink():
             return folder
     except OSError:
         pass

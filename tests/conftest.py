@@ -24,6 +24,16 @@ settings.load_profile("repeatable")
 QThread.currentThread()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pumps", action="store_true", help="wait for trainers' pipes as Windows has to")
+
+
+@pytest.fixture(autouse=True)
+def pumps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.config.getoption("--pumps"):
+        monkeypatch.setattr("core.supervisor.spawn.needs_pumps", lambda: True)
+
+
 @pytest.fixture(scope="session")
 def namespaces() -> None:
     """Network namespaces, which only Linux has and some systems forbid: elsewhere these tests cannot run, and

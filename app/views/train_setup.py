@@ -135,7 +135,7 @@ class TrainSetup(QWidget):
     def _begin(self, draft: Draft) -> None:
         self.draft = draft
         self.edited = True
-        self.options.show_options(draft.seed, draft.strategy, draft.wire)
+        self.options.show_options(draft.seed, draft.strategy, draft.wire, draft.exchange)
         self.read = self.made = self.refusal = None
         self.problem.show_problem(None)
         self.choices.show_scripts(None)
@@ -217,7 +217,8 @@ class TrainSetup(QWidget):
 
     def _take_options(self) -> None:
         options = self.options
-        self._change(replace(self.draft, seed=options.seed, strategy=options.strategy, wire=options.wire))
+        draft = replace(self.draft, seed=options.seed, strategy=options.strategy)
+        self._change(replace(draft, wire=options.wire, exchange=options.exchange))
 
     def _refuse(self, problem: Problem) -> None:
         self.problem.show_problem(problem)

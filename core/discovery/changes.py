@@ -86,13 +86,19 @@ class Changes:
             self._socket = None
 
 
-def _kernel() -> socket.socket:
-    if sys.platform != "linux":
+if sys.platform == "linux":
+
+    def _kernel() -> socket.socket:
+        kind = socket.SOCK_RAW | socket.SOCK_NONBLOCK
+        kernel = socket.socket(socket.AF_NETLINK, kind, socket.NETLINK_ROUTE)
+        try:
+            kernel.bind((0, _RTMGRP_LINK | _RTMGRP_IPV4_IFADDR | _RTMGRP_IPV6_IFADDR))
+        except OSError:
+            kernel.close()
+            raise
+        return kernel
+
+else:
+
+    def _kernel() -> socket.socket:
         raise NotImplementedError(f"{sys.platform} has no rtnetlink")
-    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
-    try:
-        kernel.bind((0, _RTMGRP_LINK | _RTMGRP_IPV4_IFADDR | _RTMGRP_IPV6_IFADDR))
-    except OSError:
-        kernel.close()
-        raise
-    return kernel

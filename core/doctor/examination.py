@@ -25,6 +25,7 @@ CHECKS: tuple[Check | Look, ...] = (
     network.check_firewall,
     network.check_isolation,
     software.check_peers,
+    software.check_system,
     software.check_python,
     software.check_tensorflow,
     machine.check_gpu,

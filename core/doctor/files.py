@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from core.doctor.view import View, error, note, ok, warning
 from core.home import socket_path
 from core.home.home import Home, prepare
+from core.home.private_file import user_id
 from core.vocabulary.answers import Finding
 from core.vocabulary.errors import TandemError
 
@@ -54,12 +56,12 @@ def check_key(view: View) -> Finding:
             found = path.lstat()
         except OSError:
             continue
-        if found.st_uid != os.geteuid():
+        if found.st_uid != user_id():
             return error(
                 "key-owner",
                 TOPIC,
-                f"{path} belongs to user {found.st_uid}, and you are user {os.geteuid()}.",
-                f"Give it back to yourself: sudo chown -R {os.geteuid()} '{folder}'.",
+                f"{path} belongs to user {found.st_uid}, and you are user {user_id()}.",
+                f"Give it back to yourself: sudo chown -R {user_id()} '{folder}'.",
             )
         if stat.S_IMODE(found.st_mode) & ~limit:
             return error(
@@ -74,7 +76,7 @@ def check_key(view: View) -> Finding:
 
 def check_socket(view: View) -> Finding:
     """Whether a second command on this home would find this node."""
-    path = socket_path.find(view.home)
+    path = view.home.loopback if sys.platform == "win32" else socket_path.find(view.home)
     there = path.exists()
     if view.running and not there:
         return warning(

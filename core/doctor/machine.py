@@ -96,8 +96,14 @@ def check_clock(view: View, now: Callable[[], float] = time.time) -> Finding:
 
 
 def _namespaces(proc: Path) -> str:
-    if not sys.platform.startswith("linux"):
-        return "This system has no namespaces that could close it."
+    return (
+        _linux_namespaces(proc)
+        if sys.platform == "linux"
+        else "This system has no namespaces that could close it."
+    )
+
+
+def _linux_namespaces(proc: Path) -> str:
     if _value(proc / "kernel/apparmor_restrict_unprivileged_userns") == "1":
         return "User namespaces, which could close it, are restricted by AppArmor here."
     switches = ("kernel/unprivileged_userns_clone", "user/max_user_namespaces")

@@ -12,13 +12,13 @@ import core
 from core.doctor.view import View, error, note, ok, warning
 from core.supervisor import spawn
 from core.vocabulary.answers import Finding
+from core.vocabulary.environments import PYTHONS
 from core.vocabulary.state import Device
 from core.vocabulary.versions import Versions, install_fix, installed, is_frozen, pip_install
 
 TOPIC = "software"
 _CUDA = "'tensorflow[and-cuda]==2.21.*'"
 LOAD_LIMIT_S = 120.0
-PYTHONS = ("3.11", "3.12", "3.13")
 MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 _HOUSE = Path(core.__file__).resolve().parent.parent
 
@@ -29,6 +29,18 @@ def check_python(view: View, versions: Versions | None = None) -> Finding:
         return ok("python", TOPIC, f"Python {python}.")
     return error(
         "python", TOPIC, f"Python {python} is not one that TensorFlow runs on here.", "Install Python 3.12."
+    )
+
+
+def check_system(view: View, platform: str = sys.platform) -> Finding | None:
+    if platform == "linux":
+        return None
+    name = {"win32": "Windows", "darwin": "macOS"}.get(platform, platform)
+    return note(
+        "system",
+        TOPIC,
+        f"Tandem was built and tested on Linux; on {name} nobody has tried it yet.",
+        "See docs/windows-and-macos.md, and tell what happens.",
     )
 
 
@@ -113,12 +125,14 @@ async def check_loading(
 
 def _gpu_fix() -> str:
     if sys.platform == "win32":
-        return "TensorFlow uses NVIDIA's cards on Windows only inside WSL2: install Tandem there."
-    if is_frozen():
-        return (
+        fix = "TensorFlow uses NVIDIA's cards on Windows only inside WSL2: install Tandem there."
+    elif is_frozen():
+        fix = (
             f"This program computes on the CPU. To use the GPU, install Tandem by pip instead, with {_CUDA}."
         )
-    return f"Install TensorFlow with its CUDA packages: {pip_install(_CUDA)}"
+    else:
+        fix = f"Install TensorFlow with its CUDA packages: {pip_install(_CUDA)}"
+    return fix
 
 
 def probe_command() -> list[str]:

@@ -3,20 +3,29 @@
 A node makes its member's pair; the certificates (DER, some 500 bytes) travel with the ports over the nodes'
 own links, the private key through the pipe to its trainer alone. The identity of the laptop never enters the
 process that runs the script.
-Security invariants: a run's private key is never on a disk, and shown by no ``repr``. A member's rank is what
-its certificate says, byte by byte, never what it says itself.
+Security invariants: a run's private key is never on a disk (but on Windows, encrypted), and shown by no
+``repr``. A member's rank is what its certificate says, byte by byte, never what it says itself.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import ssl
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from core.exchange.problems import bad_pins
 from core.home.certificate import build, check_peer_certificate
@@ -33,13 +42,16 @@ class RunPair:
 
     def load_into(self, context: ssl.SSLContext) -> None:
         key = Ed25519PrivateKey.from_private_bytes(self.private_key)
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        # OpenSSL takes a context's own key from a file alone: a pipe is one, and no disk has it.
+        password = None if _pipes_have_paths() else secrets.token_hex().encode()
+        protection = BestAvailableEncryption(password) if password else NoEncryption()
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection)
+        # OpenSSL takes a context's own key from a file alone: a pipe is one, and no disk has it. Where a pipe
+        # has no path, a file has it for a moment, under a password that only this process knows.
         with (
             _readable(ssl.DER_cert_to_PEM_cert(self.cert_der).encode()) as certificate,
             _readable(pem) as own,
         ):
-            context.load_cert_chain(certificate, own)
+            context.load_cert_chain(certificate, own, password)
 
 
 def make() -> RunPair:
@@ -48,9 +60,19 @@ def make() -> RunPair:
     return RunPair(build(key), key.private_bytes_raw())
 
 
+def _pipes_have_paths() -> bool:
+    return sys.platform != "win32"
+
+
 @contextmanager
 def _readable(few: bytes) -> Iterator[str]:
-    """The path of a pipe out of which ``few`` bytes, less than any pipe's room, can be read once."""
+    """A path from which ``few`` bytes, less than any pipe's room, can be read once."""
+    if not _pipes_have_paths():
+        with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
+            path = Path(folder) / "key.pem"
+            path.write_bytes(few)
+            yield str(path)
+        return
     read, write = os.pipe()
     try:
         try:

@@ -7,6 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.home.private_file import user_id
 from core.vocabulary.errors import TandemError
 
 ENVIRONMENT = "TANDEM_HOME"
@@ -60,6 +61,11 @@ class Home:
     @property
     def socket(self) -> Path:
         return self.folder / "node.sock"
+
+    @property
+    def loopback(self) -> Path:
+        """Port and secret of the node, where it cannot have a Unix socket."""
+        return self.folder / "node.port"
 
 
 def choose(given: str | Path | None = None) -> Home:
@@ -119,12 +125,10 @@ def _mend(folder: Path) -> str:
 
 
 def _check_owner(folder: Path) -> None:
-    if os.name != "posix":
-        return
     owner = folder.stat().st_uid
-    if owner != os.geteuid():
+    if owner != user_id():
         raise TandemError(
             code="home-wrong-owner",
-            what=f"Tandem's home {folder} belongs to user {owner}, and Tandem runs as user {os.geteuid()}.",
+            what=f"Tandem's home {folder} belongs to user {owner}, and Tandem runs as user {user_id()}.",
             fix="Run Tandem as the user who made it, or name another folder with --home DIR.",
         )

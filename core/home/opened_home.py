@@ -13,6 +13,8 @@ from core.home.identity import Identity
 from core.home.lock import HomeLock
 from core.home.trust import TrustStore
 from core.runtime.logs import Log
+from core.vocabulary import environments
+from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import Problem
 from core.vocabulary.settings import Settings
 from core.vocabulary.versions import TANDEM
@@ -31,6 +33,7 @@ class OpenedHome:
     settings: Settings
     trust: TrustStore
     notices: tuple[Problem, ...]
+    maker: EnvironmentMaker = EnvironmentMaker()  # noqa: RUF009 (frozen)
 
     def close(self) -> None:
         _log.info("ends")
@@ -67,4 +70,4 @@ def _read(home: Home, lock: HomeLock, log: Log) -> OpenedHome:
         _log.warning("does not start: %s", error)
         raise
     notices = tuple(problem for problem in (about_settings, about_trust) if problem is not None)
-    return OpenedHome(home, lock, log, mine, settings, trust, notices)
+    return OpenedHome(home, lock, log, mine, settings, trust, notices, environments.look())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import sys
 from pathlib import Path
 
 from core.vocabulary.errors import TandemError
@@ -93,17 +94,25 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def user_id() -> int:
+    """The user of this process, as files name their owner: on Windows they all say 0."""
+    user = 0
+    if sys.platform != "win32":
+        user = os.geteuid()
+    return user
+
+
 def _check(path: Path, found: os.stat_result, *, folder: bool) -> None:
     kind = "folder" if folder else "file"
     if not (stat.S_ISDIR if folder else stat.S_ISREG)(found.st_mode):
         raise _unusable(path, f"it is not an ordinary {kind}")
-    if not hasattr(os, "geteuid"):
+    if os.name != "posix":
         return  # Windows: a user's profile folder is private by its access list
-    if found.st_uid != os.geteuid():
+    if found.st_uid != user_id():
         raise TandemError(
             code="wrong-owner",
-            what=f"{path} belongs to user {found.st_uid}, and Tandem runs as user {os.geteuid()}.",
-            fix=f"Run Tandem as the user who made it, or: sudo chown -R {os.geteuid()} '{path}'.",
+            what=f"{path} belongs to user {found.st_uid}, and Tandem runs as user {user_id()}.",
+            fix=f"Run Tandem as the user who made it, or: sudo chown -R {user_id()} '{path}'.",
         )
     if found.st_mode & 0o077:
         right = "700" if folder else "600"

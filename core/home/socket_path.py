@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from core.home import private_file
 from core.home.home import Home
 
 LONGEST = 100
@@ -51,7 +52,7 @@ def _record(home: Home) -> Path:
 def _recorded(home: Home) -> Path | None:
     try:
         path = Path(_record(home).read_text(encoding="utf-8").strip())
-        ours = path.parent.lstat().st_uid == os.geteuid() and not path.parent.is_symlink()
+        ours = path.parent.lstat().st_uid == private_file.user_id() and not path.parent.is_symlink()
     except (OSError, ValueError):
         return None
     # Only what ``choose`` makes: its folder is deleted with everything in it.

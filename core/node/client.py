@@ -1,10 +1,11 @@
-"""A second process on the same home: the same commands and events as the node, over its Unix socket."""
+"""A second process on the same home: the same commands and events as the node, over its local socket."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import Callable
 from typing import Self
 
@@ -12,7 +13,7 @@ import msgspec
 
 from core.home import socket_path
 from core.home.home import Home
-from core.node import json_lines
+from core.node import json_lines, loopback_socket
 from core.runtime.background import Background
 from core.vocabulary.answers import Answer, Refused
 from core.vocabulary.commands import Command
@@ -51,13 +52,18 @@ class Client:
         self._background.start("hearing the node", self._read())
 
     @classmethod
-    async def connect(cls, home: Home, *, limit_s: float = CONNECT_LIMIT_S) -> Self:
+    async def connect(
+        cls, home: Home, *, limit_s: float = CONNECT_LIMIT_S, loopback: bool = sys.platform == "win32"
+    ) -> Self:
         """Raises ``TandemError``: no node there, or one of another version."""
-        path = await asyncio.to_thread(socket_path.find, home)
         writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(limit_s):
-                reader, writer = await asyncio.open_unix_connection(path, limit=MAX_TOLD_BYTES)
+                if loopback or sys.platform == "win32":
+                    reader, writer = await loopback_socket.connect(home, MAX_TOLD_BYTES)
+                else:
+                    path = await asyncio.to_thread(socket_path.find, home)
+                    reader, writer = await asyncio.open_unix_connection(path, limit=MAX_TOLD_BYTES)
                 state = _greeted(await reader.readline())
         except (OSError, TimeoutError, AttributeError) as error:
             if writer is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import select
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -197,11 +198,17 @@ async def _peek(sock: socket.socket, limit_s: float) -> int | None:
     """The first byte, left in place; None where the other side closed. Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
-    loop.add_reader(sock, readable.set)
     try:
-        async with asyncio.timeout(limit_s):
-            await readable.wait()
-    finally:
-        loop.remove_reader(sock)
+        loop.add_reader(sock, readable.set)
+    except NotImplementedError:
+        # Windows' loop waits for data only by taking it; a thread looks instead.
+        if not await asyncio.to_thread(lambda: select.select([sock], [], [], limit_s)[0]):
+            raise TimeoutError from None
+    else:
+        try:
+            async with asyncio.timeout(limit_s):
+                await readable.wait()
+        finally:
+            loop.remove_reader(sock)
     first = sock.recv(1, socket.MSG_PEEK)
     return first[0] if first else None

@@ -1,4 +1,7 @@
-"""A second process on the same home speaks with this node over a Unix socket: JSON lines, this user only."""
+"""A second process on the same home speaks with this node: JSON lines, this user only.
+
+Over a Unix socket; where there is none for Python (Windows), over the loopback (`loopback_socket`).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from collections.abc import AsyncIterator
 
 from core.home import socket_path
 from core.home.home import Home
+from core.node import loopback_socket
 from core.node.conversation import Conversation
 from core.runtime.background import Background
 from core.vocabulary.errors import TandemError
@@ -27,24 +31,31 @@ _log = logging.getLogger(__name__)
 class LocalSocket:
     """Listens from ``open`` to ``close``."""
 
-    def __init__(self, home: Home, node: NodeFace, *, most_speakers: int = SPEAKERS) -> None:
+    def __init__(
+        self,
+        home: Home,
+        node: NodeFace,
+        *,
+        most_speakers: int = SPEAKERS,
+        loopback: bool = sys.platform == "win32",
+    ) -> None:
         self._home = home
         self._node = node
         self._most_speakers = most_speakers
+        self._loopback = loopback
+        self._secret = b""
         self._server: asyncio.Server | None = None
         self._speakers = Background()
 
     async def open(self) -> None:
         """Raises ``TandemError``: the node works without it, but no second process can reach it."""
-        if not hasattr(socket, "AF_UNIX") or os.name != "posix":
-            raise TandemError(
-                code="no-local-socket",
-                what="This system has no Unix sockets for Python: a second Tandem can't talk to this one.",
-                fix="Use this window, or tandem agent --jsonl.",
-            )
         try:
-            listening = await asyncio.to_thread(_listen, self._home)
-            self._server = await asyncio.start_unix_server(self._on_speaker, sock=listening, limit=CHUNK)
+            if self._loopback or sys.platform == "win32":
+                listening, self._secret = await asyncio.to_thread(loopback_socket.listen, self._home)
+                self._server = await asyncio.start_server(self._on_speaker, sock=listening, limit=CHUNK)
+            else:
+                listening = await asyncio.to_thread(_listen, self._home)
+                self._server = await asyncio.start_unix_server(self._on_speaker, sock=listening, limit=CHUNK)
         except OSError as error:
             raise TandemError(
                 code="no-local-socket",
@@ -66,10 +77,12 @@ class LocalSocket:
         await self._speakers.settle(LAST_WORDS_S if self._node.state.stopped else 0)
         await self._server.wait_closed()
         self._server = None
-        await asyncio.to_thread(socket_path.release, self._home)
+        release = loopback_socket.release if self._loopback else socket_path.release
+        await asyncio.to_thread(release, self._home)
 
     def _on_speaker(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not same_user(writer.get_extra_info("socket")):
+        # Over the loopback, who it is shows in the first line.
+        if not self._loopback and not same_user(writer.get_extra_info("socket")):
             _log.warning("another user tried the local socket")
             writer.close()
         elif len(self._speakers) >= self._most_speakers:
@@ -84,6 +97,9 @@ class LocalSocket:
             await writer.drain()
 
         try:
+            if self._loopback and not await loopback_socket.knows(reader, self._secret):
+                _log.warning("somebody without the home's secret tried the loopback")
+                return
             await Conversation(self._node, write).run(_chunks(reader))
         except Exception:
             _log.exception("a conversation on the local socket broke off")
@@ -93,19 +109,21 @@ class LocalSocket:
                 await writer.wait_closed()
 
 
-def _listen(home: Home) -> socket.socket:
-    path = socket_path.choose(home)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        # The folder is 0700; the mode is set before anybody could connect, all the same.
-        listening.bind(str(path))
-        path.chmod(0o600)
-        listening.listen(SPEAKERS)
-        listening.setblocking(False)
-    except BaseException:
-        listening.close()
-        raise
-    return listening
+if sys.platform != "win32":
+
+    def _listen(home: Home) -> socket.socket:
+        path = socket_path.choose(home)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # The folder is 0700; the mode is set before anybody could connect, all the same.
+            listening.bind(str(path))
+            path.chmod(0o600)
+            listening.listen(SPEAKERS)
+            listening.setblocking(False)
+        except BaseException:
+            listening.close()
+            raise
+        return listening
 
 
 async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
@@ -137,6 +155,6 @@ else:
 def same_user(connection: socket.socket) -> bool:
     """Whether the other process belongs to the user of this one; False where that cannot be known."""
     try:
-        return peer_uid(connection) == os.geteuid()
-    except (OSError, AttributeError):
+        return sys.platform != "win32" and peer_uid(connection) == os.geteuid()
+    except OSError:
         return False

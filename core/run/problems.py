@@ -128,6 +128,15 @@ def busy() -> Problem:
     )
 
 
+def crossed(name: str) -> Problem:
+    """What a starter hears whose run gives way to the one that was started on ``name``."""
+    return Problem(
+        code="train-crossed",
+        what=f"Train was pressed on {name} at the same moment, and that run goes first.",
+        fix="Say here whether this laptop takes part in it, and start yours again when it has ended.",
+    )
+
+
 def known_run() -> Problem:
     """What a member answers to an id that it has heard before: ids are never used twice."""
     return Problem(
@@ -305,10 +314,13 @@ def nothing_shared() -> str:
     )
 
 
-def unequal_weights() -> str:
-    return (
-        "The members ended with different weights, and the chief's are kept. A graphics card and a processor "
-        "may drift apart by rounding in a loop of train_on_batch; anything else please report with the log."
+def unequal_weights() -> Problem:
+    return Problem(
+        code="members-differ",
+        what="The members ended with different weights, so this is not the result of one machine; the "
+        "chief's are kept.",
+        fix="Look in the script for what is not the same on all laptops (a clock, an unseeded generator, the "
+        "laptop's name). If you find nothing, please report it with the log.",
     )
 
 

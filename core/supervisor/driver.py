@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import selectors
 import signal
 import threading
@@ -24,7 +23,7 @@ import psutil
 
 from core.runtime.bounded_file import BoundedFile
 from core.runtime.lines import Lines
-from core.supervisor import memory_kills, parent_death, port_probe, problems, spawn, temporary
+from core.supervisor import memory_kills, pipe_ends, port_probe, problems, spawn, temporary
 from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.machine import Supervision
 from core.supervisor.output import Batches
@@ -168,13 +167,13 @@ class _Stops:
         self._guard = threading.Lock()
 
     def open(self) -> None:
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
+        self._read, self._write = pipe_ends.pair()
+        pipe_ends.set_nonblocking(self._write)
 
     def close(self) -> None:
         with self._guard:
-            os.close(self._write)
-            os.close(self._read)
+            pipe_ends.close(self._write)
+            pipe_ends.close(self._read)
             self._write = -1
 
     def fileno(self) -> int:
@@ -186,7 +185,7 @@ class _Stops:
         with self._guard:
             if self._write >= 0:
                 try:
-                    os.write(self._write, b"s")
+                    pipe_ends.write(self._write, b"s")
                 except BlockingIOError:
                     pass  # Woken often enough.
 
@@ -224,19 +223,14 @@ class _Attendance:
         self._batches = Batches(supervision.train.task)
         self._tail: deque[bytes] = deque(maxlen=40)
         self._selector = selectors.DefaultSelector()
-        process = child.process
-        assert process.stdout is not None and process.stderr is not None
-        self._open = {
-            process.stdout.fileno(): "stdout",
-            process.stderr.fileno(): "stderr",
-            child.reports: "report",
-        }
+        stdout, stderr = child.outputs
+        self._open = {stdout: "stdout", stderr: "stderr", child.reports: "report"}
         for fd, what in self._open.items():
-            os.set_blocking(fd, False)
+            pipe_ends.set_nonblocking(fd)
             self._selector.register(fd, selectors.EVENT_READ, what)
         self._selector.register(stops.fileno(), selectors.EVENT_READ, "wake")
-        os.set_blocking(child.orders, False)
-        self._death = parent_death.watch_death(child.pid)
+        pipe_ends.set_nonblocking(child.orders)
+        self._death = child.watch_death()
         self._selector.register(self._death, selectors.EVENT_READ, "death")
 
     def watch(self) -> None:
@@ -251,10 +245,10 @@ class _Attendance:
 
     def finish(self) -> tuple[int, str]:
         """What is left of the group goes, what is left in the pipes is read. Status, tail of stderr."""
-        self._child.signal(signal.SIGKILL)
+        self._child.signal(spawn.KILL)
         for fd in (self._stops.fileno(), self._death):
             self._selector.unregister(fd)
-        os.close(self._death)
+        pipe_ends.close(self._death)
         until_s = time.monotonic() + self._drain_s
         while self._open and (left_s := until_s - time.monotonic()) > 0:
             for key, _ in self._selector.select(left_s):
@@ -278,7 +272,7 @@ class _Attendance:
             self._dead = True
             return
         try:
-            data = os.read(fd, _READ)
+            data = pipe_ends.read(fd, _READ)
         except BlockingIOError:
             return
         if what == "wake":
@@ -317,7 +311,7 @@ class _Attendance:
                 case "terminate":
                     self._child.signal(signal.SIGTERM)
                 case "kill":
-                    self._child.signal(signal.SIGKILL)
+                    self._child.signal(spawn.KILL)
                 case "try-peers":
                     peers, limit_s = self._supervision.train.peers, self._supervision.limits.knock_s
                     self._supervision.on_answers(port_probe.try_peers(peers, limit_s))
@@ -330,10 +324,10 @@ class _Attendance:
             writable.register(self._child.orders, selectors.EVENT_WRITE)
             while data:
                 if not writable.select(max(0.0, until_s - time.monotonic())):
-                    self._child.signal(signal.SIGKILL)
+                    self._child.signal(spawn.KILL)
                     return
                 try:
-                    data = data[os.write(self._child.orders, data) :]
+                    data = data[pipe_ends.write(self._child.orders, data) :]
                 except BlockingIOError:
                     continue
                 except BrokenPipeError:

@@ -11,6 +11,9 @@ from core.net.address import parse
 from core.supervisor.state import Answer
 from core.vocabulary.errors import TandemError
 
+_UNDER_WAY = (errno.EINPROGRESS, errno.EWOULDBLOCK)
+"""What a connection that is not there yet answers; the second is Windows' word."""
+
 
 def place(peer: str) -> str:
     """``host:port`` out of ``device name at host:port``."""
@@ -35,7 +38,7 @@ def try_peers(peers: dict[str, str], limit_s: float) -> dict[str, Answer]:
             except (OSError, TandemError):
                 answers[task] = "unreachable"
                 continue
-            if status == errno.EINPROGRESS:
+            if status in _UNDER_WAY:
                 waiting.register(sock, selectors.EVENT_WRITE, task)
             else:
                 answers[task] = _answer(status)

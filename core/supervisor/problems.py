@@ -27,7 +27,7 @@ def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -
 
     ``memory``: the kernel ended a process for want of memory while this one ran.
     """
-    if status == -signal.SIGKILL:
+    if status < 0 and signal_name(-status) == "SIGKILL":
         return out_of_memory(tail) if memory else _killed_from_outside(tail)
     if not booted:
         return Exit(
@@ -50,11 +50,12 @@ def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -
             ),
         )
     if status < 0:
+        name = signal_name(-status)
         return Exit(
             reason="killed",
             problem=Problem(
                 code="crashed",
-                what=f"The trainer ended by {signal_name(-status)}: {_SIGNALS.get(-status, 'sent to it')}.",
+                what=f"The trainer ended by {name}: {_SIGNALS.get(name, 'sent to it')}.",
                 fix="Run it again; if it comes again, the log's end shows what it did last.",
                 detail=tail,
             ),
@@ -70,12 +71,12 @@ def died(status: int, *, booted: bool, cluster: bool, memory: bool, tail: str) -
     )
 
 
-_SIGNALS: dict[int, str] = {
-    signal.SIGSEGV: "a crash in native code",
-    signal.SIGABRT: "a native library gave up",
-    signal.SIGBUS: "a crash in native code, or a full disk",
-    signal.SIGILL: "this processor lacks an instruction that the program uses",
-    signal.SIGFPE: "a crash in native arithmetic",
+_SIGNALS = {
+    "SIGSEGV": "a crash in native code",
+    "SIGABRT": "a native library gave up",
+    "SIGBUS": "a crash in native code, or a full disk",
+    "SIGILL": "this processor lacks an instruction that the program uses",
+    "SIGFPE": "a crash in native arithmetic",
 }
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 
 import core
+from core.supervisor import parent_death, pipe_ends, pumps
+from core.supervisor.job_object import JobObject
 from core.vocabulary.errors import TandemError
 from core.vocabulary.versions import is_frozen
 
@@ -47,15 +49,20 @@ _FIXED = {
     "PYTHONUNBUFFERED": "1",
     "PYTHONIOENCODING": "utf-8:backslashreplace",
 }
+_CHANNELS = ("--orders", "--reports", "--leash")
 _LEFT_OUT = (
     *("TF_CONFIG", "TF_CONFIG_CLUSTER", "TF_CONFIG_TASK_TYPE", "TF_CONFIG_TASK_INDEX"),
     *("PYTHONSTARTUP", "PYTHONINSPECT"),
 )
 
 
+KILL: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""What no process can refuse. On Windows any signal is that."""
+
+
 @dataclass(slots=True)
 class Child:
-    """A started trainer and the node's ends of its pipes. Leads its own session and process group."""
+    """A started trainer and the node's ends of its pipes. Leads its own session and process group, or job."""
 
     process: subprocess.Popen[bytes]
     orders: int
@@ -63,6 +70,9 @@ class Child:
     leash: int
     started_s: float
     """``time.monotonic`` of the start."""
+    pumped: tuple[int, int, int] | None = None
+    """Its stdout, stderr and death, where they are carried to sockets (`pumps`)."""
+    job: JobObject | None = None
 
     @property
     def pid(self) -> int:
@@ -70,10 +80,25 @@ class Child:
 
     def signal(self, number: signal.Signals) -> None:
         """To the whole group: processes that the script started end with it. Call before ``reap``."""
-        try:
-            os.killpg(self.pid, number)
-        except ProcessLookupError:
-            pass
+        if sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+        elif self.job is not None:
+            self.job.end()
+        else:
+            self.process.kill()
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        """Its stdout and stderr, to be read."""
+        if self.pumped is not None:
+            return self.pumped[:2]
+        assert self.process.stdout is not None and self.process.stderr is not None
+        return self.process.stdout.fileno(), self.process.stderr.fileno()
+
+    def watch_death(self) -> int:
+        """A descriptor that becomes readable once it is dead. The caller closes it."""
+        return parent_death.watch_death(self.pid) if self.pumped is None else self.pumped[2]
 
     def reap(self) -> int:
         """Wait for the ended process and close everything. Returns its exit status as Popen gives it."""
@@ -81,16 +106,35 @@ class Child:
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
-        for name in ("orders", "reports", "leash"):
+        for fd in () if self.pumped is None else self.pumped[:2]:
+            pipe_ends.close(fd)
+        for name in ("orders", "reports"):
             if (fd := getattr(self, name)) >= 0:
-                os.close(fd)
+                pipe_ends.close(fd)
                 setattr(self, name, -1)
+        if self.leash >= 0:
+            os.close(self.leash)
+            self.leash = -1
+        if self.job is not None:
+            self.job.close()
         return status
 
     def end(self) -> int:
         """Kill and reap: at once."""
-        self.signal(signal.SIGKILL)
+        self.signal(KILL)
         return self.reap()
+
+    def pump(self) -> None:
+        """Make its pipes fit to be waited for where only sockets can be."""
+        streams = {"stdout": self.process.stdout, "stderr": self.process.stderr}
+        fds = []
+        for name, stream in streams.items():
+            assert stream is not None
+            fds.append(pumps.from_pipe(os.dup(stream.fileno()), name))
+            stream.close()
+        self.orders = pumps.to_pipe(self.orders, "orders")
+        self.reports = pumps.from_pipe(self.reports, "reports")
+        self.pumped = (fds[0], fds[1], pumps.death_of(self.process))
 
 
 def program() -> list[str]:
@@ -109,22 +153,22 @@ def environment() -> dict[str, str]:
     return {**_DEFAULTS, **kept, **_FIXED}
 
 
+def needs_pumps() -> bool:
+    """Whether pipes cannot be waited for here."""
+    return sys.platform == "win32"
+
+
 def spawn() -> Child:
     """Start a trainer that imports TensorFlow and then waits for its order. Raises ``TandemError``."""
-    if sys.platform == "win32":
-        raise TandemError(
-            code="no-trainer-here",
-            what="Tandem cannot train on Windows yet: the trainer's pipes are made for Linux and macOS.",
-            fix="Run Tandem inside WSL2; there TensorFlow can use the graphics card, too.",
-        )
     orders_read, orders_write = os.pipe()
     reports_read, reports_write = os.pipe()
     leash_read, leash_write = os.pipe()
     theirs = (orders_read, reports_write, leash_read)
-    fds = ["--orders", str(orders_read), "--reports", str(reports_write), "--leash", str(leash_read)]
+    numbers, options = pipe_ends.handed_on(theirs)
+    words = [str(word) for pair in zip(_CHANNELS, numbers, strict=True) for word in pair]
     try:
         process = subprocess.Popen(
-            command() + fds,
+            command() + words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -132,8 +176,7 @@ def spawn() -> Child:
             # `-m` looks into the working directory first: it must be ours, never a script's folder.
             cwd=_HOUSE if _HOUSE.is_dir() else None,
             env=environment(),
-            pass_fds=theirs,
-            start_new_session=True,
+            **options,
         )
     except OSError as error:
         for fd in (orders_write, reports_read, leash_write):
@@ -147,13 +190,19 @@ def spawn() -> Child:
         for fd in theirs:
             os.close(fd)
     step_back(process.pid)
-    return Child(
+    child = Child(
         process=process,
         orders=orders_write,
         reports=reports_read,
         leash=leash_write,
         started_s=time.monotonic(),
     )
+    if sys.platform == "win32":
+        with contextlib.suppress(OSError):  # The leash still ends it, once the interpreter's lock is free.
+            child.job = JobObject(process.pid)
+    if needs_pumps():
+        child.pump()
+    return child
 
 
 def step_back(pid: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import threading
 from collections.abc import Callable
 
@@ -13,6 +14,9 @@ from core.vocabulary.trainer_messages import Order, Stop, Train
 
 # Made at import: later, the script's own modules may stand where the types' annotations are looked up.
 _ORDER: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+
+if sys.platform == "win32":
+    import msvcrt
 
 
 class Orders:
@@ -45,7 +49,14 @@ class Orders:
         self._lines.close()
 
 
-def own(fd: int) -> int:
-    """``fd`` for this process alone: programs that the script starts do not inherit it."""
-    os.set_inheritable(fd, False)
-    return fd
+def own(number: int) -> int:
+    """The descriptor of what was handed on, for this process alone: programs of the script do not inherit it.
+
+    ``number``: as `pipe_ends.handed_on` gave it.
+    """
+    if sys.platform == "win32":
+        os.set_handle_inheritable(number, False)
+        number = msvcrt.open_osfhandle(number, 0)
+    else:
+        os.set_inheritable(number, False)
+    return number

@@ -123,6 +123,11 @@ class TrainerSession:
         if exit.reason not in ("finished", "stopped"):
             self._save_alone(exit, installation.models)
             return exit
+        if exit.reason == "finished":
+            try:
+                installation.settle()
+            except Exception as error:
+                return self._exit_of(error)
         shared = not self._cluster or installation.trained
         exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
         saved = self._save(installation.models)
@@ -300,7 +305,11 @@ class TrainerSession:
 
     def _interrupt(self) -> None:
         main = threading.main_thread().ident
-        if main is not None:
+        if sys.platform == "win32":
+            signal.raise_signal(
+                signal.SIGINT
+            )  # Python's handler runs on the main thread, wherever it was raised
+        elif main is not None:
             signal.pthread_kill(main, signal.SIGINT)
 
     def _close(self, limit_s: float) -> None:

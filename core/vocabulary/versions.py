@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from importlib.util import find_spec
 
 import msgspec
 
+from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import Problem
 
 TANDEM = "0.1.0"
@@ -58,8 +60,14 @@ def sentence(versions: Versions) -> str:
     return f"Tandem {versions.tandem} ({under})"
 
 
-def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
-    """The first difference that forbids a common run, as ``name``'s problem; None where they agree."""
+def difference(
+    ours: Versions, theirs: Versions, name: str, maker: EnvironmentMaker | None = None
+) -> Problem | None:
+    """The first difference that forbids a common run, as ``name``'s problem; None where they agree.
+
+    Whoever has the older one is told how to get the newer one, and the other that it is so: else two people
+    might both change theirs. ``maker``: for another Python here.
+    """
     for label, mine, other in (
         ("Tandem's link protocol", str(ours.protocol), str(theirs.protocol)),
         ("Python", ours.python, theirs.python),
@@ -70,9 +78,24 @@ def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
             return Problem(
                 code="versions-differ",
                 what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
-                fix=same_on_both(label),
+                fix=_agreement(label, mine, other, name, maker),
             )
     return None
+
+
+def _agreement(label: str, mine: str, other: str, name: str, maker: EnvironmentMaker | None) -> str:
+    if is_frozen() or _numbers(mine) == _numbers(other) or label not in ("Python", "TensorFlow", "Keras"):
+        return same_on_both(label)
+    if _numbers(mine) > _numbers(other):
+        return f"{name} has the older one: its Tandem says how to get {label} {mine} there."
+    if label == "Python":
+        return (maker or EnvironmentMaker()).advice(other)
+    wanted = f"'{label.lower()}=={other}'"
+    return f"To have the same here: {pip_install(wanted)}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"\d+", version))
 
 
 def _version(package: str) -> str:

@@ -83,6 +83,11 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
     ),
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
+    "Train pressed on two laptops at the same moment": (
+        f"{CORE}test_two_nodes_run.py::test_two_that_press_train_at_the_same_moment_train_together",
+        f"{CORE}run/test_precedence.py::test_of_two_that_press_at_once_one_wins_and_the_other_takes_part",
+        f"{CORE}run/test_precedence.py::test_of_three_that_press_at_once_one_wins",
+    ),
     "peer closed while its user is asked": (
         f"{TROUBLE}consent.py::test_a_laptop_that_is_closed_while_its_user_is_asked_is_named",
     ),
@@ -107,8 +112,14 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{APP}test_peer_lost.py::test_a_question_whose_asker_is_lost_goes_and_says_why",
     ),
     "cable pulled": (
-        f"{LAB}losses.py::test_a_pulled_cable_ends_the_run_on_both_of_its_ends",
+        f"{LAB}losses.py::"
+        "test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_ends_the_run_on_both_of_its_ends",
+        f"{LAB}losses.py::test_stop_is_taken_at_once_while_a_laptop_is_away",
+        f"{LAB}faults.py::test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing",
         f"{LAB}meeting.py::test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back",
+    ),
+    "a lid closed, a node that stands still, a cable out for a while, another address": (
+        f"{LAB}faults.py::test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing",
     ),
     "a script asleep, a step that takes long, a trainer that stands still": (
         f"{LAB}faults.py::test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for",

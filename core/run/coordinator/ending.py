@@ -42,7 +42,7 @@ def emit(turn: Turn, event: RunEvent) -> None:
         replay, number = turn.state.replay.after(event)
         turn.state = replace(turn.state, replay=replay)
     for device, part in turn.state.parts.items():
-        if part.joined and device != turn.state.me:
+        if part.joined and device != turn.state.me and not (part.resuming and number):
             send(turn, device, ms.Mirrored(event=event, number=number))
 
 
@@ -236,6 +236,8 @@ def conclude(turn: Turn) -> None:
             phase = Failed(problem=cause)
         case _ if state.stopped_by is not None:
             phase = Stopped(by=state.stopped_by)
+        case _ if weights_differ(turn):
+            phase = Failed(problem=problems.unequal_weights())
         case _:
             phase = Finished()
             say_what_was_not_shared(turn)
@@ -253,8 +255,12 @@ def say_what_was_not_shared(turn: Turn) -> None:
     exits = turn.state.exits
     if turn.state.plan.solo:
         return
-    weights = {end.weights_sha256 for end in exits if end.weights_sha256}
     if not any(end.shared for end in exits):
         say(turn, problems.nothing_shared())
-    elif turn.state.plan.strategy == "managed" and len(weights) > 1:
-        say(turn, problems.unequal_weights())
+
+
+def weights_differ(turn: Turn) -> bool:
+    """Whether members that keep their weights equal ended with different ones."""
+    plan = turn.state.plan
+    weights = {end.weights_sha256 for end in turn.state.exits if end.weights_sha256}
+    return plan.strategy == "managed" and not plan.solo and len(weights) > 1

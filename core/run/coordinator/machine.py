@@ -69,7 +69,7 @@ def _take(turn: Turn, input: co.Input) -> None:
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
         case From(device, ms.Resumed(run=run)) if device in state.parts and run == state.plan.run:
-            turn.send(device, ms.RunAbandoned(run=run, problem=problems.over_meanwhile(state.name(state.me))))
+            patience.turn_away(turn, device)
         case co.MemberLost(device, problem) if device in state.parts and state.parts[device].takes_part:
             _on_lost(turn, device, problem)
         case co.MemberReturned(device) if device in state.parts:
@@ -80,6 +80,8 @@ def _take(turn: Turn, input: co.Input) -> None:
             patience.wait_on(turn)
         case co.NodeEnds(by):
             close(turn, by)
+        case co.GivesWay(problem) if isinstance(state.stage, co.Assembling):
+            fail(turn, problem)
         case co.Broke(problem):
             fail(turn, problem)
         case TimerFired(wait) if wait in state.waits:
@@ -124,6 +126,8 @@ def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
         case ms.Prepared():
             _on_prepared(turn, device, message)
         case ms.Declined(problem=problem):
+            if not isinstance(state.stage, co.Assembling):  # it has left: no end of its trainers will be told
+                know(turn, device, replace(state.parts[device], linked=False))
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
             _on_stop(turn, state.name(device), force)

@@ -17,6 +17,7 @@ from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.plausible import sound_stand
 from core.vocabulary.waits import Stand, WaitsFor
 
 _LIVELY_S = 30.0
@@ -28,7 +29,12 @@ _LIVELY_S = 30.0
 
 def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> None:
     state = turn.state
-    if not state.plan.patient or task not in {each.name for each in state.plan.tasks_of(device)}:
+    own = {each.name for each in state.plan.tasks_of(device)}
+    if (
+        not state.plan.patient
+        or task not in own
+        or (stand is not None and not sound_stand(stand, state.plan))
+    ):
         return
     stands = {name: heard for name, heard in state.stands.items() if name != task}
     if stand is not None:
@@ -108,7 +114,7 @@ def welcome(turn: Turn, device: DeviceId) -> None:
     part = state.parts[device]
     if part.away_s is None:
         return
-    know(turn, device, replace(part, linked=True, away_s=None))
+    know(turn, device, replace(part, linked=True, away_s=None, resuming=True))
     send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
     say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
     if all(each.away_s is None for each in turn.state.parts.values()):
@@ -118,8 +124,17 @@ def welcome(turn: Turn, device: DeviceId) -> None:
 
 def repeat(turn: Turn, device: DeviceId, heard: int) -> None:
     """What a member missed while it had no link."""
+    know(turn, device, replace(turn.state.parts[device], resuming=False))
     for event, number in turn.state.replay.since(heard):
         send(turn, device, ms.Mirrored(event=event, number=number))
+
+
+def turn_away(turn: Turn, device: DeviceId) -> None:
+    """It comes back to a run that is ending: it hears of that, and how."""
+    state = turn.state
+    know(turn, device, replace(state.parts[device], linked=True))
+    name = state.plan.member(state.plan.starter).name
+    send(turn, device, ms.RunAbandoned(run=state.plan.run, problem=problems.over_meanwhile(name)))
 
 
 def on_away_over(turn: Turn) -> None:

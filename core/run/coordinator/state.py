@@ -71,6 +71,13 @@ class NodeEnds:
 
 
 @dataclass(frozen=True, slots=True)
+class GivesWay:
+    """To a run that was started elsewhere at the same moment: see ``core.run.precedence``."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class Broke:
     """Tandem failed on this laptop while it dealt with the run."""
 
@@ -103,6 +110,7 @@ Input = (
     | StopWanted
     | WaitedOn
     | NodeEnds
+    | GivesWay
     | Broke
     | TimerFired[Wait]
     | OutputsCame
@@ -214,6 +222,8 @@ class Part:
     """Since then nothing comes from it, and the run waits for it. Not ``linked``."""
     heard: int = 0
     """The newest number among what it reported."""
+    resuming: bool = False
+    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
 
     @property
     def takes_part(self) -> bool:

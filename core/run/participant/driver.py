@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 
 from core.exchange import keys
@@ -34,6 +35,9 @@ from core.vocabulary.phases import Exit
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS, TASKS, task_name
 from core.vocabulary.trainer_messages import Report
+
+PART_S = 5.0
+"""How long a participant whose user pressed Stop a third time still waits for the starter's answer."""
 
 
 class ParticipantDriver:
@@ -67,6 +71,7 @@ class ParticipantDriver:
         """Of this run alone. In the state there are the certificates, the private keys are only here."""
         self._folders: dict[str, Path] = {}
         self._snapshot: FolderSnapshot | None = None
+        self._stops_pressed = 0
 
     @property
     def folder(self) -> Path:
@@ -87,6 +92,25 @@ class ParticipantDriver:
             self._on_chunk(message)
         else:
             self.handle(From(device, message))
+
+    def stop(self, by: str) -> None:
+        """The user pressed Stop. Pressed a third time, or while the starter is away, this laptop leaves."""
+        if isinstance(self.state.stage, pa.Asking):
+            self.handle(pa.Decided(False))
+            return
+        force = min(self._stops_pressed, 2)
+        self._stops_pressed += 1
+        self.context.links.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
+        if self.state.away_s is not None:
+            self._leave_starter(by)
+        elif force == 2:
+            self.context.clock.call_later(PART_S, partial(self._leave_starter, by))
+
+    def _leave_starter(self, by: str) -> None:
+        if not isinstance(self.state.stage, pa.Gone):
+            left = problems.stopped_by(by)
+            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=left))
+            self.handle(pa.StarterLost(left))
 
     # --- effects -------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from core.run.participant.ending import (
     conclude,
     decline,
     enter,
+    go,
     go_if_over,
     leave,
     lose_starter,
@@ -212,6 +213,8 @@ def _on_message(turn: Turn, message: Message) -> None:
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
             turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
             say_doing(turn)
+        case ms.RunAbandoned() if turn.state.unheard:
+            go(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
         case ms.Mirrored(event=event, number=number):

@@ -22,7 +22,8 @@ from core.vocabulary.waits import Stand, WaitsFor
 def may_wait_for(turn: Turn, problem: Problem) -> bool:
     """Whether this part goes on although its starter's link is lost for this reason."""
     at_work = isinstance(turn.state.stage, pa.Running | pa.Trained)
-    return turn.state.plan.patient and at_work and problem.code in problems.SILENCES
+    stopping = "stopping" in turn.state.doing.values()
+    return turn.state.plan.patient and at_work and not stopping and problem.code in problems.SILENCES
 
 
 def miss_starter(turn: Turn) -> None:
@@ -38,7 +39,7 @@ def welcome_starter(turn: Turn) -> None:
     if turn.state.away_s is None:
         return
     turn.no_longer("away")
-    turn.state = replace(turn.state, away_s=None)
+    turn.state = replace(turn.state, away_s=None, resuming=True)
     run = turn.state.plan.run
     show(turn, ev.WaitingChanged(run=run))
     tell_starter(turn, ms.Resumed(run=run, heard=turn.state.heard))
@@ -46,6 +47,7 @@ def welcome_starter(turn: Turn) -> None:
 
 def repeat(turn: Turn, heard: int) -> None:
     """What the starter missed while there was no link."""
+    turn.state = replace(turn.state, resuming=False)
     for event, number in turn.state.replay.since(heard):
         tell_starter(turn, ms.Reported(event=event, number=number))
 

@@ -285,6 +285,8 @@ class Participation:
     outputs_taken: bool = False
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
+    resuming: bool = False
+    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
     heard: int = 0
     """The newest number among what the starter mirrored."""
     replay: Replay = field(default_factory=Replay)
@@ -300,6 +302,15 @@ class Participation:
     def joined(self) -> bool:
         """This user, or an earlier decision, allowed the run: it is shown here."""
         return not isinstance(self.stage, Invited | Asking)
+
+    @property
+    def unheard(self) -> bool:
+        """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
+        return self.joined and not self.local and self.shown.run is None
+
+    @property
+    def launched(self) -> bool:
+        return isinstance(self.stage, Running | Trained | Leaving | Gone)
 
     @property
     def starter_lost(self) -> bool:

@@ -299,13 +299,14 @@ def test_arguments_and_options_reach_the_run(
     qtbot.keyClicks(setup.arguments, '--epochs 3 --name "two words"')
     setup.options.head.click()
     qtbot.keyClicks(setup.options._seed, "7")
+    qtbot.keyClicks(setup.options._exchange, "TLS")
     settle()
     click(setup, "train")
     core.flush()
     asked = core.asked(StartRun)[0]
     assert isinstance(asked, StartRun)
     assert asked.spec.arguments == ("--epochs", "3", "--name", "two words")
-    assert asked.spec.seed == 7
+    assert (asked.spec.seed, asked.spec.exchange) == (7, "tls")
     assert asked.spec.solo
 
 
@@ -509,6 +510,7 @@ THEN = RunSpec(
     strategy="managed",
     seed=7,
     wire="bf16",
+    exchange="tensorflow",
 )
 
 
@@ -521,6 +523,7 @@ def test_run_again_restores_everything_that_was_chosen(
     assert setup.roles.rows[OTHER].role.currentText() == "chief"
     assert setup.roles.by_hand.isChecked()
     assert (setup.options.seed, setup.options.strategy, setup.options.wire) == (7, "managed", "bf16")
+    assert setup.options.exchange == "tensorflow"
     assert setup.options.is_open, "what is not as usual is in sight"
     click(setup, "train")
     assert core.asked(StartRun) == [StartRun(spec=THEN)]

@@ -75,6 +75,12 @@ async def test_what_the_probe_prints_is_told(tmp_path: Path) -> None:
     assert "2.21.0" in finding.what and "NVIDIA Test" in finding.what and "5.2 s" in finding.what
 
 
+def test_a_system_that_nobody_tried_is_said(tmp_path: Path) -> None:
+    assert software.check_system(view(tmp_path), "linux") is None
+    finding = software.check_system(view(tmp_path), "win32")
+    assert finding is not None and finding.level == "note" and "on Windows nobody has tried" in finding.what
+
+
 @pytest.mark.real
 async def test_a_gpu_that_tensorflow_does_not_find_is_noted(tmp_path: Path) -> None:
     hardware = Hardware(cpu="c", cores=1, memory_bytes=1, gpus=("NVIDIA Test",))

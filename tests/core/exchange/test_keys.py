@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,26 @@ def test_a_context_gets_the_key_and_no_file_has_it(tmp_path: Path, monkeypatch: 
         RunPair(pair.cert_der, keys.make().private_key).load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     assert list(tmp_path.iterdir()) == []
     assert descriptors() == open_before
+
+
+def test_where_a_pipe_has_no_path_a_file_has_the_key_encrypted_and_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+
+    class Context(ssl.SSLContext):
+        def load_cert_chain(self, certfile: object, keyfile: object = None, password: object = None) -> None:
+            seen.append(Path(str(keyfile)).read_bytes())
+            super().load_cert_chain(certfile, keyfile, password)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(keys, "_pipes_have_paths", lambda: False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pair = keys.make()
+    pair.load_into(Context(ssl.PROTOCOL_TLS_CLIENT))
+    (written,) = seen
+    assert written.startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
+    assert b64encode(pair.private_key)[:20] not in written
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_members_with_one_certificate_are_refused() -> None:

@@ -104,5 +104,6 @@ def test_everything_in_a_home_has_its_own_name(tmp_path: Path) -> None:
         home.projects: "projects",
         home.lock: "node.lock",
         home.socket: "node.sock",
+        home.loopback: "node.port",
     }
     assert {place: place.relative_to(tmp_path).as_posix() for place in places} == places

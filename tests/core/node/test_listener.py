@@ -14,6 +14,7 @@ from core.home.identity import load_or_create
 from core.link.frames import encode
 from core.net.address import parse
 from core.net.tls import client_context, connect
+from core.node import listener
 from core.node.listener import LISTEN_LIMITS, ListenLimits
 from core.pairing import state as pairing_state
 from core.pairing import throttle
@@ -104,6 +105,20 @@ async def test_garbage_that_begins_like_tls_is_closed_and_counted(anna: LinkNode
     async with asyncio.timeout(LIMIT_S):
         await reader.read()  # an alert, then the end
     await refused(anna, "wrong-certificate")
+
+
+def test_the_first_byte_stays_in_place_where_the_loop_waits_only_by_taking() -> None:
+    class Taking(asyncio.SelectorEventLoop):
+        def add_reader(self, *_: object) -> None:
+            raise NotImplementedError
+
+    one, two = socket.socketpair()
+    with one, two, asyncio.Runner(loop_factory=Taking) as runner:
+        two.send(b"\x16rest")
+        assert runner.run(listener._peek(one, LIMIT_S)) == 0x16
+        assert one.recv(100) == b"\x16rest"
+        with pytest.raises(TimeoutError):
+            runner.run(listener._peek(one, 0.01))
 
 
 @pytest.mark.parametrize("limits", [ListenLimits(first_byte_s=0.05)])

@@ -21,15 +21,16 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int)
     fds = parser.parse_args()
     parent_death.arm(own(fds.leash))
+    reports = own(fds.reports)
 
     def say(report: trainer_messages.Report) -> None:
-        os.write(own(fds.reports), to_json(report) + b"\n")
+        os.write(reports, to_json(report) + b"\n")
 
     say(trainer_messages.Booted(seconds=0.1, devices=()))
-    orders = Orders(fds.orders)
+    orders = Orders(own(fds.orders))
     train = orders.wait_train()
     if train is not None:
-        names: dict[str, Any] = {"say": say, "orders": orders, "train": train, "reports": fds.reports}
+        names: dict[str, Any] = {"say": say, "orders": orders, "train": train, "reports": reports}
         exec(train.script, {**vars(trainer_messages), **names})
 
 

@@ -20,6 +20,7 @@ from core.home.trust import may_run
 from core.project.store import ProjectStore
 from core.run.context import RunLimits
 from core.run.coordinator.driver import CoordinatorDriver
+from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
 from core.vocabulary import events as ev
 from core.vocabulary import limits, wire
@@ -30,10 +31,10 @@ from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message, Prepare
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
-from core.vocabulary.plan import Role, RunSpec
+from core.vocabulary.plan import Exchange, Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Measured, Progressed
-from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode
+from tests.core.run.lan import CLOSED, LOST, FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
 
 
@@ -407,7 +408,7 @@ async def test_a_link_lost_at_the_question(lan: Lan, spec: RunSpec) -> None:
 @pytest.mark.parametrize("stage", ["starting", "training"])
 async def test_a_link_lost_ends_both_parts(lan: Lan, spec: RunSpec, stage: str) -> None:
     anna, ben = both(lan)
-    await (launch if stage == "starting" else train)(lan, spec)
+    await (launch if stage == "starting" else train)(lan, replace(spec, exchange="tensorflow"))
     lan.cut(anna, ben)
     await wait_over(lan)
     assert problem_of(anna) == "device-lost"
@@ -415,15 +416,86 @@ async def test_a_link_lost_ends_both_parts(lan: Lan, spec: RunSpec, stage: str) 
     assert [trainer.forces for node in (anna, ben) for trainer in node.trainers] == [[2], [2]]
 
 
-async def test_a_link_lost_while_stopping(lan: Lan, spec: RunSpec) -> None:
+@pytest.mark.parametrize("exchange", ["tensorflow", "tls"])
+async def test_a_link_lost_while_stopping(lan: Lan, spec: RunSpec, exchange: Exchange) -> None:
     anna, ben = both(lan)
-    await train(lan, spec)
+    await train(lan, replace(spec, exchange=exchange))
     for node in (anna, ben):
         node.trainers[0].stubborn = True
     anna.runs.stop()
     lan.cut(anna, ben)
+    await lan.wait_until(lambda: anna.over)
+    if exchange == "tls":  # the word did not reach Ben, who waits for Anna
+        lan.mend(anna, ben)
     await wait_over(lan)
     assert isinstance(anna.phase, Stopped)
+    assert exchange == "tensorflow" or ben.phase == anna.phase
+
+
+async def test_a_link_lost_in_training_is_waited_for_and_what_it_swallowed_comes_later(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    lan.cut(anna, ben)
+    for node, other in ((anna, ben), (ben, anna)):
+        assert node.state.run is not None and node.state.run.waiting is not None
+        assert [(wait.device, wait.cause) for wait in node.state.run.waiting.waits] == [
+            (other.device, "away")
+        ]
+    ben.trainers[0].write(LogLines(task="worker:0", stream="stdout", text="said while away"))
+    lan.clock.advance(120.0)
+    assert anna.runs_a_trainer and ben.runs_a_trainer
+    lan.mend(anna, ben)
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished) and ben.phase == anna.phase
+    run = anna.state.run
+    assert run is not None and run.waiting is None
+    assert run.members[ben.device].log["worker:0"] == ("said while away",)
+
+
+async def test_a_laptop_that_lost_its_run_meanwhile_ends_it(lan: Lan, spec: RunSpec) -> None:
+    """Tandem was killed there, started anew, and is linked before a call was refused."""
+    anna, ben = both(lan)
+    await train(lan, spec)
+    lan.cut(anna, ben)
+    part = ben.runs._participant
+    assert part is not None
+    part.handle(pa.StarterLost(CLOSED))
+    await lan.wait_until(lambda: not ben.runs.busy)
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: anna.over)
+    assert problem_of(anna) == "part-gone"
+
+
+async def test_stop_ends_the_part_of_a_laptop_whose_starter_is_away(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    lan.cut(anna, ben)
+    ben.runs.stop()
+    await lan.wait_until(lambda: ben.over)
+    assert ben.trainers[0].forces == [2]
+    anna.runs.stop()
+    await lan.wait_until(lambda: anna.over)
+    assert isinstance(anna.phase, Stopped)
+
+
+async def test_only_the_starter_that_asks_lets_a_run_go_on_waiting(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, replace(spec, ask_after_s=60.0))
+    assert anna.state.run is not None
+    run = anna.state.run.plan.run
+    for node, wrong in ((ben, run), (anna, RunId("another"))):
+        with pytest.raises(TandemError) as failure:
+            node.runs.go_on_waiting(wrong)
+        assert failure.value.code == "no-such-question"
+    lan.cut(anna, ben)
+    lan.clock.advance(70.0)
+    assert anna.state.run.waiting is not None and anna.state.run.waiting.asks
+    anna.runs.go_on_waiting(run)
+    assert anna.state.run.waiting is not None and not anna.state.run.waiting.asks
 
 
 async def test_a_script_error_reaches_both_screens_with_its_member(lan: Lan, spec: RunSpec) -> None:
@@ -513,7 +585,7 @@ async def test_a_member_that_wants_out_does_not_depend_on_the_starter(lan: Lan, 
     lan.clock.advance(6.0)
     await lan.wait_until(lambda: ben.over)
     assert ben.trainers[0].forces == [2]
-    lan.cut(anna, ben)
+    lan.cut(anna, ben, CLOSED)
     await lan.wait_until(lambda: anna.over)
 
 
@@ -543,7 +615,7 @@ async def test_a_node_that_ends_leaves_no_trainer(tmp_path: Path, spec: RunSpec,
         await closing.runs.close()
         assert closing.trainers[0].over
         other = next(node for node in lan.nodes.values() if node is not closing)
-        lan.cut(closing, other)
+        lan.cut(closing, other, CLOSED)
         await lan.wait_until(lambda: other.over)
         assert closing.over
         del lan.nodes[who]

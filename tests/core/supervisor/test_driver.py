@@ -33,9 +33,12 @@ SHORT = Limits(boot_s=LONG_S, grace_s=0.2, terminate_s=0.2, leave_s=LONG_S)
 Make = Callable[..., Attended]
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
+@pytest.fixture(params=["pipes", "pumps"])
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> Make:
+    """Each test with the pipes of this system, and with Windows'."""
     monkeypatch.setattr(spawn, "command", lambda: COMMAND)
+    if request.param == "pumps":
+        monkeypatch.setattr(spawn, "needs_pumps", lambda: True)
     return lambda script, **more: Attended(tmp_path / "logs" / "log", script=script, **more)
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from core.doctor import software
 from core.vocabulary import versions
+from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.versions import difference, installed
 from tests.core.doctor.views import view
 from tests.core.fake_node import VERSIONS
@@ -36,6 +37,29 @@ def test_the_difference_is_said_with_both_versions(field: str, theirs: object, w
     problem = difference(VERSIONS, replace(VERSIONS, **{field: theirs}), "anna")
     assert problem is not None and problem.what == what
     assert problem.code == "versions-differ" and problem.fix
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "fix"),
+    [
+        ({"python": "3.9"}, {"python": "3.12"}, "To have Tandem on Python 3.12 beside this one"),
+        (
+            {"python": "3.12"},
+            {"python": "3.9"},
+            "anna has the older one: its Tandem says how to get Python 3.12",
+        ),
+        ({"tensorflow": ""}, {"tensorflow": "2.21.0"}, "-m pip install 'tensorflow==2.21.0'"),
+        ({"keras": "3.9.1"}, {"keras": "3.15.1"}, "-m pip install 'keras==3.15.1'"),
+        ({"keras": "3.15.1"}, {"keras": "3.9.1"}, "anna has the older one"),
+        ({"keras": "3.15.1"}, {"keras": "3.15.1rc"}, "Install the same Keras on both"),
+    ],
+)
+def test_the_older_one_is_told_how_to_get_the_newer_one_and_the_other_that_it_is_so(
+    mine: dict[str, str], theirs: dict[str, str], fix: str
+) -> None:
+    maker = EnvironmentMaker(checkout="/home/a/tandem", pythons={"3.12": "/usr/bin/python3.12"})
+    problem = difference(replace(VERSIONS, **mine), replace(VERSIONS, **theirs), "anna", maker)
+    assert problem is not None and fix in problem.fix
 
 
 def test_what_is_missing_here_is_said_so() -> None:

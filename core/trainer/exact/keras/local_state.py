@@ -18,12 +18,12 @@ from core.trainer.exact.members.collectives import Collectives
 
 
 def metric_variables(model: Any) -> list[Any]:
-    return _unique(variable for metric in model.metrics for variable in metric.variables)
+    return values_of(variable for metric in model.metrics for variable in metric.variables)
 
 
 def statistic_variables(model: Any) -> list[Any]:
     """Variables that layers made as not trainable. Seeds' states are not among them."""
-    return _unique(private.not_trainable_variables(model))
+    return values_of(private.not_trainable_variables(model))
 
 
 def written(graph: Any, variables: Sequence[Any]) -> list[Any]:
@@ -95,7 +95,8 @@ def _is_number(variable: Any) -> bool:
     return (variable.dtype.is_floating or variable.dtype.is_integer) and variable.shape.is_fully_defined()
 
 
-def _unique(variables: Iterable[Any]) -> list[Any]:
+def values_of(variables: Iterable[Any]) -> list[Any]:
+    """TensorFlow's variables behind Keras', each once."""
     values = [getattr(variable, "value", variable) for variable in variables]
     return list({id(value): value for value in values if isinstance(value, tf.Variable)}.values())
 

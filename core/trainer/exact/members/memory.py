@@ -5,10 +5,12 @@ A GPU says itself when it is full (ResourceExhaustedError). A laptop without one
 
 from __future__ import annotations
 
-import resource
 import sys
 
 import psutil
+
+if sys.platform != "win32":
+    import resource
 
 _USED = 0.8
 """Of the memory that is free: the rest is for whoever else needs some meanwhile."""
@@ -16,8 +18,11 @@ _USED = 0.8
 
 def peak_bytes() -> int:
     """The most memory that this process has had so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    if sys.platform == "win32":
+        peak = int(psutil.Process().memory_info().peak_wset)
+    else:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return peak
 
 
 def fitting_rows(few: int, took_bytes: int, rows: int, free_bytes: int | None = None) -> int:

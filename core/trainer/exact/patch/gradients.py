@@ -30,11 +30,20 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
     step.applying = True
     try:
         own = list(grads)
-        summed = step.gauge.exchange(own, lambda: reduce(step, own))
+        summed = own if _is_reduced(step, own) else step.gauge.exchange(own, lambda: reduce(step, own))
+        step.notes.is_same(grad for grad in summed if grad is not None)
         step.gauge.weigh(summed, loss_scale(optimizer))
         return original(optimizer, summed, trainable_variables)
     finally:
         step.applying = False
+
+
+def _is_reduced(step: Step, grads: Sequence[Any]) -> bool:
+    """Whether the tape's seam has done it (tape.py). Where nothing is traced it is only known of what was not
+    worked on since; of the rest, which is equal on all members, the weighted mean is the same again."""
+    if not step.at_tape or not tf.executing_eagerly():
+        return step.at_tape
+    return all(grad is None or any(grad is each for each in step.reduced) for grad in grads)
 
 
 def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from core.trainer.exact.interface import Cluster, Observer, StepReport, StopRequ
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
-from core.trainer.exact.members import strategy
+from core.trainer.exact.members import agreement
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
 from core.trainer.exact.resume.fit_progress import FitProgress
@@ -38,6 +38,8 @@ class Fit:
     batch: int = 0
     iterator: SharedEpochIterator | None = None
     equal: set[int] = field(default_factory=set)
+    begun: set[bool] = field(default_factory=set)
+    """Whether it is training whose first batch was looked at."""
     progress: FitProgress | None = None
     """Of a fit: what checkpoints know of it."""
 
@@ -69,10 +71,11 @@ class Engine:
         """The chief runs a callback that other members do not have."""
         self._observer = observer
         self._fits: list[Fit] = []
-        self._said: set[str] = set()
+        self.said: set[str] = set()
         self._equal_outside: set[int] = set()
-        self._alike: bool | None = None
-        """Members compute on the same kind of device, and so round alike. None: not asked yet."""
+        self._begun: weakref.WeakKeyDictionary[Any, set[bool]] = weakref.WeakKeyDictionary()
+        self._unsettled: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Models trained batch by batch since their last fit ended."""
         self.step = 0
         """Steps done in this training; those before it was resumed count."""
         self._timed_steps = 0
@@ -120,8 +123,9 @@ class Engine:
         self._fits.append(fit)
         try:
             yield fit
-            if kind == "fit" and self._alike is False:
-                model_state.equalise(model, self.collectives)  # what rounding drove apart
+            if kind == "fit":
+                model_state.settle(model, self.collectives, kind)
+                self._unsettled.discard(model)
         finally:
             self._fits.pop()
             if progress is not None:
@@ -155,9 +159,28 @@ class Engine:
         if id(model) in equal or len(self._fits) > 1:
             return
         equal.add(id(model))
-        if self._alike is None:
-            self._alike = strategy.alike(self.collectives)
         model_state.equalise(model, self.collectives)
+
+    def first_of_call(self, is_training: bool) -> bool:
+        """Once for the training of a fit, once for its validations, once for each other call."""
+        begun = self.fit.begun
+        first = is_training not in begun
+        begun.add(is_training)
+        return first
+
+    def first_batch(self, model: Any, is_training: bool) -> bool:
+        """Once for each model that is trained or tested batch by batch."""
+        begun = self._begun.setdefault(model, set())
+        first = is_training not in begun
+        begun.add(is_training)
+        return first
+
+    def agree_on_data(self, batch: Any) -> bool:
+        """Whether members see the same first batch of a call. If not it is told, or raised as TandemError."""
+        call = self.fit.kind if self._fits else "the loop"
+        if words := agreement.agree_on_data(self.collectives, batch, call):
+            self.say_once(words)
+        return words is None
 
     # --- what happens
 
@@ -197,6 +220,8 @@ class Engine:
                 self._waited_s[rank] += wait_s * result.done
         if self._fits:
             self.fit.batch += result.done
+        else:
+            self._unsettled.add(model)
         if self._observer.step_due():
             fit = self._fits[-1] if self._fits else Fit(model, "batch")
             waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
@@ -221,6 +246,12 @@ class Engine:
         if not any(known is model for known in self.trained):
             self.trained.append(model)
 
+    def settle(self) -> None:
+        """The script has ended on every member: what it trained batch by batch is compared, too."""
+        for model in [model for model in self.trained if model in self._unsettled]:
+            self._unsettled.discard(model)
+            model_state.settle(model, self.collectives, "train_on_batch")
+
     # --- what checkpoints ask
 
     def begin_after(self, step: int) -> None:
@@ -238,6 +269,6 @@ class Engine:
         return self._observer.should_stop()
 
     def say_once(self, words: str) -> None:
-        if words not in self._said:
-            self._said.add(words)
+        if words not in self.said:
+            self.said.add(words)
             self._observer.on_said(words)

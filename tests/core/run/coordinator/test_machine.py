@@ -18,7 +18,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Plan, Role
+from core.vocabulary.plan import Exchange, Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Booted, Measured, Meeting, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -28,6 +28,10 @@ from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, World, faili
 def verdict(world: World) -> Problem:
     assert isinstance(world.phase, Failed)
     return world.phase.problem
+
+
+OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
+"""There a lost link is the end; for the other see ``test_patience``."""
 
 
 def training(world: World | None = None) -> World:
@@ -261,7 +265,7 @@ def test_everybody_is_told_everybodys_port_and_certificate() -> None:
 
 
 def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
-    world = World()
+    world = World(OVER_TENSORFLOW)
     for device, task, load_s in ((ANNA, "chief:0", 120.0), (BEN, "worker:0", 460.0)):
         world.tell(ms.From(device, ms.FilesWanted(run=world.starter.plan.run, files=())))
         prepared = ms.Prepared(run=world.starter.plan.run, ports={task: 21_000}, load_s=load_s)
@@ -445,7 +449,7 @@ def test_a_fault_of_its_own_that_is_told_at_the_very_end_is_the_cause() -> None:
 
 
 def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.cut_link(BEN)
     told = [event for event in world.events if isinstance(event, ev.MemberPhaseChanged)][-1]
     assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
@@ -456,7 +460,7 @@ def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> Non
 
 
 def test_a_lost_member_ends_the_others_at_once_and_is_named() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.cut_link(BEN)
     world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
@@ -629,7 +633,7 @@ def test_who_stopped_first_is_named_although_tandem_is_closed_afterwards() -> No
 
 
 def test_a_member_that_never_ends_is_named() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.trainer_ends(ANNA, "chief:0", FINISHED)
     world.settle()
     assert world.waits["finish"] == limits.FINISH_S
@@ -778,12 +782,13 @@ def test_that_nothing_was_shared_is_said_plainly() -> None:
     assert "Nothing was shared" in world.said()
 
 
-def test_different_weights_are_said() -> None:
+def test_different_weights_are_a_failure() -> None:
     world = training()
     world.trainer_ends(ANNA, "chief:0", Exit(reason="finished", weights_sha256="1" * 64))
     world.trainer_ends(BEN, "worker:0", Exit(reason="finished", weights_sha256="2" * 64))
     world.settle()
-    assert "different weights" in world.said()
+    assert verdict(world).code == "members-differ"
+    assert "different weights" in verdict(world).what and verdict(world).fix
 
 
 def test_alone_and_in_a_loop_of_its_own_unequal_weights_are_nobodys_business() -> None:
@@ -859,8 +864,8 @@ def three() -> World:
     return World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
 
 
-def of_a_remote_chief() -> World:
-    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+def of_a_remote_chief(exchange: Exchange | None = None) -> World:
+    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest, exchange=exchange))
 
 
 def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
@@ -1228,7 +1233,7 @@ def test_only_a_harder_stop_gives_up_the_outputs_of_a_stopped_run() -> None:
 
 
 def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() -> None:
-    world = training(of_a_remote_chief())
+    world = training(of_a_remote_chief("tensorflow"))
     world.trainer_ends(BEN, "chief:0", FINISHED)
     world.settle()
     assert world.starter.outputs == "here"

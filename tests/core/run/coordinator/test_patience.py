@@ -13,13 +13,14 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
 from core.vocabulary.trainer_messages import EpochEnded, StandChanged
 from core.vocabulary.waits import PeerWait, Stand
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import MANIFEST, World, failing, progress
+from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 
+OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
 TLS = plan_of(exchange="tls", project=MANIFEST.digest)
 CLOSED = Problem(code="closed", what="Tandem was closed there.")
 
@@ -92,7 +93,7 @@ def test_what_does_not_change_is_told_every_few_seconds_and_no_more() -> None:
 
 
 def test_a_run_over_tensorflow_has_no_verdicts() -> None:
-    world = World()
+    world = World(OVER_TENSORFLOW)
     world.start_training()
     ben_is_busy(world)
     assert told(world) == []
@@ -226,7 +227,7 @@ def test_who_comes_back_after_the_end_is_told_of_it() -> None:
 
 
 def test_over_tensorflow_a_lost_link_is_the_end_as_ever() -> None:
-    world = World()
+    world = World(OVER_TENSORFLOW)
     world.start_training()
     world.cut_link(BEN)
     world.each_trainer_ends(failing("killed"))
@@ -244,7 +245,7 @@ def test_the_start_waits_as_long_for_the_others_as_the_run_does_for_a_silent_one
     world = World(replace(TLS, away_s=1200.0))
     world.settle()
     assert world.waits["start"] == limits.LOAD_S + 1200.0 + limits.START_MORE_S
-    world = World()
+    world = World(OVER_TENSORFLOW)
     world.settle()
     assert world.waits["start"] == 2 * limits.LOAD_S + limits.START_MORE_S
 
@@ -257,6 +258,26 @@ def test_a_member_at_work_after_another_one_ended_is_not_given_up() -> None:
     world.trainer_says(BEN, "worker:0", busy())
     world.settle()
     assert shown(world, ANNA) == ["script"]
+
+
+def test_a_chief_that_has_nothing_left_to_give_is_not_waited_for_at_the_end() -> None:
+    world = training(plan_of(exchange="tls", fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.settle()
+    assert world.starter.outputs == "here"
+    world.tell(co.MemberLost(BEN, LOST))
+    assert shown(world, ANNA) == []
+    world.trainer_ends(ANNA, "worker:0", FINISHED)
+    world.settle()
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_lost() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    world.cut_link(BEN)
+    assert world.members[BEN].trainers == {"worker:0": 2}
 
 
 # --- the question ------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Ben:
 
     def ready(self) -> Ben:
         self.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}))
-        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=PLAN)))
+        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=self.known.plan)))
         self.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=Preparing())))
         return self
 
@@ -181,6 +181,14 @@ def test_who_fails_before_the_starter_heard_of_a_yes_is_free_at_once() -> None:
     assert pa.Leave(outputs_taken=False, joined=True) in ben.effects, "what was made for it is tidied up"
     assert isinstance(ben.known.stage, pa.Gone)
     assert not ben.known.waits
+
+
+def test_who_said_yes_to_a_run_that_was_given_up_meanwhile_is_free_at_once() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    ben.hear(ms.RunAbandoned(run=RUN, problem=LOST))
+    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects
+    assert isinstance(ben.known.stage, pa.Gone) and not ben.known.waits
 
 
 @pytest.mark.parametrize("wait", ["receive", "launch"])
@@ -392,7 +400,7 @@ def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
 
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
-    ben = Ben().launched()
+    ben = Ben(plan_of(exchange="tensorflow", project=MANIFEST.digest)).launched()
     assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(LOST))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     ended, phase = ben.shown()[-2:]

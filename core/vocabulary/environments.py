@@ -1,0 +1,82 @@
+"""How this laptop gets a Tandem on another Python, where two laptops' differ: the command for it."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+DISTRIBUTION = "tandem-laptops"
+PYTHONS = ("3.11", "3.12", "3.13")
+_HOUSE = Path(__file__).resolve().parents[2]
+
+
+class _DirectUrl(msgspec.Struct, frozen=True):
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentMaker:
+    """What this laptop has for it.
+
+    ``checkout``: where `make` sets Tandem up; ``""`` for an installed one. ``source``: what pip installs it
+    from. ``pythons``: paths of interpreters, by minor version. ``uv``: whether there is one to fetch others.
+    """
+
+    checkout: str = ""
+    source: str = DISTRIBUTION
+    pythons: dict[str, str] = field(default_factory=dict)
+    uv: bool = False
+
+    def advice(self, python: str) -> str:
+        """How to have Tandem on Python ``python`` here, as a sentence that ends with the command."""
+        found = self.pythons.get(python)
+        if self.checkout:
+            words = ["make", "-C", self.checkout, "app", f"VENV=.venv-{python}"]
+            if found is None and self.uv:
+                fetch = f"uv python install {python}"
+                command = f'{fetch} && {shlex.join(words)} PYTHON="$(uv python find {python})"'
+            else:
+                command = shlex.join([*words, f"PYTHON={found or f'python{python}'}"])
+        else:
+            folder = str(Path.home() / f"tandem-python{python}")
+            if found is None and self.uv:
+                make = ["uv", "venv", "--python", python, folder]
+                fill = ["uv", "pip", "install", "--python", folder, self.source]
+            else:
+                place = "Scripts" if sys.platform == "win32" else "bin"
+                make = [found or f"python{python}", "-m", "venv", folder]
+                fill = [str(Path(folder) / place / "python"), "-m", "pip", "install", self.source]
+            join = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
+            command = f"{join(make)} && {join(fill)}"
+        first = "" if found or self.uv else f"Install Python {python} first. "
+        return (
+            f"{first}To have Tandem on Python {python} beside this one, with the same key and runs: {command}"
+        )
+
+
+def look(house: Path = _HOUSE) -> EnvironmentMaker:
+    """Blocks for some milliseconds: looks at the disk, starts nothing."""
+    is_checkout = (house / "Makefile").is_file() and (house / "pyproject.toml").is_file()
+    found = {python: shutil.which(f"python{python}") for python in PYTHONS}
+    return EnvironmentMaker(
+        checkout=str(house) if is_checkout and shutil.which("make") else "",
+        source=str(house) if is_checkout else _source(),
+        pythons={python: path for python, path in found.items() if path is not None},
+        uv=shutil.which("uv") is not None,
+    )
+
+
+def _source() -> str:
+    """The wheel or folder that pip installed Tandem from, if it still knows (PEP 610), else its name."""
+    try:
+        told = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        return msgspec.json.decode(told or "", type=_DirectUrl).url
+    except (metadata.PackageNotFoundError, msgspec.MsgspecError):
+        return DISTRIBUTION

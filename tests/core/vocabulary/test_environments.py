@@ -1,0 +1,139 @@
+"""What a person is told who needs Tandem on another Python, and that the command does it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from core.vocabulary import environments
+from core.vocabulary.environments import EnvironmentMaker, look
+
+ROOT = Path(__file__).parents[3]
+PYTHON = """\
+#!/bin/sh
+echo "$0 $*" >> "$TOLD"
+if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/tandem"; fi
+"""
+UV = """\
+#!/bin/sh
+echo "$0 $*" >> "$TOLD"
+if [ "$1 $2" = "python find" ]; then echo "$(dirname "$0")/fetched-python"; fi
+"""
+
+
+def command(maker: EnvironmentMaker) -> str:
+    return maker.advice("3.12").partition(": ")[2]
+
+
+@pytest.mark.parametrize("checkout", ["", "/home/a b/tandem"])
+@pytest.mark.parametrize("uv", [True, False])
+def test_what_has_to_be_installed_first_is_said(checkout: str, uv: bool) -> None:
+    maker = EnvironmentMaker(checkout=checkout, uv=uv)
+    assert maker.advice("3.12").startswith("Install Python 3.12 first.") is not uv
+    there = replace(maker, pythons={"3.12": "/usr/bin/python3.12"})
+    assert there.advice("3.12").startswith("To have Tandem on Python 3.12 beside this one")
+    assert "/usr/bin/python3.12" in there.advice("3.12")
+
+
+def test_what_is_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert look(tmp_path).pythons == {} and not look(tmp_path).uv
+    for name in ("python3.12", "uv", "make"):
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o755)
+    found = look(ROOT)
+    assert found == EnvironmentMaker(
+        checkout=str(ROOT), source=str(ROOT), pythons={"3.12": str(tmp_path / "python3.12")}, uv=True
+    )
+    assert look(tmp_path).checkout == "", "an installed Tandem has no Makefile"
+
+
+@pytest.mark.parametrize(
+    ("told", "source"),
+    [
+        (None, "tandem-laptops"),
+        ('{"url": "file:///home/a/t.whl", "archive_info": {}}', "file:///home/a/t.whl"),
+        ("{", "tandem-laptops"),
+    ],
+)
+def test_it_comes_from_where_this_one_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, source: str
+) -> None:
+    class Distribution:
+        def read_text(self, name: str) -> str | None:
+            return told
+
+    monkeypatch.setattr(metadata, "distribution", lambda name: Distribution())
+    assert look(tmp_path).source == source
+
+
+class Laptop:
+    """Programs that write down what they are asked, and a copy of what `make` reads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.programs, self.told = folder / "bin", folder / "told"
+        self.checkout, self.home = folder / "a checkout", folder / "home"
+        for made in (self.programs, self.checkout / "resources", self.home):
+            made.mkdir(parents=True)
+        for name in ("Makefile", "pyproject.toml", "resources/constraints.txt"):
+            shutil.copy(ROOT / name, self.checkout / name)
+
+    def has(self, name: str, text: str) -> str:
+        (self.programs / name).write_text(text)
+        (self.programs / name).chmod(0o755)
+        return str(self.programs / name)
+
+    def run(self, line: str) -> list[str]:
+        """What was asked of the programs."""
+        path = f"{self.programs}:/usr/bin:/bin"
+        environment = {**os.environ, "TOLD": str(self.told), "PATH": path, "MAKEFLAGS": ""}
+        done = subprocess.run(
+            ["sh", "-c", line], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return self.told.read_text().splitlines()
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands of Windows' shell are other ones")
+def test_the_command_makes_the_environment_and_opens_the_window(tmp_path: Path) -> None:
+    laptop = Laptop(tmp_path)
+    python = laptop.has("python3.12", PYTHON)
+    asked = laptop.run(command(EnvironmentMaker(str(laptop.checkout), pythons={"3.12": python})))
+    assert asked[-1].strip() == ".venv-3.12/bin/tandem"
+    assert any("--editable .[dev]" in line for line in asked)
+    assert (laptop.checkout / ".venv-3.12" / "bin" / "python").exists()
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands of Windows' shell are other ones")
+def test_uv_fetches_the_python_for_it(tmp_path: Path) -> None:
+    laptop = Laptop(tmp_path)
+    laptop.has("uv", UV)
+    laptop.has("fetched-python", PYTHON)
+    asked = laptop.run(command(EnvironmentMaker(str(laptop.checkout), uv=True)))
+    assert asked[0].endswith("uv python install 3.12")
+    assert asked[-1].strip() == ".venv-3.12/bin/tandem"
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands of Windows' shell are other ones")
+@pytest.mark.parametrize("uv", [True, False])
+def test_an_installed_one_is_installed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
+) -> None:
+    laptop = Laptop(tmp_path)
+    monkeypatch.setattr(Path, "home", lambda: laptop.home)
+    pythons = {} if uv else {"3.12": laptop.has("python3.12", PYTHON)}
+    laptop.has("uv", UV)
+    asked = laptop.run(command(EnvironmentMaker(source="file:///a/t.whl", pythons=pythons, uv=uv)))
+    assert len(asked) == 2 and str(laptop.home / "tandem-python3.12") in asked[0]
+    assert asked[1].endswith("file:///a/t.whl") and "pip install" in asked[1]
+    assert environments.DISTRIBUTION == "tandem-laptops"

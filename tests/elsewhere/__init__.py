@@ -1,0 +1,1 @@
+"""Tandem where POSIX is not: its own modules are shown a Windows, on Linux."""
