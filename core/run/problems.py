@@ -184,12 +184,8 @@ def lost_starter(name: str, problem: Problem) -> Problem:
     )
 
 
-def away(name: str, limit_s: float) -> str:
-    return f"Nothing comes from {name} any more. The run waits for it, {minutes(limit_s)} at most."
-
-
 def back(name: str, away_s: float) -> str:
-    return f"{name} is there again, after {minutes(away_s)}."
+    return f"{name} was away for {minutes(away_s)}, and is there again."
 
 
 def away_too_long(name: str, limit_s: float) -> Problem:

@@ -268,6 +268,8 @@ class Coordination:
     phase: Phase = field(default_factory=Planning)
     outputs: Literal["expected", "coming", "here"] = "expected"
     """Of the chief. No stage: they may come while others still train, are stopped, or fail."""
+    unix_s: float = 0.0
+    """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
     replay: Replay = field(default_factory=Replay)
     """What was mirrored."""

@@ -11,6 +11,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Failed, Preparing
+from core.vocabulary.waits import WaitsFor
 from tests.app.cli.scripted_node import (
     OTHER,
     PROBLEM,
@@ -166,6 +167,16 @@ async def test_why_a_run_failed_is_said_with_its_mend() -> None:
     assert (
         said.index("failed\n") < said.index("On other: ValueError: no.") < said.index("Correct the script.")
     )
+
+
+async def test_whom_a_run_waits_for_is_said_on_the_agents_terminal_too() -> None:
+    wait = WaitsFor(device=OTHER, cause="stopped", lasted_s=4.0)
+    async with Talking() as talking:
+        talking.node.happen(ev.RunPlanned(plan=plan(OTHER)))
+        talking.node.happen(ev.WaitingChanged(run=RUN, waits=(wait,)))
+        talking.node.happen(ev.WaitingChanged(run=RUN))
+        await talking.screen.wait_said("The run goes on.")
+    assert "Waits for other: its training process has been stopped for 4 s." in talking.screen.said
 
 
 def test_allow_means_one_paired_device_and_no_namesake() -> None:

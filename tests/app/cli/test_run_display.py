@@ -219,6 +219,12 @@ def test_whom_the_run_waits_for_is_said_when_it_changes_and_now_and_then() -> No
     assert on == "The run continues."
 
 
+def test_that_it_goes_on_is_said_only_where_it_was_said_to_wait() -> None:
+    screen = Words()
+    play(running(), Plain(screen, Clock()), ev.WaitingChanged(run=RUN))
+    assert screen.said == ""
+
+
 def test_the_moving_display_shows_whom_the_run_waits_for() -> None:
     node = running()
     node.happen(waits(2.0))

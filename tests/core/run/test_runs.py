@@ -465,6 +465,7 @@ async def test_a_link_lost_in_training_is_waited_for_and_what_it_swallowed_comes
     anna, ben = both(lan)
     await train(lan, spec)
     lan.cut(anna, ben)
+    lan.clock.advance(3.0)
     for node, other in ((anna, ben), (ben, anna)):
         assert node.state.run is not None and node.state.run.waiting is not None
         assert [(wait.device, wait.cause) for wait in node.state.run.waiting.waits] == [

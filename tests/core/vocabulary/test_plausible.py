@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from core.vocabulary.errors import IllegalTransition
+from core.vocabulary.events import RunPlanned, WaitingChanged
 from core.vocabulary.plan import Member, Moment
 from core.vocabulary.plausible import (
     LONGEST_S,
@@ -15,9 +17,11 @@ from core.vocabulary.plausible import (
     sound_moment,
     sound_stand,
     sound_summary,
+    sound_waits,
 )
 from core.vocabulary.progress import Expectation, Settled, Summary
-from core.vocabulary.waits import PeerWait, Stand
+from core.vocabulary.state import State, apply
+from core.vocabulary.waits import PeerWait, Stand, WaitsFor
 from tests.core.vocabulary.test_plan import ANNA, BEN, TOGETHER
 
 EXPECTED = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
@@ -148,3 +152,36 @@ def test_what_a_trainer_says_that_it_does_can_be() -> None:
 )
 def test_what_cannot_be_is_not_heard(stand: Stand) -> None:
     assert not sound_stand(stand, TOGETHER)
+
+
+WAIT = WaitsFor(device=BEN, cause="away", lasted_s=3.0, since_s=1.7e9, left_s=1.0, where="train.py, line 3")
+
+
+def test_whom_a_run_waits_for_can_be() -> None:
+    assert sound_waits((WAIT, replace(WAIT, device=ANNA, since_s=None, left_s=None)), TOGETHER)
+    assert sound_waits((), TOGETHER)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        (WAIT, WAIT),
+        *(
+            (replace(WAIT, **wrong),)
+            for wrong in (
+                {"device": "somebody else"},
+                {"lasted_s": NAN},
+                {"left_s": INFINITE},
+                {"since_s": 1e12},
+                {"since_s": -1.0},
+                {"bytes_come": -1},
+                {"where": "x" * 10_000},
+            )
+        ),
+    ],
+)
+def test_a_wait_that_cannot_be_is_not_shown(waits: tuple[WaitsFor, ...]) -> None:
+    assert not sound_waits(waits, TOGETHER)
+    state = apply(State(), RunPlanned(plan=TOGETHER))
+    with pytest.raises(IllegalTransition):
+        apply(state, WaitingChanged(run=TOGETHER.run, waits=waits))
