@@ -140,6 +140,10 @@ COVERED: dict[str, tuple[str, ...]] = {
     "a wire on which one step takes most of a minute": (
         f"{LAB}slow_wire.py::test_25_million_parameters_train_at_20_mbit",
     ),
+    "a laptop that slept itself": (
+        f"{TROUBLE}sleep.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
+        f"{CORE}link/test_machine.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
+    ),
     "version mismatch": (
         f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",
         f"{CORE}link/test_hub.py::test_another_protocol_is_named_on_both_sides_and_nothing_else_said",
