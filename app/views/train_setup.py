@@ -208,7 +208,7 @@ class TrainSetup(QWidget):
         if self._starting:
             return "Starting…"
         if any(finding.level == "error" for finding in found):
-            return "Something has to be mended first: see above."
+            return "Fix the problems above first."
         return "Making the plan…" if plan is None else ""
 
     # --- the user ------------------------------------------------------------------------------------------

@@ -202,7 +202,7 @@ def _why_not(device: Device) -> TandemError | None:
     if device.busy:
         return TandemError(
             code="device-busy",
-            what=f"{name} has another run under way.",
+            what=f"{name} is busy with another run.",
             fix="Wait until that one has ended, or stop it there.",
         )
     return None

@@ -138,7 +138,8 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}exchange/test_processes.py::test_a_process_that_stands_still_is_waited_for",
     ),
     "a wire on which one step takes most of a minute": (
-        f"{LAB}slow_wire.py::test_25_million_parameters_train_at_20_mbit",
+        f"{LAB}slow_wire.py::"
+        "test_25_million_parameters_train_at_20_mbit_even_if_the_cable_is_out_in_the_midst_of_a_step",
     ),
     "a laptop that slept itself": (
         f"{TROUBLE}sleep.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",

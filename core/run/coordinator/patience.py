@@ -17,6 +17,7 @@ from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.plausible import sound_stand
 from core.vocabulary.waits import Stand, WaitsFor
 
 _LIVELY_S = 30.0
@@ -28,7 +29,12 @@ _LIVELY_S = 30.0
 
 def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> None:
     state = turn.state
-    if not state.plan.patient or task not in {each.name for each in state.plan.tasks_of(device)}:
+    own = {each.name for each in state.plan.tasks_of(device)}
+    if (
+        not state.plan.patient
+        or task not in own
+        or (stand is not None and not sound_stand(stand, state.plan))
+    ):
         return
     stands = {name: heard for name, heard in state.stands.items() if name != task}
     if stand is not None:

@@ -461,7 +461,7 @@ def test_readings_do_not_make_it_plan_anew(core: FakeCore, setup: TrainSetup, se
 def test_a_refused_start_says_why_and_may_be_tried_again(
     core: FakeCore, setup: TrainSetup, settle: Settle
 ) -> None:
-    why = Problem(code="device-busy", what="It has another run.", fix="Wait.")
+    why = Problem(code="device-busy", what="It is busy with another run.", fix="Wait.")
     core.answers[StartRun] = Refused(problem=why)
     setup.choose("/a.py")
     settle()

@@ -157,7 +157,7 @@ async def test_the_next_plan_says_how_fast_the_last_run_was(lan: Lan, spec: RunS
         node.trainers[0].end()
     await wait_over(lan)
     made = await anna.runs.plan(spec)
-    assert made.expectation == "Last time on these laptops: about 1.4 times as fast as Anna alone."
+    assert made.expectation == "Last time on these laptops: about 1.4× as fast as Anna alone."
     assert list(made.last_shares.values()) == [44, 20]
     solo = await anna.runs.plan(replace(spec, solo=True))
     assert solo.expectation == ""

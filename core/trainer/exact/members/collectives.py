@@ -32,6 +32,9 @@ def summed_bytes(tensors: Sequence[Any], members: int) -> int:
 class Collectives:
     """Sums and gathers over the members of a MultiWorkerMirroredStrategy with one device each."""
 
+    gathers_any_length = False
+    """Within a traced step: TensorFlow keeps the lengths of the first time."""
+
     def __init__(self, strategy: Any, rank: int, members: int) -> None:
         devices = len(strategy.extended.worker_devices)
         if devices != 1 or strategy.num_replicas_in_sync != members:

@@ -30,6 +30,8 @@ _NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
 class ExchangeCollectives(Collectives):
     """``failure``: why the exchange ended a meeting, since TensorFlow makes an error of its own of it."""
 
+    gathers_any_length = True
+
     def __init__(self, exchange: Exchange, generation: int = 0) -> None:
         self.rank, self.members = exchange.rank, exchange.members
         self.failure: ExchangeFailed | None = None

@@ -32,8 +32,8 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any]) -> Any:
     for tensor in tensors:
         if tensor.graph is not step.graph:
             raise Unreadable(f"{tensor.name} is computed in a function inside the step")
-    captured = {id(inner) for _, inner in step.graph.captures}
-    inputs = [tensor for tensor in step.graph.inputs if id(tensor) not in captured]
+    own = len(step.graph.inputs) - len(step.captured_inputs)
+    inputs, captured = step.graph.inputs[:own], step.graph.inputs[own:]
 
     def values(batch: Any, shares: Any) -> list[Any]:
         given = tf.nest.flatten((batch, shares), expand_composites=True)
@@ -42,7 +42,8 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any]) -> Any:
             raise Unreadable("the batch has other parts than the traced step's")
         graph = tf.compat.v1.get_default_graph()
         known = {id(inner): tensor for inner, tensor in zip(inputs, given, strict=True)}
-        known |= {id(inner): graph.capture(outer) for outer, inner in step.graph.captures}
+        for inner, outer in zip(captured, step.captured_inputs, strict=True):
+            known[id(inner)] = graph.capture(outer)
         copy = _Copy(step.graph, known)
         for number, moment in enumerate(moments):
             if moment.graph is step.graph and moment.shape.is_fully_defined():
