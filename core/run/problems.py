@@ -167,6 +167,8 @@ def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> 
 
 
 def lost_device(name: str, problem: Problem) -> Problem:
+    if problem.code == "link-slept":
+        return problem
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
@@ -176,6 +178,8 @@ def lost_device(name: str, problem: Problem) -> Problem:
 
 
 def lost_starter(name: str, problem: Problem) -> Problem:
+    if problem.code == "link-slept":
+        return problem
     return Problem(
         code="starter-lost",
         what=f"{name}, which started the run, was lost: {problem.what} The training here has ended.",

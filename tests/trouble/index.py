@@ -24,6 +24,11 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}run/coordinator/test_machine.py::"
         "test_a_script_error_that_comes_after_its_consequence_is_still_the_cause",
     ),
+    "script that cannot write on one member": (
+        f"{TROUBLE}scripts.py::test_a_worker_that_cannot_write_does_not_throw_away_the_training",
+        f"{CORE}run/coordinator/test_machine.py::"
+        "test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends",
+    ),
     "script calling sys.exit": (
         f"{TROUBLE}scripts.py::test_a_script_that_leaves_says_so",
         f"{CORE}trainer/test_exits.py::test_leaving_with_zero_is_a_good_end",
@@ -135,6 +140,10 @@ COVERED: dict[str, tuple[str, ...]] = {
     "a wire on which one step takes most of a minute": (
         f"{LAB}slow_wire.py::"
         "test_25_million_parameters_train_at_20_mbit_even_if_the_cable_is_out_in_the_midst_of_a_step",
+    ),
+    "a laptop that slept itself": (
+        f"{TROUBLE}sleep.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
+        f"{CORE}link/test_machine.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
     ),
     "version mismatch": (
         f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",
