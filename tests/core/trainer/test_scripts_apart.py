@@ -5,6 +5,7 @@ Two whole trainers each (``many_runs``), which meet over TLS as laptops do.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +28,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 NAMED_S = 30.0
 LOADED_S = 240.0
 NAMES = ("anna", "ben")
+NOBODYS = 9
+"""A port on which nothing listens."""
 
 
 @dataclass
@@ -37,10 +40,14 @@ class Pair:
     folders: list[Path]
     runs: int = 0
 
-    def run(self, how: str) -> tuple[list[Exit], float]:
-        """How both ended, and after how many seconds."""
+    def run(self, how: str, shut: int | None = None) -> tuple[list[Exit], float]:
+        """How both ended, and after how many seconds. ``shut``: nobody can call this one."""
         keys = keys_for(2)
         for rank, (task, config) in enumerate(cluster(chief=1, worker=1).items()):
+            if shut is not None and shut != rank:
+                at = json.loads(config)["cluster"]
+                at["worker" if shut else "chief"] = [f"127.0.0.1:{NOBODYS}"]
+                config = json.dumps({"cluster": at, "task": json.loads(config)["task"]})
             order = Train(
                 run=f"run-{self.runs}",
                 task=task,
@@ -170,5 +177,12 @@ def test_who_ended_while_the_other_was_in_its_own_code_is_named_when_that_goes_o
 
 def test_an_error_that_all_catch_alike_is_no_difference(pair: Pair) -> None:
     exits, _ = pair.run("caught by all")
+    assert [exit.reason for exit in exits] == ["finished"] * 2, pair.words()
+    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
+
+
+@pytest.mark.parametrize("shut", [0, 1])
+def test_a_run_trains_where_only_one_of_two_can_be_called(pair: Pair, shut: int) -> None:
+    exits, _ = pair.run("caught by all", shut)
     assert [exit.reason for exit in exits] == ["finished"] * 2, pair.words()
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
