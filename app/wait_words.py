@@ -18,8 +18,8 @@ _ACTIVITIES: dict[Activity, str] = {
     "step": "computes a step",
     "script": "is in code of its own",
 }
-ASKS = "Nothing has come forward for long. It goes on waiting unless you stop it."
-GOES_ON = "The run goes on."
+ASKS = "There has been no progress for a long time. The run keeps waiting unless you stop it."
+GOES_ON = "The run continues."
 
 
 def duration(seconds: float) -> str:

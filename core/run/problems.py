@@ -124,7 +124,7 @@ def busy() -> Problem:
     """What a member answers that has a run already."""
     return Problem(
         code="device-busy",
-        what="it has another run under way.",
+        what="it is busy with another run.",
         fix="Wait until that one has ended, or stop it there.",
     )
 

@@ -129,7 +129,7 @@ async def test_the_end_of_a_long_argument_is_shown_and_where_each_begins() -> No
 async def test_a_checkpoint_that_comes_too_is_said() -> None:
     async with Talking() as talking:
         talking.node.happen(structs.replace(asked(), checkpoint_bytes=70_000))
-        await talking.screen.wait_said("goes on from a checkpoint of 70,000 bytes")
+        await talking.screen.wait_said("resumes from a checkpoint of 70,000 bytes")
 
 
 async def test_without_anybody_to_ask_the_answer_is_no() -> None:

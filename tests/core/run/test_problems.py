@@ -45,7 +45,7 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         ),
         (problems.declined("Ben", WHY), "why", "Ben does not take part: The link closed."),
         (problems.refused_by_user(), "consent-refused", "its user did not allow"),
-        (problems.busy(), "device-busy", "another run under way"),
+        (problems.busy(), "device-busy", "busy with another run"),
         (problems.known_run(), "run-known", "heard of this very run"),
         (problems.not_prepared(["Ben"]), "not-prepared", "Ben did not get ready: no sign"),
         (
