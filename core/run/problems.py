@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.exchange import problems as exchange
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S
@@ -56,8 +57,8 @@ def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Proble
     """The verdict of one trainer, with the name of its laptop where there are several."""
     what, fix = _IN_WORDS.get(end.reason, ("The training ended too early.", "The log says more."))
     problem = end.problem or Problem(code=end.reason, what=what, fix=fix)
-    if len(plan.members) == 1:
-        return problem
+    if len(plan.members) == 1 or problem.code in (exchange.MISMATCH, exchange.ENDED):
+        return problem  # those name every member that they are about
     where = plan.member(device).name
     if len(plan.tasks_of(device)) > 1:
         where += f" ({task})"
