@@ -84,7 +84,7 @@ def test_a_run_meant_for_several_never_becomes_one_alone_without_a_word() -> Non
     ("fields", "words"),
     [
         ({"linked": False}, "Ben's is not connected"),
-        ({"busy": True}, "Ben's has another run under way"),
+        ({"busy": True}, "Ben's is busy with another run"),
         ({"problem": Problem(code="versions", what="Ben's has Keras 3.1.")}, "Ben's has Keras 3.1."),
     ],
     ids=["absent", "busy", "unlike"],
