@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from core.vocabulary.events import WaitingChanged
@@ -18,8 +19,8 @@ _ACTIVITIES: dict[Activity, str] = {
     "step": "computes a step",
     "script": "is in code of its own",
 }
-ASKS = "Nothing has come forward for long. It goes on waiting unless you stop it."
-GOES_ON = "The run goes on."
+ASKS = "There has been no progress for a long time. The run keeps waiting unless you stop it."
+GOES_ON = "The run continues."
 
 
 def duration(seconds: float) -> str:
@@ -32,8 +33,9 @@ def words(wait: WaitsFor, name: str) -> str:
     lasted = duration(wait.lasted_s)
     match wait.cause:
         case "away":
+            since = f"for {lasted}" if wait.since_s is None else f"since {_time(wait.since_s)} ({lasted})"
             limit = "" if wait.left_s is None else f" The run waits for it, {duration(wait.left_s)} more."
-            return f"{name} is away: nothing has come from it for {lasted}.{limit}"
+            return f"{name} is away {since}.{limit}"
         case "stopped":
             return f"Waits for {name}: its training process has been stopped for {lasted}."
         case "starting":
@@ -83,8 +85,15 @@ def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
 
 
 def gist(event: WaitingChanged) -> tuple[object, ...]:
-    """What is news where it changes: who and why, not the numbers."""
+    """What is news where it changes: who and why, not the numbers. Empty: nobody is waited for."""
+    if not event.waits:
+        return ()
     return (*((wait.device, wait.cause, wait.activity, wait.where) for wait in event.waits), event.asks)
+
+
+def _time(unix_s: float) -> str:
+    """``12:03``, as the clock on this laptop's wall."""
+    return time.strftime("%H:%M", time.localtime(unix_s))
 
 
 def _bytes(count: int) -> str:

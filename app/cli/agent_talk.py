@@ -185,7 +185,7 @@ def consent_lines(consent: Consent, name: str) -> list[str]:
         lines.append(f"  and {len(consent.files) - LISTED_FILES} more")
     if consent.checkpoint_bytes:
         lines.append(
-            f"It goes on from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
+            f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
         )
     lines.append("It could do here whatever you can do. Allow it only if you trust who sends it.")
     return lines

@@ -68,7 +68,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     )
     screen.say(f"{_when(entry)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
     if entry.resumed is not None:
-        screen.say(f"Goes on from the run {plain(entry.resumed, 40)}.")
+        screen.say(f"Resumed from run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
         screen.problem(entry.phase.problem)
     names = {
@@ -87,7 +87,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         checkpoint, lender = where_on(entry.run, found.checkpoint, follower.state)
         if checkpoint is not None:
             words = run_words.goes_on_words(checkpoint, lender)
-            screen.say(f"{words} To go on: tandem resume {entry.run}")
+            screen.say(f"{words} To resume: tandem resume {entry.run}")
     if found.report:
         screen.say(f"Report: {plain(found.report, 400)}")
     for line in plain_lines(found.log)[-LOG_LINES:]:

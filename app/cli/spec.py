@@ -113,7 +113,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--ask-after",
         type=float,
         metavar="MINUTES",
-        help="so long without any progress, you are asked whether to go on waiting; 0: never "
+        help="so long without any progress, you are asked whether to keep waiting; 0: never "
         f"(default: {ASK_AFTER_S / 60:.0f})",
     )
 

@@ -84,7 +84,7 @@ def why_not(device: Device) -> str:
         return "not connected"
     if device.problem is not None:
         return "no run possible"
-    return "has another run" if device.busy else ""
+    return "is busy with another run" if device.busy else ""
 
 
 def taking_part(draft: Draft, state: State) -> tuple[DeviceId, ...]:

@@ -90,7 +90,7 @@ def _speed(run: Run, me: DeviceId | None) -> Figure:
         value, _, unit = rate_words(progress).partition(" ")
         return Figure("Speed", value or "–", unit)
     if gain >= SAME:
-        return Figure("Speed", f"{times(gain)}× faster", ALONE)
+        return Figure("Speed", f"{times(gain)}×", "as fast as this laptop alone")
     if gain > 1 / SAME:
         return Figure("Speed", "No faster", ALONE, "warning")
     return Figure("Speed", f"{times(1 / gain)}× slower", ALONE, "warning")

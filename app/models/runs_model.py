@@ -138,8 +138,8 @@ def started(entry: RunEntry) -> str:
 
 
 def goes_on_from(entry: RunEntry) -> str:
-    """``goes on from 2026-11-21 20:12``: when the run that it resumed was started; or ``""``."""
-    return "" if entry.resumed is None else f"goes on from {_started(entry.resumed)}"
+    """``resumed from 2026-11-21 20:12``: when the run that it resumed was started; or ``""``."""
+    return "" if entry.resumed is None else f"resumed from {_started(entry.resumed)}"
 
 
 def _started(run: RunId) -> str:

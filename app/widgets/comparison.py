@@ -54,7 +54,7 @@ def lines_of(entry: RunEntry) -> dict[str, str]:
         "Laptops": ", ".join(entry.devices),
         "Duration": "" if entry.duration_s is None else duration(entry.duration_s),
         "Speed": "" if rate is None else f"{rate:,.0f} samples/s",
-        "Against one alone": "" if gain is None else f"{times(gain)} times as fast",
+        "Speed-up": "" if gain is None else f"{times(gain)}×",
         "Steps": f"{summary.steps:,} in {summary.epochs} epochs" if summary.steps else "",
         **{name: number(value) for name, value in list(summary.last_logs.items())[:12]},
     }

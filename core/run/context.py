@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,6 +108,11 @@ class RunContext:
 
     def with_links(self, links: RunLinks) -> Self:
         return replace(self, links=links)
+
+    @property
+    def unix_s(self) -> float:
+        """What to add to the clock's time for Unix time."""
+        return time.time() - self.clock.time()
 
     def folder(self, run: RunId) -> Path:
         return self.runs / run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.exchange import problems as exchange
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S
@@ -56,8 +57,8 @@ def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Proble
     """The verdict of one trainer, with the name of its laptop where there are several."""
     what, fix = _IN_WORDS.get(end.reason, ("The training ended too early.", "The log says more."))
     problem = end.problem or Problem(code=end.reason, what=what, fix=fix)
-    if len(plan.members) == 1:
-        return problem
+    if len(plan.members) == 1 or problem.code in (exchange.MISMATCH, exchange.ENDED):
+        return problem  # those name every member that they are about
     where = plan.member(device).name
     if len(plan.tasks_of(device)) > 1:
         where += f" ({task})"
@@ -123,7 +124,7 @@ def busy() -> Problem:
     """What a member answers that has a run already."""
     return Problem(
         code="device-busy",
-        what="it has another run under way.",
+        what="it is busy with another run.",
         fix="Wait until that one has ended, or stop it there.",
     )
 
@@ -167,6 +168,8 @@ def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> 
 
 
 def lost_device(name: str, problem: Problem) -> Problem:
+    if problem.code == "link-slept":
+        return problem
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
@@ -176,6 +179,8 @@ def lost_device(name: str, problem: Problem) -> Problem:
 
 
 def lost_starter(name: str, problem: Problem) -> Problem:
+    if problem.code == "link-slept":
+        return problem
     return Problem(
         code="starter-lost",
         what=f"{name}, which started the run, was lost: {problem.what} The training here has ended.",
@@ -184,12 +189,8 @@ def lost_starter(name: str, problem: Problem) -> Problem:
     )
 
 
-def away(name: str, limit_s: float) -> str:
-    return f"Nothing comes from {name} any more. The run waits for it, {minutes(limit_s)} at most."
-
-
 def back(name: str, away_s: float) -> str:
-    return f"{name} is there again, after {minutes(away_s)}."
+    return f"{name} was away for {minutes(away_s)}, and is there again."
 
 
 def away_too_long(name: str, limit_s: float) -> Problem:

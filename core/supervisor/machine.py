@@ -40,6 +40,8 @@ class Supervision:
                 return ["train"]
             case trainer_messages.Meeting() if self._phase == "running":
                 self._meet_by_s = now_s + self.train.meet_timeout_s
+                if self.train.exchange is not None:  # such a trainer knows more, and says it itself by then
+                    self._meet_by_s += self.limits.own_verdict_s
                 knock_s = min(self.limits.knock_s, self.train.meet_timeout_s / 2)
                 if self._rung == "asked":  # Stop came just before: nothing reads orders while it waits.
                     return self._kill(Exit(reason="stopped"))

@@ -37,3 +37,5 @@ class Limits:
     """A dead trainer's pipes are read for so long: a grandchild may hold them open for ever."""
     knock_s: float = 3.0
     """How long before the end of the meeting the peers' ports are tried."""
+    own_verdict_s: float = 15.0
+    """After the end of the meeting, where the trainer itself says who did not come."""

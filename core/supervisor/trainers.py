@@ -107,6 +107,7 @@ def order(
         meet_timeout_s=max(meet_s, away_s),
         linger_s=away_s,
         exchange=_exchange(plan, private_key) if private_key else None,
+        names=tuple(_name(plan, each) for each in plan.tasks),
         temporary=str(place_of(temporary, plan.run, task.name)) if temporary is not None else "",
     )
 
@@ -117,6 +118,11 @@ def _exchange(plan: Plan, private_key: bytes) -> ExchangeKeys:
         certificates=tuple(task.certificate for task in plan.tasks),
         private_key=private_key,
     )
+
+
+def _name(plan: Plan, task: Task) -> str:
+    name = plan.member(task.device).name
+    return name if len(plan.tasks_of(task.device)) == 1 else f"{name} ({task.name})"
 
 
 def _checkpoints(plan: Plan, task: Task, run: Path) -> Path:

@@ -41,6 +41,8 @@ START_MORE_S = 30.0
 more: the longest from launch until every trainer has met the others."""
 CAUSE_S = 1.0
 """After a failure that another one may have caused: a peer that was lost, say."""
+KEEP_S = 15.0
+"""After a member's script failed: for the chief to end its part and keep the weights."""
 END_S = 5.0
 """After killing every trainer; a member that has not said so by then is left to itself."""
 STOP_S = (120.0, 15.0, 5.0)
@@ -57,6 +59,8 @@ SLACK_S = 15.0
 """What a member adds to the starter's limits, so that the starter's word comes first."""
 LOOK_S = 2.0
 """Between two looks at whom the run waits for, and at whether a trainer's process is stopped."""
+MISSED_S = 1.5
+"""A link that is there again sooner was merely replaced, or this laptop itself slept: nobody was away."""
 WAITS_TOLD_S = 5.0
 """Whom the run waits for is told again after so long, with the numbers of then."""
 FAREWELL_S = 10.0

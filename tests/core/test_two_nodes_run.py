@@ -352,3 +352,46 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(
     reports = [path.parent for path in tmp_path.rglob("report.html")]
     assert len(reports) == 2, "each laptop keeps its own"
     assert all((folder / name).stat().st_size for folder in reports for name in ("plot.svg", "history.csv"))
+
+
+APART = """
+import json
+import os
+
+import keras
+import numpy as np
+
+apart = json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker"
+data = np.ones((64, 4), "float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+model.compile(optimizer="sgd", loss="mse")
+if not apart:
+    model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
+model.evaluate(data, data[:, :2], verbose=0)
+"""
+
+
+@pytest.mark.cluster
+async def test_scripts_that_go_different_ways_are_named_on_both_screens_by_what_each_wants(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "somewhere" / "project"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(APART)
+    spec = RunSpec(script=str(folder / "train.py"), seed=3, exchange="tls")
+    async with (
+        node(tmp_path, "anna", discovery=False) as anna,
+        node(tmp_path, "ben", discovery=False) as ben,
+    ):
+        await pair(anna, ben)
+        assert await ben.submit(SetCodePolicy(device=id_of(anna), policy="always")) == Done()
+        accepted = await anna.submit(StartRun(spec=spec))
+        assert isinstance(accepted, RunAccepted), accepted
+        for laptop in (anna, ben):
+            state = await wait_for(laptop, lambda s: s.run is not None and s.run.over, limit_s=240.0)
+            assert state.run is not None and isinstance(state.run.phase, Failed), state.run
+            problem = state.run.phase.problem
+            assert problem.code == "exchange-mismatch"
+            assert problem.what.startswith("The script went different ways: anna wants to begin in fit 1,")
+            assert "; ben wants the first batch, of 32 rows of 2 batches" in problem.what
+            assert problem.what.endswith(" in evaluate 1.")

@@ -95,6 +95,8 @@ def look_for_end(turn: Turn) -> None:
             conclude(turn)
         case co.Failing(cause) if state.all_ended():
             abandon(turn, cause, cause=cause, weak=True)
+        case co.Keeping(cause) if not state.may_keep:
+            abandon(turn, cause, cause=cause)
         case co.Draining() if state.outputs == "here":
             conclude(turn)
         case co.Running() | co.Releasing() | co.Halting() if state.all_ended():
@@ -143,7 +145,7 @@ def stop(turn: Turn, by: str, force: int) -> None:
     match turn.state.stage:
         case co.Assembling() | co.Draining():
             abandon(turn, problems.stopped_by(by), by=by)
-        case co.Failing(cause):
+        case co.Failing(cause) | co.Keeping(cause):
             abandon(turn, cause, cause=cause, weak=True, by=by)
         case co.Running() | co.Releasing() | co.Halting():
             if isinstance(turn.state.phase, Starting):
@@ -171,7 +173,7 @@ def close(turn: Turn, by: str) -> None:
     match turn.state.stage:
         case co.Ending() as ending:
             enter(turn, replace(ending, by=by if ending.by is None else ending.by))
-        case co.Failing(cause):
+        case co.Failing(cause) | co.Keeping(cause):
             abandon(turn, problems.closed(by), cause=cause, weak=True, by=by)
         case _:
             abandon(turn, problems.closed(by), by=by)
@@ -186,6 +188,8 @@ def fail(turn: Turn, problem: Problem, *, weak: bool = False) -> None:
         case co.Ending(cause=cause, weak=replaceable) as ending:
             if cause is None or (replaceable and not weak):
                 enter(turn, replace(ending, cause=problem, weak=weak))
+        case co.Keeping():
+            look_for_end(turn)
         case co.Failing() if weak:
             pass
         case _ if weak:
@@ -194,6 +198,19 @@ def fail(turn: Turn, problem: Problem, *, weak: bool = False) -> None:
             turn.wait("cause", limits.CAUSE_S)
         case _:
             abandon(turn, problem, cause=problem)
+
+
+def fail_with_script(turn: Turn, problem: Problem, device: DeviceId) -> None:
+    """The script on ``device`` failed: what was trained until then is kept, before everything ends."""
+    chief = turn.state.plan.chief
+    if not isinstance(turn.state.stage, co.Running) or device == chief.device or not turn.state.may_keep:
+        fail(turn, problem)
+        return
+    enter(turn, co.Keeping(problem))
+    turn.no_longer("start", "finish")
+    turn.wait("cause", limits.KEEP_S)
+    say(turn, f"{problem.what} {turn.state.name(chief.device)} keeps the weights before the run ends.")
+    send(turn, chief.device, ms.StopAsked(run=turn.state.plan.run, force=0))
 
 
 def outputs_lost(turn: Turn, why: Problem | None = None) -> None:

@@ -21,6 +21,7 @@ from core.run.coordinator.ending import (
     conclude,
     emit,
     fail,
+    fail_with_script,
     know,
     look_for_end,
     on_first_step,
@@ -205,6 +206,7 @@ def _launch(turn: Turn) -> None:
         return
     turn.no_longer("receive")
     turn.state = replace(turn.state, plan=plan, stage=co.Running())
+    patience.note_progress(turn)
     emit(turn, ev.RunPlanned(plan=plan))
     show(turn, Starting())
     turn.wait("start", turn.state.start_s)
@@ -265,7 +267,10 @@ def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
     emit(turn, event)
     if _is_failure(turn.state, end, event.task):
         problem = problems.trainer_failed(state.plan, device, event.task, end)
-        fail(turn, problem, weak=end.reason in problems.CONSEQUENCES)
+        if end.reason == "script-error":
+            fail_with_script(turn, problem, device)
+        else:
+            fail(turn, problem, weak=end.reason in problems.CONSEQUENCES)
     look_for_end(turn)
 
 
@@ -348,6 +353,8 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
             fail(turn, problems.not_started([state.name(device) for device in late], ports, state.start_s))
         case "cause", co.Failing(cause):
             abandon(turn, cause, cause=cause, weak=True)
+        case "cause", co.Keeping(cause):
+            abandon(turn, cause, cause=cause)
         case "end", _:
             say(turn, problems.ended_by_force([state.name(device) for device in state.unfinished()]))
             conclude(turn)

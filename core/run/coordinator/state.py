@@ -17,7 +17,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Prepared
-from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
+from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning, Training
 from core.vocabulary.plan import Plan, Role, Task
 from core.vocabulary.waits import Stand, WaitsFor
 
@@ -186,6 +186,14 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """Another member's script failed after steps were trained. The chief was asked to end, and keeps the
+    weights first."""
+
+    cause: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """Every member was told that the run is over; trainers that still run are being killed."""
 
@@ -202,7 +210,7 @@ class Over:
     """The last phase has been told; nothing follows."""
 
 
-Stage = Assembling | Running | Releasing | Halting | Draining | Failing | Ending | Over
+Stage = Assembling | Running | Releasing | Halting | Draining | Failing | Keeping | Ending | Over
 """What the coordinator is doing; its ``phase`` is what screens are told of it."""
 
 # --- the state ---------------------------------------------------------------------------------------------
@@ -268,6 +276,8 @@ class Coordination:
     phase: Phase = field(default_factory=Planning)
     outputs: Literal["expected", "coming", "here"] = "expected"
     """Of the chief. No stage: they may come while others still train, are stopped, or fail."""
+    unix_s: float = 0.0
+    """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
     replay: Replay = field(default_factory=Replay)
     """What was mirrored."""
@@ -312,6 +322,14 @@ class Coordination:
     @property
     def exits(self) -> list[Exit]:
         return [end for part in self.parts.values() for end in part.exits.values()]
+
+    @property
+    def may_keep(self) -> bool:
+        """The chief's trainer runs, and has weights that are worth it."""
+        chief = self.plan.chief
+        part = self.parts[chief.device]
+        trains = isinstance(self.phase, Training) and self.plan.strategy == "managed"
+        return trains and part.linked and chief.name not in part.exits
 
     def all_ended(self) -> bool:
         """Every trainer of a member that is linked or may come back."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +54,8 @@ class ParticipantDriver:
         on_gone: Callable[[], None],
     ) -> None:
         self.context = context
-        self.state = machine.take_part(context.me, prepare, starter_name)
+        invited = machine.take_part(context.me, prepare, starter_name)
+        self.state = replace(invited, unix_s=context.unix_s)
         self._emit = emit
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.state.local else None

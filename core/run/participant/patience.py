@@ -31,7 +31,6 @@ def miss_starter(turn: Turn) -> None:
         turn.state = replace(turn.state, away_s=turn.now_s)
         turn.wait("away", turn.state.plan.away_s)
         turn.wait("look", limits.LOOK_S)
-        _show_away(turn)
 
 
 def welcome_starter(turn: Turn) -> None:
@@ -41,7 +40,8 @@ def welcome_starter(turn: Turn) -> None:
     turn.no_longer("away")
     turn.state = replace(turn.state, away_s=None, resuming=True)
     run = turn.state.plan.run
-    show(turn, ev.WaitingChanged(run=run))
+    if (shown := turn.state.shown.run) is not None and shown.waiting is not None:
+        show(turn, ev.WaitingChanged(run=run))
     tell_starter(turn, ms.Resumed(run=run, heard=turn.state.heard))
 
 
@@ -62,8 +62,16 @@ def _show_away(turn: Turn) -> None:
     if state.away_s is None:
         return
     lasted_s = turn.now_s - state.away_s
+    if lasted_s < limits.MISSED_S:
+        return
     left_s = max(0.0, state.plan.away_s - lasted_s)
-    away = WaitsFor(device=state.plan.starter, cause="away", lasted_s=lasted_s, left_s=left_s)
+    away = WaitsFor(
+        device=state.plan.starter,
+        cause="away",
+        lasted_s=lasted_s,
+        since_s=state.away_s + state.unix_s,
+        left_s=left_s,
+    )
     show(turn, ev.WaitingChanged(run=state.plan.run, waits=(away,)))
 
 

@@ -293,6 +293,8 @@ class Participation:
     """What was reported."""
     stopped: frozenset[str] = frozenset()
     """Tasks whose process is stopped."""
+    unix_s: float = 0.0
+    """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
 
     def waiting(self, waits: frozenset[Wait]) -> Self:

@@ -115,7 +115,7 @@ def test_the_wires_part_of_a_step_and_each_ones_rows_are_shown(core: FakeCore, s
     step = replace(world.progress(3), wire_s=0.02, wire_bytes=2_400_000, share=46)
     core.happen(world.progressed(ME, step), world.told(ME, world.reading(41.0)))
     assert view.wire.isVisible()
-    assert view.wire.text() == "The wire takes 20 % of a step (2.4 MB each way)."
+    assert view.wire.text() == "20 % of each step is network transfer (2.4 MB each way)."
     assert words(view, ME)["Share"] == "46 of 64 rows"
     core.happen(*world.finished())
     assert not view.wire.isVisible()

@@ -99,7 +99,7 @@ def test_a_past_run_says_what_was_expected_and_what_came_out(
     qtbot.keyClick(view.table, Qt.Key.Key_Return)
     core.flush()
     lines = [label.text() for label in view.past.outcome.lines]
-    assert any(text.startswith("Expected 1.2 times as fast as here alone") for text in lines)
+    assert any(text.startswith("Expected 1.2×, measured 1.2× the speed of here alone") for text in lines)
 
 
 def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
@@ -156,7 +156,7 @@ def test_measured_runs_are_compared_by_what_they_gained() -> None:
     summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
     lines = lines_of(replace(ENTRIES[0], summary=summary))
     assert lines["Speed"] == "753 samples/s", "without the first seconds"
-    assert lines["Against one alone"] == "1.2 times as fast"
+    assert lines["Speed-up"] == "1.2×"
 
 
 def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: RunsView) -> None:
@@ -227,8 +227,8 @@ def test_a_stopped_run_goes_on_with_the_laptops_roles_and_shares_of_then(
     open_run(core, view, PAUSED)
     outcome = view.past.outcome
     assert outcome.go_on.isVisible()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120."
-    assert outcome.go_on.accessibleName() == "Go on"
+    assert outcome.where.text() == "Resumes at epoch 4, step 120."
+    assert outcome.go_on.accessibleName() == "Resume"
     assert outcome.go_on.accessibleDescription() == outcome.where.text()
     assert outcome.again.property("kind") == "", "one main deed"
     core.held = True
@@ -279,7 +279,7 @@ def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeC
     assert not outcome.go_on.isVisible()
     core.happen(world.found(PAUSED.run))
     assert outcome.go_on.isVisible()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    assert outcome.where.text() == "Resumes at epoch 4, step 120, with the checkpoint on Bob's laptop."
     assert outcome.go_on.accessibleDescription() == outcome.where.text()
     assert outcome.head.text() == "Stopped on here"
     core.happen(world.linked()[1])
@@ -297,7 +297,7 @@ def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeC
     core.release()
     core.flush()
     assert outcome.not_started.problem == problem
-    assert outcome.where.text() == "Goes on at epoch 5, step 1, with the checkpoint on Bob's laptop."
+    assert outcome.where.text() == "Resumes at epoch 5, step 1, with the checkpoint on Bob's laptop."
     core.happen(world.lost())
     assert not outcome.go_on.isVisible(), "nobody can send it now"
 
@@ -322,7 +322,7 @@ def test_going_on_can_be_stopped_while_the_checkpoint_is_fetched(
     core.release()
     core.flush()
     assert not outcome.stop.isVisible() and outcome.go_on.hasFocus()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120."
+    assert outcome.where.text() == "Resumes at epoch 4, step 120."
     assert outcome.not_started.problem is None, "it is what the user wanted"
 
 
@@ -330,11 +330,11 @@ def test_a_newer_checkpoint_elsewhere_takes_the_place_of_ours(core: FakeCore, vi
     core.happen(*world.linked())
     open_run(core, view, PAUSED, Moment(step=1))
     where = view.past.outcome.where
-    assert where.text() == "Goes on at epoch 1, step 1."
+    assert where.text() == "Resumes at epoch 1, step 1."
     core.happen(world.found(PAUSED.run))
-    assert where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    assert where.text() == "Resumes at epoch 4, step 120, with the checkpoint on Bob's laptop."
     open_run(core, view, PAUSED)
-    assert where.text() == "Goes on at epoch 4, step 120.", "it was brought here meanwhile"
+    assert where.text() == "Resumes at epoch 4, step 120.", "it was brought here meanwhile"
 
 
 def test_nobody_is_asked_for_checkpoints_of_what_cannot_go_on(core: FakeCore, view: RunsView) -> None:
@@ -360,7 +360,7 @@ def test_a_refusal_to_go_on_is_said_until_another_run_is_opened(core: FakeCore, 
     core.flush()
     assert outcome.not_started.problem == problem
     assert outcome.not_started.isVisible()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120.", "it can be tried again"
+    assert outcome.where.text() == "Resumes at epoch 4, step 120.", "it can be tried again"
     open_run(core, view, replace(PAUSED, folder="/runs/other"))
     assert not outcome.not_started.isVisible()
     core.held = True
@@ -385,13 +385,13 @@ def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: Run
 def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView) -> None:
     resumed = replace(ENTRIES[0], resumed=RunId("20261121-191204-9f3a01bc"))
     then = when(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
-    assert words(resumed, Column.STATE) == f"finished, goes on from {then}"
-    assert lines_of(resumed)["State"] == f"finished, goes on from {then}"
+    assert words(resumed, Column.STATE) == f"finished, resumed from {then}"
+    assert lines_of(resumed)["State"] == f"finished, resumed from {then}"
     assert (
-        words(replace(resumed, resumed=RunId("odd\n-id")), Column.STATE) == "finished, goes on from odd -id"
+        words(replace(resumed, resumed=RunId("odd\n-id")), Column.STATE) == "finished, resumed from odd -id"
     )
     open_run(core, view, resumed)
-    assert f"goes on from {then}" in view.past.about.text()
+    assert f"resumed from {then}" in view.past.about.text()
 
 
 def test_the_run_under_way_is_shown_live(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:

@@ -45,7 +45,7 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         ),
         (problems.declined("Ben", WHY), "why", "Ben does not take part: The link closed."),
         (problems.refused_by_user(), "consent-refused", "its user did not allow"),
-        (problems.busy(), "device-busy", "another run under way"),
+        (problems.busy(), "device-busy", "busy with another run"),
         (problems.known_run(), "run-known", "heard of this very run"),
         (problems.not_prepared(["Ben"]), "not-prepared", "Ben did not get ready: no sign"),
         (
@@ -101,3 +101,8 @@ def test_times_are_said_in_seconds_and_long_ones_in_minutes() -> None:
     assert "within 15 seconds; the training there is now killed" in problems.slow_to_stop(["Ben"], 15.0, 2)
     assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say within 5 seconds")
     assert problems.nothing_shared()
+
+
+def test_a_laptop_that_itself_slept_says_so_of_a_run_that_was_lost_by_that() -> None:
+    slept = Problem(code="link-slept", what="This laptop slept for 40 s.", fix="Keep it awake.")
+    assert problems.lost_device("Ben", slept) == problems.lost_starter("Ben", slept) == slept

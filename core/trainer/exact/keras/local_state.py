@@ -68,7 +68,7 @@ class LocalState:
 
         tf.cond(keep, lambda: tf.constant(0), restore)
 
-    def meet(self, before: Sequence[Any], share: Any, extra: Sequence[Any]) -> list[Any]:
+    def meet(self, before: Sequence[Any], share: Any, extra: Sequence[Any], steps: Any) -> list[Any]:
         """Settles the state changed since the snapshot `before`; returns the sums over members of `extra`.
 
         One all-reduce of float64, in which sums of float32 and counts up to 2**53 are exact. `share` is this
@@ -84,7 +84,8 @@ class LocalState:
             parts.append(change)
         parts.append(tf.stack([tf.cast(value, tf.float64) for value in extra]))
         sizes = [int(v.shape.num_elements()) for v in self.variables] + [len(extra)]
-        *changes, sums = tf.split(self._collectives.sum(tf.concat(parts, axis=0)), sizes)
+        total = self._collectives.sum(tf.concat(parts, axis=0), "the results (steps: {})", steps)
+        *changes, sums = tf.split(total, sizes)
         for variable, old, change in zip(self.variables, before, changes, strict=True):
             value = tf.cast(old, tf.float64) + tf.reshape(change, variable.shape)
             variable.assign(tf.cast(value, variable.dtype))

@@ -46,7 +46,9 @@ def equalise(model: Any, collectives: Collectives) -> bool:
     """
     own = variables(model)
     shape = hashlib.sha256(repr([(tuple(v.shape), str(v.dtype)) for v in own]).encode()).digest()
-    states = collectives.gather_words(_words(shape) + _words(_digest(own).digest()))
+    size = sum(int(np.prod(v.shape, dtype=np.int64)) for v in own)
+    what = f"a model of {size:,} numbers in {len(own)} variables ({shape.hex()[:8]})"
+    states = collectives.gather_words(_words(shape) + _words(_digest(own).digest()), what)
     if any(state[:8] != states[0][:8] for state in states):
         raise TandemError(
             code="models-differ",
@@ -65,11 +67,11 @@ def settle(model: Any, collectives: Collectives, call: str) -> None:
     Raises TandemError where they are further apart than by rounding: they did not train on the same.
     """
     own = variables(model)
-    digests = collectives.gather_words(_words(_digest(own).digest()))
+    digests = collectives.gather_words(_words(_digest(own).digest()), "its weights")
     if all(digest == digests[0] for digest in digests):
         return
     marks = json.dumps([agreement.marks_of(_array(variable)) for variable in own])
-    told = [json.loads(data) for data in collectives.gather_bytes(marks.encode())]
+    told = [json.loads(data) for data in collectives.gather_bytes(marks.encode(), "its weights")]
     names = [
         variable.path
         for place, variable in enumerate(own)
@@ -123,7 +125,7 @@ def _from_chief(own: list[Any], collectives: Collectives) -> None:
         wide = flat.astype(np.int64 if dtype.kind in "iub" else flat.dtype)
         if collectives.rank != 0:
             wide = np.zeros_like(wide)
-        total = collectives.sum(tf.constant(wide)).numpy().astype(dtype)
+        total = collectives.sum(tf.constant(wide), "the chief's weights").numpy().astype(dtype)
         place = 0
         for variable in group:
             size = int(np.prod(variable.shape, dtype=np.int64))

@@ -24,13 +24,14 @@ _TOLERANCE = 1e-4
 _PARTS = ("x", "y", "the sample weights")
 
 
-def agree_on_data(collectives: Collectives, batch: Any, call: str) -> str | None:
+def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "the data") -> str | None:
     """Of the first batch of `call`: None, or what is to be said where members differ in x alone.
 
     Raises TandemError where they differ in more. Called by every member alike.
     """
     own = [_marks(leaf, name) for name, leaf in _parts(batch)]
-    told = [json.loads(data) for data in collectives.gather_bytes(json.dumps(own).encode())]
+    gathered = collectives.gather_bytes(json.dumps(own).encode(), what)
+    told = [json.loads(data) for data in gathered]
     unlike = sorted({name for each in told[1:] for name in _differing(told[0], each)})
     if not unlike:
         return None

@@ -49,7 +49,7 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                 batches += own if whole else exchange(engine.collectives, engine.share_numbers, own, rows)
                 own, rows = [], []
                 callbacks.on_predict_batch_end(end, {"outputs": _packed(structure, batches[-1])})
-                if engine.collectives.any([bool(model.stop_predicting)])[0]:
+                if engine.collectives.any([bool(model.stop_predicting)], "to decide whether to stop")[0]:
                     break
     batches += own if whole else exchange(engine.collectives, engine.share_numbers, own, rows)
     callbacks.on_predict_end()
@@ -91,7 +91,7 @@ def exchange(
         begin, end = split_rows(count, shares)[rank]
         mine.append([_checked(leaf, max(1, end - begin))[: end - begin] for leaf in batch])
     packed = [np.ascontiguousarray(leaf).tobytes() for batch in mine for leaf in batch]
-    parts = collectives.gather_bytes(b"".join(packed))
+    parts = collectives.gather_bytes(b"".join(packed), f"predictions of {sum(rows)} rows")
     whole: list[list[np.ndarray]] = []
     places = [0] * collectives.members
     for batch, count in zip(mine, rows, strict=True):

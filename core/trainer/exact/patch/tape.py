@@ -71,7 +71,9 @@ def _of_all(step: Step, own: list[Any]) -> list[Any]:
                 weighted = [
                     tf.math.multiply_no_nan(each, tf.cast(step.weight, each.dtype)) for each in upstream
                 ]
-                return step.gauge.exchange(weighted, lambda: step.collectives.sum(weighted))
+                return step.gauge.exchange(
+                    weighted, lambda: step.collectives.sum(weighted, "gradients of {} rows", step.rows)
+                )
 
             return summed(*tensors), back
 

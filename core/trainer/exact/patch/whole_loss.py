@@ -58,7 +58,9 @@ def _of_all(step: Step, own: Any) -> Any:
 
     def gathered(value: Any) -> tuple[Any, Callable[[Any], Any]]:
         present = value[: tf.cast(step.end - step.begin, tf.int32)]
-        every = step.gauge.exchange([present], lambda: [step.collectives.gather(present)])[0]
+        every = step.gauge.exchange([present], lambda: [step.collectives.gather(present, "rows of a loss")])[
+            0
+        ]
         step.notes.is_same([every])
 
         def back(upstream: Any) -> Any:

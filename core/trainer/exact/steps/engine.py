@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
 from core.trainer.exact.members import agreement
+from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
 from core.trainer.exact.resume.fit_progress import FitProgress
@@ -31,6 +33,8 @@ class Fit:
 
     model: Any
     kind: str
+    name: str = ""
+    """The kind, and how many of it the script has begun: ``fit 2``."""
     each_batch: tuple[bool, bool] = (False, False)
     """Whether callbacks hear of every batch of training; of testing or predicting."""
     epochs: int = 1
@@ -48,6 +52,23 @@ class Fit:
         return None if self.iterator is None else self.iterator.num_batches
 
     @property
+    def place(self) -> str:
+        if self.kind != "fit":
+            return self.name
+        return f"{self.name}, epoch {self.epoch + 1}, from batch {self.batch + 1} on"
+
+    @property
+    def data(self) -> str:
+        """On what, in words: how many batches of what."""
+        assert self.iterator is not None
+        leaves = tf.nest.flatten(self.iterator.dataset.element_spec)
+        shapes = [
+            f"{leaf.dtype.name} {leaf.shape[1:].as_list()}" for leaf in leaves if getattr(leaf, "shape", None)
+        ]
+        of_rows = "" if self.global_batch is None else f" of {self.global_batch} rows"
+        return f"{self.steps or 'some'} batches{of_rows} ({', '.join(shapes[:4])}), epochs: {self.epochs}"
+
+    @property
     def global_batch(self) -> int | None:
         size = getattr(self.iterator.data_adapter, "batch_size", None) if self.iterator else None
         return None if size is None else int(size)
@@ -58,6 +79,7 @@ class Engine:
 
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
         self.collectives = cluster.collectives or Collectives(cluster.strategy, cluster.rank, cluster.members)
+        self.collectives.place = self.place
         self.gauge = Gauge()
         self.wire = cluster.wire
         self.balance = cluster.balance
@@ -71,6 +93,10 @@ class Engine:
         """The chief runs a callback that other members do not have."""
         self._observer = observer
         self._fits: list[Fit] = []
+        self._calls: Counter[str] = Counter()
+        """Calls by their kind, those of the chief alone left out."""
+        self._broken_off = ""
+        """The last of them that an error ended, in words."""
         self.said: set[str] = set()
         self._equal_outside: set[int] = set()
         self._begun: weakref.WeakKeyDictionary[Any, set[bool]] = weakref.WeakKeyDictionary()
@@ -101,6 +127,11 @@ class Engine:
 
     # --- where we are
 
+    def place(self) -> str:
+        """Where the script is, for words: the same ones on all members that are there."""
+        at = " within ".join(fit.place for fit in reversed(self._fits))
+        return f"{at or f'its own code, step {self.step}'}{self._broken_off}"
+
     @property
     def fit(self) -> Fit:
         """The innermost call that this member is in."""
@@ -121,13 +152,20 @@ class Engine:
         progress: FitProgress | None = None,
     ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
-        fit = Fit(model, kind, each_batch, epochs, progress=progress)
+        self._calls[kind] += not self.alone
+        fit = Fit(model, kind, f"{kind} {self._calls[kind]}", each_batch, epochs, progress=progress)
         self._fits.append(fit)
         try:
             yield fit
             if kind == "fit":
                 model_state.settle(model, self.collectives, kind)
                 self._unsettled.discard(model)
+        except StopRequested:
+            raise
+        except BaseException as error:
+            # The script may catch it, and come to another place than the other members.
+            self._broken_off = f", after {fit.name} ended by {type(error).__name__}"
+            raise
         finally:
             self._fits.pop()
             if progress is not None:
@@ -180,7 +218,9 @@ class Engine:
     def agree_on_data(self, batch: Any) -> bool:
         """Whether members see the same first batch of a call. If not it is told, or raised as TandemError."""
         call = self.fit.kind if self._fits else "the loop"
-        if words := agreement.agree_on_data(self.collectives, batch, call):
+        of = f" of {self.fit.data}" if self._fits and self.fit.iterator else ""
+        what = f"the first batch, of {int(steps.rows_of(batch))} rows{of}"
+        if words := agreement.agree_on_data(self.collectives, batch, call, what):
             self.say_once(words)
         return words is None
 
@@ -189,7 +229,8 @@ class Engine:
     def on_train_began(self, model: Any) -> None:
         """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
         epoch = private.initial_epoch(model)
-        chief = self.collectives.gather_words([-1 if epoch is None else epoch])[0][0]
+        first = [-1 if epoch is None else epoch]
+        chief = self.collectives.gather_words(first, "to begin")[0][0]
         private.set_initial_epoch(model, None if chief < 0 else chief)
         fit = self.fit
         self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)

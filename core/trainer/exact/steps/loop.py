@@ -353,7 +353,7 @@ class Loop:
         }
         times = self._times(before, traced.state.snapshot(), done, words)
         told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
-        sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()])
+        sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()], done)
         stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
         averages = dict(zip(scalars, sums, strict=True))
         results = self._metric_results(traced)

@@ -77,7 +77,7 @@ def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half
         if snapshot is not None:
             snapshot.restore()
     finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
-    gathered = engine.collectives.gather_numbers([*finite.ravel(), *known.ravel()])
+    gathered = engine.collectives.gather_numbers([*finite.ravel(), *known.ravel()], "a step that is tried")
     by_rank = np.array(gathered).reshape(engine.members, 2, *found.shape)
     values_of, known_of = by_rank[:, 0], by_rank[:, 1].min(axis=0)
     weights = np.array([end - begin for begin, end in split_rows(rows, _unequal(engine.members))]) / rows

@@ -393,9 +393,68 @@ def test_a_member_that_ended_at_once_is_not_waited_for_at_the_start() -> None:
 # --- the first cause ---------------------
 
 
-def test_a_script_error_is_named_with_its_member_and_ends_all_at_once() -> None:
+def test_the_chiefs_script_error_is_named_with_its_member_and_ends_all_at_once() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Anna's: ValueError in line 7."
+
+
+def test_a_script_error_before_any_step_ends_all_at_once() -> None:
+    world = World()
+    world.settle()
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    assert world.members[ANNA].trainers == {"chief:0": 2}
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def a_workers_script_fails() -> World:
     world = training()
     world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    return world
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        FINISHED,
+        Exit(reason="stopped"),
+        failing("lost-peer"),
+        failing("script-error", "Also here."),
+        failing("killed"),
+    ],
+    ids=lambda end: end.reason,
+)
+def test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends(end: Exit) -> None:
+    world = a_workers_script_fails()
+    assert world.members[ANNA].trainers == {"chief:0": 0}, "asked to end, not killed"
+    assert world.waits == {"cause": limits.KEEP_S}
+    assert isinstance(world.phase, Training)
+    world.trainer_ends(ANNA, "chief:0", end)
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7.", "the first cause stays"
+
+
+def test_a_chief_that_takes_too_long_to_keep_the_weights_is_ended() -> None:
+    world = a_workers_script_fails()
+    world.fire("cause")
+    world.settle()
+    assert world.members[ANNA].trainers == {"chief:0": 2}
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def test_whoever_presses_stop_does_not_wait_for_the_weights() -> None:
+    world = a_workers_script_fails()
+    world.tell(co.StopWanted("Anna's", 0))
     world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
     world.trainer_ends(ANNA, "chief:0", failing("killed"))

@@ -15,7 +15,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
-from core.vocabulary.trainer_messages import EpochEnded, StandChanged
+from core.vocabulary.trainer_messages import EpochEnded, Meeting, StandChanged
 from core.vocabulary.waits import PeerWait, Stand
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
@@ -115,6 +115,9 @@ def test_a_laptop_from_which_nothing_comes_is_away_on_both_screens_and_the_run_g
     world.cut_link(BEN)
     world.settle()
     assert isinstance(world.phase, Training)
+    assert shown(world, ANNA) == shown(world, BEN) == [], "the link may have been replaced"
+    world.fire("look")
+    world.fire_member(BEN, "look")
     assert shown(world, ANNA) == shown(world, BEN) == ["away"]
     assert world.members[BEN].trainers == {"worker:0": -1}, "its trainer goes on"
     world.now_s += 100.0
@@ -125,6 +128,16 @@ def test_a_laptop_from_which_nothing_comes_is_away_on_both_screens_and_the_run_g
     world.each_trainer_ends()
     assert isinstance(world.phase, Finished)
     assert len(world.last_phases(world.members[BEN].shown)) == 1
+
+
+def test_a_link_that_is_replaced_makes_nobody_away() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.now_s += 1.0
+    world.restore_link(BEN)
+    world.settle()
+    assert told(world) == [] and "there again" not in world.said()
+    assert not {"look", "away"} & set(world.waits)
 
 
 def test_what_the_link_swallowed_is_said_again_once() -> None:
@@ -266,6 +279,7 @@ def test_a_chief_that_has_nothing_left_to_give_is_not_waited_for_at_the_end() ->
     world.settle()
     assert world.starter.outputs == "here"
     world.tell(co.MemberLost(BEN, LOST))
+    world.fire("look")
     assert shown(world, ANNA) == []
     world.trainer_ends(ANNA, "worker:0", FINISHED)
     world.settle()
@@ -281,6 +295,20 @@ def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_los
 
 
 # --- the question ------------------------------------------------------------------------------------------
+
+
+def test_before_the_first_step_nobody_is_asked_at_once_however_long_the_laptop_has_been_on() -> None:
+    world = World(TLS)
+    world.now_s = 100_000.0
+    world.settle()
+    world.trainer_says(ANNA, "chief:0", Meeting())
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.settle()
+    assert told(world)[-1].waits and not told(world)[-1].asks
+    while not told(world)[-1].asks:
+        world.fire("look")
+        world.settle()
+    assert world.now_s >= 100_000.0 + world.starter.plan.ask_after_s
 
 
 def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> None:

@@ -72,7 +72,7 @@ def private_names(path: Path) -> Iterator[tuple[str, bool]]:
     pieces = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(value=ast.Name(id="os" | "atexit")):
+            case ast.Attribute(value=ast.Name(id="os" | "atexit" | "sys")):
                 pass  # the standard library's, and documented
             case ast.Attribute(attr=name, value=of) if PRIVATE.fullmatch(name):
                 yield name, isinstance(of, ast.Name) and of.id in ("self", "cls")
