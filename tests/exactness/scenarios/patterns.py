@@ -391,3 +391,46 @@ def stateful_recurrent(folder: Path) -> Outcome:
     history = model.fit(pairs, y, batch_size=BATCH, shuffle=False, verbose=0)
     predicted = model.predict(pairs[: 2 * BATCH], batch_size=BATCH, verbose=0)
     return Outcome([model], {**history.history, "predicted": predicted})
+
+
+# --- metrics of the batch as a whole
+
+
+class Largest(keras.metrics.Metric):
+    """The largest prediction so far."""
+
+    def __init__(self, name: str = "largest") -> None:
+        super().__init__(name=name)
+        self.largest = self.add_variable((), "zeros", name="largest")
+
+    def update_state(self, true: Any, seen: Any, sample_weight: Any = None) -> None:
+        self.largest.assign(ops.maximum(self.largest, ops.max(seen)))
+
+    def result(self) -> Any:
+        return self.largest
+
+
+def rmse(true: Any, seen: Any) -> Any:
+    return ops.sqrt(ops.mean(ops.square(true - seen)))
+
+
+@scenario(told="is of the batch as a whole, not a sum or a mean over its rows: its value may")
+def metrics_of_a_batch(folder: Path) -> Outcome:
+    """The weights are those of one process; the metrics need not be."""
+    x, y = table()
+    model = dense()
+    model.compile(keras.optimizers.SGD(0.05), loss="mse", metrics=[Largest(), rmse, "mae"])
+    model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model])
+
+
+@scenario()
+def metric_that_sums(folder: Path) -> Outcome:
+    def missed(true: Any, seen: Any) -> Any:
+        return ops.sum(ops.abs(true - seen))
+
+    x, y = table()
+    model = dense()
+    model.compile(keras.optimizers.SGD(0.05), loss="mse", metrics=[missed])
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], {name: np.divide(value, 64) for name, value in history.history.items()})

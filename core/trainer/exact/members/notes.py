@@ -14,9 +14,9 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-Site = Literal["loss", "gradient", "metric"]
+Site = Literal["loss", "gradient", "metric", "state"]
 """What the engine takes for a mean over rows: a compiled loss of one number, what a tape derives, what a
-metric is given."""
+metric is given; and what it takes for a sum: the change of a metric's state."""
 Key = tuple[int, str]
 
 _HOUSE = Path(__file__).resolve().parents[3]
@@ -29,6 +29,10 @@ class Scalar:
 
     site: Site
     tensor: Any
+    name: str = ""
+    """The metric's."""
+    before: float = 0.0
+    """What is subtracted from it: of a state, that before the step."""
 
 
 @dataclass(slots=True)
@@ -50,9 +54,9 @@ class Notes:
     def is_same(self, tensors: Iterable[Any]) -> None:
         self.same.update(key(tensor) for tensor in _traced(tensors))
 
-    def scalar(self, site: Site, tensor: Any) -> int:
+    def scalar(self, site: Site, tensor: Any, name: str = "") -> int:
         """Notes one number; returns its place among all of them, the same each time the step is traced."""
-        self.scalars.append(Scalar(site, tensor))
+        self.scalars.append(Scalar(site, tensor, name))
         return len(self.scalars) - 1
 
 

@@ -79,9 +79,9 @@ def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_w
     """Mean's or Sum's update_state; weights a bare scalar by the member's part of the batch."""
     step = steps.current()
     if step is not None and len(getattr(values, "shape", ())) == 0:
-        number = step.notes.scalar("metric", values)
+        if step.summed(step.notes.scalar("metric", values, metric.name)):
+            values = step.per_weight(values)
         if sample_weight is None:
-            values = step.per_weight(values) if step.summed(number) else values
             sample_weight = step.weight
     return original(metric, values, sample_weight)
 

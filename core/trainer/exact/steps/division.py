@@ -17,7 +17,7 @@ from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.notes import Notes, Site, line_of
 from core.trainer.exact.steps import probe
 from core.trainer.exact.steps.engine import Engine
-from core.trainer.exact.steps.own_writes import OwnWrite, own_writes
+from core.trainer.exact.steps.own_writes import OwnWrite, own_writes, states
 from core.trainer.exact.steps.probe import Verdict
 from core.trainer.exact.steps.result import Batch, Sharing, Traced
 
@@ -80,8 +80,27 @@ class Sharings:
         found = self._next(traced.notes, known, verdict, _rows(batch))
         if found.whole:
             self.share_nothing(key, _words_of_loss(traced.notes, verdict))
+        elif self._is_training and found == known:
+            found = self._judge_metrics(traced, batch, half=half)
         self._known[key] = found
         return found == known
+
+    def _judge_metrics(self, traced: Traced, batch: Batch, *, half: bool) -> Sharing:
+        """Sums are taken as such; a metric of the batch as a whole is named, as its value will be another."""
+        notes, known, unsummed = traced.notes, traced.sharing, []
+        notes.scalars += states(traced.step.graph, self._model.metrics)
+        if any(scalar.site == "metric" and scalar.name != "loss" for scalar in notes.scalars):
+            verdict = probe.judged(self._engine, traced, batch, {"metric"}, half=half)
+            unsummed += [verdict.whole] if verdict.whole is not None else []
+            known = replace(known, sums=known.sums | verdict.sums)
+        if any(scalar.site == "state" for scalar in notes.scalars):
+            unsummed += probe.judged(self._engine, traced, batch, {"state"}, half=half).unsummed
+        for name in dict.fromkeys(scalar.name for scalar in unsummed):
+            self._engine.say_once(
+                f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows: its "
+                "value may differ from that of one laptop. The training does not depend on it."
+            )
+        return known
 
     def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
         if verdict.whole is not None:

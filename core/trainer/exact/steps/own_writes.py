@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import auto_control_deps_utils
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.members.notes import Notes, key, line_of
+from core.trainer.exact.keras import local_state
+from core.trainer.exact.members.notes import Notes, Scalar, key, line_of
 
 _LOOPS = 3
 """Times round a loop, after which what differs has spread over all that it carries."""
@@ -34,6 +36,26 @@ def own_writes(step: Any, notes: Notes, local: Iterable[Any]) -> list[OwnWrite]:
     walk = _Walk(notes, {id(handle) for handle in outer.values() if id(handle) in known})
     walk.through(step.graph, set(), outer)
     return [write for name, write in walk.writes.items() if name not in known]
+
+
+def states(graph: Any, metrics: Iterable[Any]) -> list[Scalar]:
+    """How much a traced step changes the states of metrics of the script's own classes."""
+    handles = {id(handle): inner.name for handle, inner in graph.captures}
+    own = {
+        handles[id(variable.handle)]: (metric.name, variable)
+        for listed in metrics
+        for metric in getattr(listed, "metrics", None) or [listed]
+        if not type(metric).__module__.startswith("keras.")
+        for variable in local_state.values_of(metric.variables)
+        if id(variable.handle) in handles and (variable.dtype.is_floating or variable.dtype.is_integer)
+    }
+    found = []
+    for op in graph.get_operations():
+        if op.type in ("AssignVariableOp", "AssignAddVariableOp") and op.inputs[0].name in own:
+            name, variable = own[op.inputs[0].name]
+            before = float(np.sum(variable.numpy())) if op.type == "AssignVariableOp" else 0.0
+            found.append(Scalar("state", op.inputs[1], name, before))
+    return found
 
 
 @dataclass(slots=True)

@@ -42,6 +42,8 @@ class Verdict:
     """Places of those that are sums over rows."""
     whole: Scalar | None = None
     """The first that is neither a mean nor a sum, but something of the batch as a whole."""
+    unsummed: tuple[Scalar, ...] = ()
+    """Those that are no sums."""
 
 
 def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half: bool) -> Verdict:
@@ -62,7 +64,8 @@ def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half
         for number, given in enumerate((batch, _thinned(batch))):
             for place, shares in enumerate((_on_chief(engine.members), _unequal(engine.members))):
                 snapshot.restore()  # a number may come after a variable was written
-                told = [float(np.sum(value)) for value in values(given, tf.constant(shares, tf.int64))]
+                computed = values(given, tf.constant(shares, tf.int64))
+                told = [float(np.sum(v)) - s.before for v, s in zip(computed, scalars, strict=True)]
                 found[number, place, : len(told)], known[number, place, : len(told)] = told, 1.0
     except tf.errors.OpError:
         _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
@@ -79,7 +82,7 @@ def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half
     values_of, known_of = by_rank[:, 0], by_rank[:, 1].min(axis=0)
     weights = np.array([end - begin for begin, end in split_rows(rows, _unequal(engine.members))]) / rows
     tolerance = _TOLERANCE_HALF if half else _TOLERANCE
-    sums, whole = set(), None
+    sums, whole, unsummed = set(), None, []
     for number_of, (place, scalar) in enumerate(chosen):
         kinds = []
         for number in range(2):
@@ -91,7 +94,9 @@ def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half
             whole = whole or scalar
         elif "sum" in kinds:
             sums.add(place)
-    return Verdict(frozenset(sums), whole)
+        if {"neither", "mean"} & set(kinds):
+            unsummed.append(scalar)
+    return Verdict(frozenset(sums), whole, tuple(unsummed))
 
 
 def _kind(at_once: float, parts: Any, weights: Any, tolerance: float) -> str:
