@@ -3,6 +3,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
+from app import wait_words
 from app.cli.agent_talk import AgentTalk, Allowed, allows
 from app.cli.prompts import Asker
 from core.vocabulary import events as ev
@@ -175,7 +176,7 @@ async def test_whom_a_run_waits_for_is_said_on_the_agents_terminal_too() -> None
         talking.node.happen(ev.RunPlanned(plan=plan(OTHER)))
         talking.node.happen(ev.WaitingChanged(run=RUN, waits=(wait,)))
         talking.node.happen(ev.WaitingChanged(run=RUN))
-        await talking.screen.wait_said("The run goes on.")
+        await talking.screen.wait_said(wait_words.GOES_ON)
     assert "Waits for other: its training process has been stopped for 4 s." in talking.screen.said
 
 
