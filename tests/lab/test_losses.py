@@ -123,11 +123,12 @@ def test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_ends_the_run
 
     with cable_out(network, 1):
         began_s = time.monotonic()
-        for agent, other in ((anna, ben), (ben, anna)):
+        for agent, other, code in ((anna, ben, "device-away"), (ben, anna, "starter-lost")):
             told = misses(agent, run, other)
             over = end_of(agent, run)
             assert over.at_s - told.at_s >= 15.0
-            assert reason(agent.run().phase).startswith(f"device-away: Nothing has come from {other.name}")
+            why = reason(agent.run().phase)
+            assert why.startswith(f"{code}: ") and f"Nothing has come from {other.name} for 20 seconds" in why
         assert time.monotonic() - began_s >= 20.0
         assert gone(trainers)
     linked(anna, ben)
