@@ -162,6 +162,8 @@ class Conductor(QObject):
             self._welcome.show_state(state, events)
         elif state.me is not None and not self._welcomed and not state.me.settings.first_run_done:
             self._show_welcome()
+        elif state.me is not None and not self._welcomed and not self.window.shows_screens:
+            self.window.show_screens()  # by its settings file it was the first run, and is not
         self._welcomed = self._welcomed or state.me is not None
         self.pairing.show_state(state, events)
         self.consent.show_state(state)
@@ -248,6 +250,7 @@ class Conductor(QObject):
             runs.train_asked.connect(lambda: self.window.go_to(TRAIN))
             runs.again_asked.connect(self._run_again)
             runs.resumed.connect(self._show_run)
+            runs.live_asked.connect(self._show_run)
 
     def _show_run(self) -> None:
         """One that was begun on another screen of this window."""

@@ -41,14 +41,23 @@ def main(argv: Sequence[str] = ()) -> int:
     if not first.claim():
         return 0
     app.styleHints().colorSchemeChanged.connect(lambda _: theme.paint())
-    theme.use(theme.remembered(folder / "settings.json"))
-    window = Window(tuple(screen.entry for screen in SCREENS))
+    settings = folder / "settings.json"
+    theme.use(theme.remembered(settings))
+    window = Window(tuple(screen.entry for screen in SCREENS), first_run=is_first_run(settings))
     window.painted.connect(lambda: QTimer.singleShot(0, window, lambda: _begin(window, folder, first)))
     window.show()
     try:
         return app.exec()
     finally:
         first.release()
+
+
+def is_first_run(settings: Path) -> bool:
+    """Whether the first steps are still to come, read without the core or a parser: for the first paint."""
+    try:
+        return re.search(rb'"first_run_done"\s*:\s*true', settings.read_bytes()[:262_144]) is None
+    except OSError:
+        return True
 
 
 def has_screen(environment: Mapping[str, str], platform: str = sys.platform) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from core.run.outputs import is_model
@@ -11,7 +12,7 @@ from core.speed import sentences
 from core.speed.stragglers import straggler
 from core.vocabulary import phases
 from core.vocabulary.events import CheckpointCame
-from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.ids import DeviceId, RunId, short
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import Progress, Summary
@@ -20,18 +21,18 @@ from core.vocabulary.text import plain
 
 PHASES: dict[type, str] = {
     phases.Planning: "planning",
-    phases.Preparing: "preparing: consent and files",
-    phases.Starting: "starting the trainers",
+    phases.Preparing: "preparing",
+    phases.Starting: "starting",
     phases.Training: "training",
     phases.Recovering: "recovering",
-    phases.Stopping: "stopping at the end of a step",
+    phases.Stopping: "stopping after this step",
     phases.Finished: "finished",
     phases.Stopped: "stopped",
     phases.Failed: "failed",
 }
 _MEMBERS = {
     "waiting": "waits",
-    "consent": "asks its user",
+    "consent": "waits for Allow",
     "receiving": "receives the files",
     "prepared": "is ready",
     "starting": "starts TensorFlow",
@@ -174,13 +175,23 @@ def duration(seconds: float) -> str:
 
 
 def goes_on_words(moment: Moment, lender: str = "") -> str:
-    """``Goes on at epoch 4, step 120.``; which fit, where it is not the script's first.
+    """``Resumes at epoch 4, step 120.``; which fit, where it is not the script's first.
 
     ``lender``: what to call the laptop that has the checkpoint, where it is another one.
     """
     fit = f"fit {moment.fit + 1}, " if moment.fit else ""
     whose = f", with the checkpoint on {lender}" if lender else ""
-    return f"Goes on at {fit}epoch {moment.epoch + 1}, step {moment.batch + 1}{whose}."
+    return f"Resumes at {fit}epoch {moment.epoch + 1}, step {moment.batch + 1}{whose}."
+
+
+def started_s(run: RunId, recorded_s: float) -> float:
+    """When a run was started, as its id says it on every laptop: each one's own record (``recorded_s``) is a
+    little later, and by another clock. Unix time."""
+    try:
+        began = datetime.strptime("-".join(run.split("-")[:2]), "%Y%m%d-%H%M%S")
+    except ValueError:
+        return recorded_s
+    return began.replace(tzinfo=UTC).timestamp()
 
 
 def fetch_words(fetch: CheckpointCame, lender: str) -> str:
@@ -215,7 +226,7 @@ def summary_lines(
     if summary.first_step_s is not None:
         speed.append(f"first step after {summary.first_step_s:.1f} s")
     if summary.total_s is not None:
-        speed.append(f"{duration(summary.total_s)} in all")
+        speed.append(f"{duration(summary.total_s)} total")
     if speed:
         lines.append(", ".join(speed))
     if plan is not None:

@@ -20,6 +20,10 @@ GAP = 12
 """Pixels between things that belong together; twice that between groups."""
 
 
+LAPTOPS_FROM = 2
+"""The first of the curves' colours that stands for a laptop; those before are training and validation."""
+
+
 class Colours(NamedTuple):
     """``curves``: told apart by people who see colours differently (Okabe and Ito's set)."""
 
@@ -85,6 +89,12 @@ def is_dark() -> bool:
 
 def colours() -> Colours:
     return DARK if is_dark() else LIGHT
+
+
+def laptop_colour(place: int) -> str:
+    """Of a run's laptop, by its place among them: none that a metric's lines have."""
+    palette = colours().curves
+    return palette[(LAPTOPS_FROM + place) % len(palette)]
 
 
 def faded(colour: str, part: float = 0.3) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from core.vocabulary.events import WaitingChanged
@@ -18,8 +19,8 @@ _ACTIVITIES: dict[Activity, str] = {
     "step": "computes a step",
     "script": "is in code of its own",
 }
-ASKS = "Nothing has come forward for long. It goes on waiting unless you stop it."
-GOES_ON = "The run goes on."
+ASKS = "There has been no progress for a long time. The run keeps waiting unless you stop it."
+GOES_ON = "The run continues."
 
 
 def duration(seconds: float) -> str:
@@ -32,8 +33,9 @@ def words(wait: WaitsFor, name: str) -> str:
     lasted = duration(wait.lasted_s)
     match wait.cause:
         case "away":
+            since = f"for {lasted}" if wait.since_s is None else f"since {_time(wait.since_s)} ({lasted})"
             limit = "" if wait.left_s is None else f" The run waits for it, {duration(wait.left_s)} more."
-            return f"{name} is away: nothing has come from it for {lasted}.{limit}"
+            return f"{name} is away {since}.{limit}"
         case "stopped":
             return f"Waits for {name}: its training process has been stopped for {lasted}."
         case "starting":
@@ -52,6 +54,28 @@ def words(wait: WaitsFor, name: str) -> str:
             return f"Waits for {name}: the script there {doing}{at} for {lasted}."
 
 
+def brief(wait: WaitsFor) -> tuple[str, str]:
+    """For a table: what the laptop that is waited for does, and for how long or what of it."""
+    lasted = f"for {duration(wait.lasted_s)}"
+    match wait.cause:
+        case "away":
+            left = "" if wait.left_s is None else f", {duration(wait.left_s)} left"
+            return "Away", f"{lasted}{left}"
+        case "stopped":
+            return "Process stopped", lasted
+        case "starting":
+            return "Starts TensorFlow", lasted
+        case "wire":
+            return "Sends its numbers", f"{_bytes(wait.bytes_come)} of {_bytes(wait.bytes_total)}"
+        case "connection":
+            return "No connection", lasted
+        case "silent":
+            return "Silent", lasted
+        case "script":
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "is busy"
+            return f"{doing[:1].upper()}{doing[1:]}", plain(wait.where, 80) or lasted
+
+
 def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
     """All that is to be said now: nothing where nobody is waited for."""
     if run.waiting is None:
@@ -61,8 +85,15 @@ def lines(run: Run, names: Mapping[DeviceId, str]) -> list[str]:
 
 
 def gist(event: WaitingChanged) -> tuple[object, ...]:
-    """What is news where it changes: who and why, not the numbers."""
+    """What is news where it changes: who and why, not the numbers. Empty: nobody is waited for."""
+    if not event.waits:
+        return ()
     return (*((wait.device, wait.cause, wait.activity, wait.where) for wait in event.waits), event.asks)
+
+
+def _time(unix_s: float) -> str:
+    """``12:03``, as the clock on this laptop's wall."""
+    return time.strftime("%H:%M", time.localtime(unix_s))
 
 
 def _bytes(count: int) -> str:

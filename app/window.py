@@ -14,6 +14,7 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
+    QLabel,
     QMainWindow,
     QStackedWidget,
     QVBoxLayout,
@@ -38,7 +39,8 @@ class Window(QMainWindow):
     painted = Signal()
     screen_changed = Signal(int)
 
-    def __init__(self, entries: tuple[Entry, ...]) -> None:
+    def __init__(self, entries: tuple[Entry, ...], *, first_run: bool = False) -> None:
+        """``first_run``: the first steps come once they are loaded; screens would only flash by before."""
         super().__init__()
         self.setWindowTitle("Tandem")
         self.resize(QSize(1120, 760))
@@ -71,6 +73,12 @@ class Window(QMainWindow):
         self._pages.addWidget(body)
         self._body = body
         self.setCentralWidget(self._pages)
+        if first_run:
+            welcome = QLabel("Welcome to Tandem")
+            welcome.setProperty("kind", "title")
+            welcome.setMargin(2 * theme.GAP)
+            theme.wear(welcome)
+            self.show_page(welcome)
         self.navigation.chosen.connect(self.go_to)
         for index in range(len(entries)):
             # A shortcut of the body: it sleeps while another page stands in the body's place.
@@ -138,6 +146,11 @@ class Window(QMainWindow):
             theme.wear(self._notices)
             self._right.insertWidget(0, self._notices)
         return self._notices
+
+    @property
+    def shows_screens(self) -> bool:
+        """False while a page stands in their place."""
+        return self._pages.currentWidget() is self._body
 
     # --- pages and sheets ----------------------------------------------------------------------------------
 

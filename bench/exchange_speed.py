@@ -7,63 +7,91 @@ machines seconds compare badly even so, since more threads get more of a core: a
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.engine.pair import Pair
 from bench.processes import own_cpu_s
 from bench.result import Row, median, ratios, spread
+from bench.wire.link import Link
 from core.home.identity import load_or_create
 
 ROUNDS = 9
 KINDS = {
     "ops": "the exchange within TensorFlow",
     "ring": "TensorFlow's collectives",
+    "mwms": "MultiWorkerMirroredStrategy as it is",
     "tls": "the exchange without TensorFlow",
     "tcp": "plain TCP",
 }
-COMPARED = (("ops", "ring"), ("tls", "tcp"))
-WORKS = {"38000/1": ("38,000 floats", 100), "5000000/4": ("5 million floats", 8)}
-"""Floats and packs: what it is called, and how many steps a round has."""
-OF_COLLECTIVES = {"38000/1": 1.0}
+COMPARED = (("ops", "ring"), ("ops", "mwms"), ("tls", "tcp"))
+WORKS = {"38000/1": "38,000 floats", "5000000/4": "5 million floats"}
+"""Floats and packs: what it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``mbit``: of the cable between the two; None: this machine's loopback. ``limits``: of the exchange's
+    seconds, as a part of those of the other way."""
+
+    work: str
+    steps: int
+    kinds: tuple[str, ...] = tuple(KINDS)
+    mbit: int | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        return WORKS[self.work] + (f", {self.mbit} Mbit/s" if self.mbit else "")
+
+
+_OVER_CABLES = ("ops", "mwms", "tls", "tcp")
+CASES = (
+    Case("38000/1", 100, limits={"ring": 1.0, "mwms": 0.45}),
+    Case("5000000/4", 8, limits={"mwms": 0.75}),
+    Case("5000000/4", 4, _OVER_CABLES, 936, {"mwms": 0.9, "tcp": 1 / 0.9}),
+    Case("5000000/4", 2, _OVER_CABLES, 240, {"mwms": 1.0, "tcp": 1 / 0.95}),
+)
 
 
 def measure() -> list[Row]:
-    return [row for work in WORKS for row in _measure(work)]
+    return [row for case in CASES for row in _measure(case)]
 
 
-def _measure(work: str) -> list[Row]:
-    took_s: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    used_s = dict.fromkeys(KINDS, 0.0)
-    words, steps = WORKS[work]
+def _measure(case: Case) -> list[Row]:
+    took_s: dict[str, list[float]] = {kind: [] for kind in case.kinds}
+    used_s = dict.fromkeys(case.kinds, 0.0)
     with ExitStack() as stack:
+        link = stack.enter_context(Link(case.mbit)) if case.mbit else None
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-")))
         for rank in range(2):
             load_or_create(folder / str(rank))
         pairs = [
-            stack.enter_context(Pair(kind, work, module="bench.meeting.member", keys=folder))
-            for kind in KINDS
+            stack.enter_context(Pair(kind, case.work, link=link, module="bench.meeting.member", keys=folder))
+            for kind in case.kinds
         ]
         for pair in pairs:
             pair.train(2)
         for _ in range(ROUNDS):
             for pair in pairs:
                 before_s = sum(map(own_cpu_s, pair.pids))
-                count, seconds = pair.train(steps)
+                count, seconds = pair.train(case.steps)
                 took_s[pair.kind].append(seconds / count)
                 # A step more than those timed, by which both began together.
                 used_s[pair.kind] += (
                     (sum(map(own_cpu_s, pair.pids)) - before_s) / (count + 1) / len(pair.pids)
                 )
-    return rows(words, took_s, used_s, OF_COLLECTIVES.get(work))
+    return rows(case.words, took_s, used_s, case.limits)
 
 
 def rows(
-    words: str, took_s: dict[str, list[float]], used_s: dict[str, float], limit: float | None
+    words: str, took_s: dict[str, list[float]], used_s: dict[str, float], limits: Mapping[str, float]
 ) -> list[Row]:
     """By kind: seconds of a step by round, and a core's seconds for a step and member, all rounds' sum.
 
-    ``limit``: of the exchange's seconds, as a part of those of TensorFlow's collectives.
+    ``limits``: of the exchange's seconds, as a part of those of another kind.
     """
     found = [
         Row(
@@ -76,12 +104,14 @@ def rows(
         for kind, seconds in took_s.items()
     ]
     for ours, other in COMPARED:
+        if other not in took_s:
+            continue
         over = ratios(took_s[ours], took_s[other])
         found.append(
             Row(
                 what=f"{words}: {KINDS[ours]} ÷ {KINDS[other]}",
                 value=median(over),
-                limit=limit if other == "ring" else None,
+                limit=limits.get(other),
                 note=f"{spread(over)}; of a core's time {used_s[ours] / max(used_s[other], 1e-9):.2f}",
             )
         )

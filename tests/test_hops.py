@@ -112,6 +112,10 @@ class StandIn:
         self._way.take_stack(sys._getframe(1))
         self._way.arrived.set()
 
+    @property
+    def is_stopped(self) -> bool:
+        return False
+
     def stop(self, force: int = 0) -> None:
         asyncio.get_running_loop().call_soon(self._on_exit, Exit(reason="stopped"))
 

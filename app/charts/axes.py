@@ -19,7 +19,18 @@ MOST_LABELS = 8
 
 
 class ValueAxis(pg.AxisItem):  # type: ignore[misc]
-    """On a logarithmic scale it labels 1, 2 and 5 of a decade: nine numbers would lie over each other."""
+    """On a logarithmic scale it labels 1, 2 and 5 of a decade: nine numbers would lie over each other.
+
+    ``fixed``: its numbers, where they are always the same.
+    """
+
+    fixed: tuple[float, ...] = ()
+
+    def tickValues(self, low: float, high: float, pixels: float) -> list[tuple[float, list[float]]]:
+        if self.fixed:
+            return [(self.fixed[1] - self.fixed[0], list(self.fixed))]
+        levels: list[tuple[float, list[float]]] = super().tickValues(low, high, pixels)
+        return levels
 
     def logTickStrings(self, values: Sequence[float], scale: float, spacing: float | None) -> list[str]:
         words: list[str] = super().logTickStrings(values, scale, spacing)

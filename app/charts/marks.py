@@ -14,7 +14,7 @@ from app import theme
 if TYPE_CHECKING:
     from app.charts.canvas import Canvas
 
-END_CHARACTERS = 8
+END_CHARACTERS = 9
 """Room at the right for the last values."""
 _PAD = 6
 _RING = 4.5
@@ -80,15 +80,14 @@ class Marks(QWidget):
     def _paint_ends(self, painter: QPainter, area: QRectF) -> None:
         height = float(painter.fontMetrics().height())
         seen = [mark for mark in self.ends if area.contains(self._place(mark))]
-        below = area.top() - height
-        for mark in sorted(seen, key=lambda mark: self._place(mark).y()):
-            place = self._place(mark)
+        seen.sort(key=lambda mark: self._place(mark).y())
+        wanted = [self._place(mark).y() - height / 2 for mark in seen]
+        for mark, top in zip(seen, apart(wanted, height, area.bottom() + height / 2), strict=True):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(mark.colour))
-            painter.drawEllipse(place, 3, 3)
-            below = max(place.y() - height / 2, below + height)
+            painter.drawEllipse(self._place(mark), 3, 3)
             painter.setPen(QColor(mark.colour))
-            painter.drawText(QPointF(area.right() + 4, below + painter.fontMetrics().ascent()), mark.words)
+            painter.drawText(QPointF(area.right() + 6, top + painter.fontMetrics().ascent()), mark.words)
 
     def _paint_best(self, painter: QPainter, area: QRectF, best: Mark) -> None:
         place = self._place(best)
@@ -155,3 +154,15 @@ class Marks(QWidget):
 
     def _place(self, mark: Mark) -> QPointF:
         return self._canvas.pixel(mark.x, mark.y)
+
+
+def apart(tops: Sequence[float], height: float, bottom: float) -> list[float]:
+    """Where lines of text go that should stand at ``tops``, in order, so that none lies over another and the
+    last ends at ``bottom`` at the latest."""
+    placed: list[float] = []
+    for top in tops:
+        placed.append(max(top, placed[-1] + height) if placed else top)
+    for number in range(len(placed) - 1, -1, -1):
+        placed[number] = min(placed[number], bottom - height)
+        bottom = placed[number]
+    return placed

@@ -34,8 +34,6 @@ MOST_PLOTS = 3
 METRICS_PARTS, USES_PARTS = 5, 3
 """Of the height."""
 PERCENT = (0.0, 100.0)
-LAPTOPS_FROM = 2
-"""The first of the theme's colours that stands for a laptop; those before are training and validation."""
 _OVER = object()
 _COMING = "Drawing…"
 _NOTHING_YET = "The first numbers show up here with the first step."
@@ -305,7 +303,7 @@ class ChartPanel(QWidget):
             # One run: a colour for each set. Several lines: a colour for each of them, validation dashed.
             shade = owners.index((index, key.member)) if several else int(key.validation)
             if metric in USES:
-                shade = LAPTOPS_FROM + _place_of(source, key.member)
+                shade = theme.LAPTOPS_FROM + _place_of(source, key.member)
             made.append(
                 Curve(
                     points=source.points.curves[key],
@@ -353,9 +351,3 @@ def _name(source: Source, key: CurveKey, several_runs: bool) -> str:
 
 def _place_of(source: Source, member: DeviceId) -> int:
     return list(source.names).index(member) if member in source.names else 0
-
-
-def laptop_colour(place: int) -> str:
-    """Of a run's laptop, by its place among them: none that a metric's lines have."""
-    palette = theme.colours().curves
-    return palette[(LAPTOPS_FROM + place) % len(palette)]

@@ -88,6 +88,8 @@ class Plot(QWidget):
         self._grid = Grid(plot)
         self._grid.setZValue(-3)
         self.canvas.addItem(self._grid, ignoreBounds=True)
+        if bounds is not None:
+            plot.getAxis("left").fixed = (bounds[0], sum(bounds) / 2, bounds[1])
         self.show_run_axis(True)
         self.colour()
 

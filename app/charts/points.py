@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import time
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from app.models.laptop_rows import gpu_use
 from core.vocabulary.answers import RunDetails
-from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed
+from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed, TelemetryReported
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress
@@ -125,7 +128,7 @@ class RunPoints:
 
     def add_use(self, device: DeviceId, name: str, second: float, percent: float) -> None:
         """How busy a laptop was at that second of the run; over steps it stands where the run was."""
-        if self.newest is not None:
+        if self.newest is not None and math.isfinite(percent):
             self._add(CurveKey(device, name, False), self.newest[0], max(0.0, second), round(percent))
 
     @property
@@ -151,6 +154,32 @@ class RunPoints:
                 return
             points = self.curves[key] = Points()
         points.add(step, second, value, epoch)
+
+
+class UseMeter:
+    """Puts laptops' readings onto a run's axis: where the run was when each of them came.
+
+    ``hear`` every event, after ``points`` has heard it. ``clock``: seconds, monotonic; a laptop's own time
+    says nothing about the run's, which its chief counts."""
+
+    def __init__(self, points: RunPoints, clock: Callable[[], float] = time.monotonic) -> None:
+        self._points = points
+        self._clock = clock
+        self._began_s: float | None = None
+        """When the run's axis began, by this clock."""
+
+    def hear(self, event: Event) -> bool:
+        """True if it brought a point."""
+        newest = self._points.newest
+        if self._began_s is None and newest is not None:
+            self._began_s = self._clock() - newest[1]
+        if not isinstance(event, TelemetryReported) or self._began_s is None:
+            return False
+        second = self._clock() - self._began_s
+        if (use := gpu_use(event.reading)) is not None:
+            self._points.add_use(event.device, GPU_USE, second, use)
+        self._points.add_use(event.device, CPU_USE, second, event.reading.cpu_pct)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.charts.curve import Curve, Look
 from app.charts.marks import Cursor, Mark
-from app.models.best import better
+from app.models.headline import better
 from app.run_words import duration
 
 MOST_ENDS = 6
@@ -27,7 +27,7 @@ def end_marks(curves: Sequence[Curve], look: Look) -> list[Mark]:
     for curve in curves[:MOST_ENDS]:
         last = curve.last
         if last is not None and (y := drawn_at(last[1], look)) is not None:
-            marks.append(Mark(last[0], y, brief(last[1]), curve.colour))
+            marks.append(Mark(last[0], y, f"{last[1]:.3g}", curve.colour))
     return marks
 
 

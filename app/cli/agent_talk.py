@@ -20,6 +20,7 @@ from core.vocabulary.commands import AnswerConsent, Decision
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId, short
 from core.vocabulary.node import NodeFace
+from core.vocabulary.phases import Failed
 from core.vocabulary.state import Consent, State
 from core.vocabulary.text import plain
 
@@ -137,6 +138,9 @@ class AgentTalk:
                 names = device_names.names_of(state, state.run.members)
                 for line in run_words.summary_lines(event.summary, names, "", state.run.plan):
                     say(line)
+            case ev.RunPhaseChanged(phase=Failed(problem=problem)):
+                self._run.on_event(event, state)
+                self._screen.problem(problem)
             case _:
                 self._run.on_event(event, state)
 
@@ -181,7 +185,7 @@ def consent_lines(consent: Consent, name: str) -> list[str]:
         lines.append(f"  and {len(consent.files) - LISTED_FILES} more")
     if consent.checkpoint_bytes:
         lines.append(
-            f"It goes on from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
+            f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
         )
     lines.append("It could do here whatever you can do. Allow it only if you trust who sends it.")
     return lines

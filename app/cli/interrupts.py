@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM as something to wait for, while it is entered. Runs on the main thread's loop."""
+"""Ctrl-C, SIGTERM and a closed terminal, waited for while it is entered. Runs on the main thread's loop.
+
+A SIGHUP that is ignored from the start (``nohup``) stays ignored: the program is to outlive its terminal.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ import signal
 from types import TracebackType
 from typing import Self
 
-SIGNALS = tuple(
-    found for name in ("SIGINT", "SIGTERM", "SIGHUP") if (found := getattr(signal, name, None)) is not None
-)
+HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)
+SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, HANG_UP) if number is not None)
 
 
 class Interrupts:
@@ -23,6 +25,8 @@ class Interrupts:
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
+            if number is HANG_UP and signal.getsignal(number) is signal.SIG_IGN:
+                continue
             try:
                 loop.add_signal_handler(number, self.interrupt)
             except (NotImplementedError, RuntimeError, ValueError):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.cli import command_line
 from app.cli.exit_codes import ExitCode
-from app.cli.screen import LinesScreen, Screen, silence_broken_pipe
+from app.cli.screen import Lasting, LinesScreen, Screen, silence
 from app.connection import CannotStart
 from core.vocabulary.errors import Problem, TandemError
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         screen = Screen(json=getattr(arguments, "json", False))
     try:
         code: int = asyncio.run(arguments.runs(arguments, screen))
-        sys.stdout.flush()
+        Lasting(sys.stdout).flush()
         return code
     except KeyboardInterrupt:
         screen.say("Interrupted.")
@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
         screen.problem(error.problem)
         return ExitCode.REFUSED
     except BrokenPipeError:
-        silence_broken_pipe()
+        silence(sys.stdout)
         return ExitCode.FAILED
     except Exception as error:
         screen.problem(

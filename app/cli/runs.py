@@ -66,9 +66,9 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     screen.say(
         " ".join((entry.run, plain(entry.script, 80), *(plain(word, 60) for word in entry.arguments))), "bold"
     )
-    screen.say(f"{_when(entry.started_s)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
+    screen.say(f"{_when(entry)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
     if entry.resumed is not None:
-        screen.say(f"Goes on from the run {plain(entry.resumed, 40)}.")
+        screen.say(f"Resumed from run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
         screen.problem(entry.phase.problem)
     names = {
@@ -87,7 +87,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         checkpoint, lender = where_on(entry.run, found.checkpoint, follower.state)
         if checkpoint is not None:
             words = run_words.goes_on_words(checkpoint, lender)
-            screen.say(f"{words} To go on: tandem resume {entry.run}")
+            screen.say(f"{words} To resume: tandem resume {entry.run}")
     if found.report:
         screen.say(f"Report: {plain(found.report, 400)}")
     for line in plain_lines(found.log)[-LOG_LINES:]:
@@ -106,7 +106,7 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
     for entry in entries:
         table.add_row(
             entry.run,
-            _when(entry.started_s),
+            _when(entry),
             "" if entry.duration_s is None else run_words.duration(entry.duration_s),
             plain(entry.script, 60),
             _devices(entry),
@@ -116,8 +116,9 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
     return table
 
 
-def _when(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))
+def _when(entry: answers.RunEntry) -> str:
+    began_s = run_words.started_s(entry.run, entry.started_s)
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(began_s))
 
 
 def _devices(entry: answers.RunEntry) -> str:

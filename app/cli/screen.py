@@ -5,9 +5,12 @@ With ``--json`` only JSON goes to stdout; words for people then go to stderr.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from core.node import json_lines
 from core.vocabulary import wire
@@ -37,8 +40,8 @@ class Screen:
         if self._console is None:
             from rich.console import Console
 
-            file = self._err if self.json else self._out
-            self._console = Console(file=file, markup=False, highlight=False, emoji=False)
+            file = Lasting(self._err if self.json else self._out)
+            self._console = Console(file=cast("IO[str]", file), markup=False, highlight=False, emoji=False)
             if not self._console.is_terminal and "COLUMNS" not in os.environ:
                 # A file or a pipe has no edge; rows that stay whole are easier to search.
                 self._console.width = WIDE
@@ -73,6 +76,37 @@ class Screen:
         self._out.flush()
 
 
+class Lasting:
+    """Words for people, to a terminal that may be closed under a program that goes on: from then on they go
+    nowhere. Any other failure is raised: who reads along a pipe is meant to end us by leaving.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with self._outliving():
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._outliving():
+            self._file.flush()
+
+    @contextlib.contextmanager
+    def _outliving(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno != errno.EIO:  # what Linux and macOS say of a terminal that has hung up
+                raise
+            silence(self._file)
+            self._file.flush()  # what was on its way: else Python would try it again at its end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class LinesScreen(Screen):
     """Stdout belongs to JSON lines (``agent --jsonl``): a failure is a line of that vocabulary, too."""
 
@@ -84,7 +118,8 @@ class LinesScreen(Screen):
         self._out.flush()
 
 
-def silence_broken_pipe() -> None:
-    """Whoever read our output has left (``tandem runs | head``): Python must not complain at its end."""
+def silence(file: IO[str]) -> None:
+    """Nobody reads our output any more (``tandem runs | head``, a closed terminal): Python must not complain
+    at its end."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (the file of a descriptor)
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        os.dup2(nowhere.fileno(), file.fileno())

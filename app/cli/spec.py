@@ -14,7 +14,16 @@ from core.vocabulary.answers import RunDetails
 from core.vocabulary.commands import GetRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, Role, RunSpec, StrategyKind, Wire
+from core.vocabulary.plan import (
+    ASK_AFTER_S,
+    AWAY_S,
+    DEFAULT_EXCHANGE,
+    Exchange,
+    Role,
+    RunSpec,
+    StrategyKind,
+    Wire,
+)
 from core.vocabulary.state import Device, State
 from core.vocabulary.text import plain
 
@@ -93,6 +102,20 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "end a run when a laptop sleeps, a cable is pulled or a step's bytes take 10 s; docs/exactness.md "
         f"lists what they refuse (default: {DEFAULT_EXCHANGE})",
     )
+    parser.add_argument(
+        "--wait-for-away",
+        type=float,
+        metavar="MINUTES",
+        help="how long the run waits for a laptop from which nothing comes any more, as it sleeps or has no "
+        f"network (default: {AWAY_S / 60:.0f}; over TensorFlow's collectives a run waits for none)",
+    )
+    parser.add_argument(
+        "--ask-after",
+        type=float,
+        metavar="MINUTES",
+        help="so long without any progress, you are asked whether to keep waiting; 0: never "
+        f"(default: {ASK_AFTER_S / 60:.0f})",
+    )
 
 
 async def spec_of(
@@ -135,6 +158,8 @@ async def spec_of(
         seed=then.seed if arguments.seed is None else arguments.seed,
         wire=wire,
         exchange=arguments.exchange or then.exchange,
+        away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
+        ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 

@@ -86,7 +86,7 @@ def lines(report: Report) -> list[str]:
         ("validation accuracy", _number(report.val_accuracy)),
         *((f"weights on {name}", digest[:16]) for name, digest in report.weights_sha256.items()),
         ("model", report.model_path),
-        ("in all", _seconds(report.total_s)),
+        ("total", _seconds(report.total_s)),
     ]
     return [f"  {label:<20} {value}" for label, value in rows if value]
 

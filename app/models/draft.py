@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import Exchange, Role, RunSpec, StrategyKind, Wire
+from core.vocabulary.plan import ASK_AFTER_S, AWAY_S, Exchange, Role, RunSpec, StrategyKind, Wire
 from core.vocabulary.state import Device, State
 
 
@@ -29,6 +29,8 @@ class Draft:
     seed: int | None = None
     wire: Wire = "f32"
     exchange: Exchange | None = None
+    away_s: float = AWAY_S
+    ask_after_s: float = ASK_AFTER_S
     then: dict[DeviceId, str] = field(default_factory=dict)
 
 
@@ -52,6 +54,8 @@ def as_then(entry: RunEntry, state: State) -> Draft:
         seed=spec.seed,
         wire=spec.wire,
         exchange=spec.exchange,
+        away_s=spec.away_s,
+        ask_after_s=spec.ask_after_s,
         then=then,
     )
 
@@ -80,7 +84,7 @@ def why_not(device: Device) -> str:
         return "not connected"
     if device.problem is not None:
         return "no run possible"
-    return "has another run" if device.busy else ""
+    return "is busy with another run" if device.busy else ""
 
 
 def taking_part(draft: Draft, state: State) -> tuple[DeviceId, ...]:
@@ -144,4 +148,6 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
         seed=draft.seed,
         wire=draft.wire,
         exchange=draft.exchange,
+        away_s=draft.away_s,
+        ask_after_s=draft.ask_after_s,
     )

@@ -23,8 +23,8 @@ _OPEN_PORT = Finding(
     code="not-sealed",
     topic="sealing",
     level="note",
-    what="Not sealed: members meet by TensorFlow, whose port is open to the local network during the run.",
-    fix="It has no password and no encryption: train in networks whose members you trust.",
+    what="Unencrypted: members meet by TensorFlow, whose port is open to the local network during the run.",
+    fix="Whoever is in the network can reach it: train in networks whose members you trust.",
 )
 
 
@@ -68,8 +68,8 @@ def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
         brought = plain(", ".join(read.strategies), 80) or "its own strategy"
         head = _line("ok", "script", f"{name} brings {brought}; Tandem gives it the cluster.")
     elif kind == "managed":
-        how = " across the laptops, with the result of one" if together else ""
-        head = _line("ok", "script", f"{name} trains with Keras' fit{how}.")
+        how = "; the result matches a single machine" if together else ""
+        head = _line("ok", "script", f"{name} uses model.fit{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
     # A script that shares nothing may still be run on one laptop: there it is what it should be.
@@ -101,6 +101,19 @@ def _devices(draft: Draft, state: State) -> list[Finding]:
     return found
 
 
+def would_be_alone(draft: Draft, state: State) -> Problem | None:
+    """Where nobody else can take part though somebody was meant to: what to ask the user before the start."""
+    absent = [each for each in candidates(state) if why_not(each) and each.device not in draft.left_out]
+    if len(taking_part(draft, state)) > 1 or not absent:
+        return None
+    who = listed([f"{plain(each.shown_name, 40)} ({why_not(each)})" for each in absent])
+    return Problem(
+        code="would-be-alone",
+        what=f"This run would be one alone: without {who}.",
+        fix="Wait until another laptop can take part, or press Train alone.",
+    )
+
+
 def _absent(device: Device) -> Finding:
     name = plain(device.shown_name, 40)
     if device.linked and device.problem is not None:
@@ -108,7 +121,9 @@ def _absent(device: Device) -> Finding:
             "warning", "no-run", f"{name} cannot take part: {device.problem.what}", device.problem.fix
         )
     if device.busy:
-        return _line("warning", "busy-there", f"{name} has another run.", "Wait for it, or stop it there.")
+        return _line(
+            "warning", "busy-there", f"{name} is busy with another run.", "Wait for it, or stop it there."
+        )
     fix = device.problem.fix if device.problem is not None else ""
     return _line(
         "warning",

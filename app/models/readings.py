@@ -10,6 +10,8 @@ from core.vocabulary.readings import GpuReading, Reading
 HOT_C = 90.0
 FULL = 0.95
 MOST_GPUS = 4
+KEPT = ("GPU", *(f"GPU {number}" for number in range(1, MOST_GPUS + 1)), "CPU", "Memory")
+"""Lines that are shown over time: those of which one knows what all of it would be."""
 SLOWEST_FULL_BYTES_S = 1_000_000.0
 """The network's bar is full at the greatest rate seen, or at this one where all were smaller."""
 

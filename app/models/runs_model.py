@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import IntEnum
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from app.run_words import duration, number, phase_words
+from app.run_words import duration, number, phase_words, started_s
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed
@@ -111,7 +111,7 @@ class RunsModel(QAbstractTableModel):
 def words(entry: RunEntry, column: Column) -> str:
     match column:
         case Column.STARTED:
-            return when(entry.started_s)
+            return started(entry)
         case Column.SCRIPT:
             return plain(" ".join((entry.script, *entry.arguments)), 80)
         case Column.STATE:
@@ -132,17 +132,19 @@ def when(started_s: float) -> str:
         return "unknown"
 
 
+def started(entry: RunEntry) -> str:
+    """The same on every laptop of the run."""
+    return when(started_s(entry.run, entry.started_s))
+
+
 def goes_on_from(entry: RunEntry) -> str:
-    """``goes on from 2026-11-21 20:12``: when the run that it resumed was started; or ``""``."""
-    return "" if entry.resumed is None else f"goes on from {_started(entry.resumed)}"
+    """``resumed from 2026-11-21 20:12``: when the run that it resumed was started; or ``""``."""
+    return "" if entry.resumed is None else f"resumed from {_started(entry.resumed)}"
 
 
 def _started(run: RunId) -> str:
-    try:
-        began = datetime.strptime("-".join(run.split("-")[:2]), "%Y%m%d-%H%M%S")
-        return when(began.replace(tzinfo=UTC).timestamp())
-    except (OverflowError, ValueError):
-        return plain(run, 40)
+    began_s = started_s(run, float("nan"))
+    return plain(run, 40) if began_s != began_s else when(began_s)
 
 
 def result(entry: RunEntry) -> str:
@@ -165,7 +167,7 @@ def _tooltip(entry: RunEntry, column: Column) -> str:
 def _sort_key(entry: RunEntry, column: Column) -> object:
     match column:
         case Column.STARTED:
-            return entry.started_s
+            return started_s(entry.run, entry.started_s)
         case Column.DURATION:
             return -1.0 if entry.duration_s is None else entry.duration_s
         case Column.RESULT:

@@ -96,7 +96,7 @@ class Waiting:
 
 
 def wire_words(run: Run | None) -> str:
-    """``The wire takes 22 % of a step (1.2 MB each way).``; ``""`` where no member says so."""
+    """``22 % of each step is network transfer (1.2 MB each way).``; ``""`` where no member says so."""
     if run is None or run.over:
         return ""
     progress = run.members[run.plan.chief.device].progress

@@ -112,7 +112,7 @@ class ConsentSheet(Sheet):
         count = len(consent.files)
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
         if consent.checkpoint_bytes:
-            total += f", and a checkpoint of {size_words(consent.checkpoint_bytes)} to go on from"
+            total += f", and a checkpoint of {size_words(consent.checkpoint_bytes)} to resume from"
         self.total.say(total)
         self.digest.say(f"Fingerprint of these files (SHA-256): {consent.project}")
         self.files.clear()

@@ -35,7 +35,7 @@ class ShutdownSheet(Sheet):
     def ask(self, tray: bool) -> None:
         back = "Tandem's icon in the tray" if tray else "starting Tandem again"
         self.words.say(
-            f"The run can go on without the window; {back} brings it back. Stopping ends the run on every "
+            f"The run can continue without the window; {back} brings it back. Stopping ends the run on every "
             "laptop that takes part."
         )
         self.open()

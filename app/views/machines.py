@@ -44,7 +44,7 @@ class MachinesView(View):
         self.cards: dict[DeviceId, MachineCard] = {}
         page = Page(
             self.title,
-            "GPU, CPU, memory and network of each laptop; the line is its last minute.",
+            "GPU, CPU, memory and network of each laptop, now and in the last ten minutes.",
             characters=200,
         )
         layout = QVBoxLayout(self)
@@ -107,7 +107,7 @@ class MachinesView(View):
         if device in self.cards:
             self._shown[device] = reading
             step = stragglers.steps_of(self._state.run).get(device)
-            self.cards[device].show_reading(reading, step)
+            self.cards[device].show_reading(reading, step, self._clock())
 
     def _show(self) -> None:
         me = self._state.me

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.charts.panel import ChartPanel
 from app.charts.points import RunPoints, Source
 from app.long_work import in_thread
-from app.models.runs_model import goes_on_from, when
+from app.models.runs_model import goes_on_from, started
 from app.run_again import where_on
 from app.views.resume import fetch_progress
 from app.widgets.buttons import button
@@ -90,7 +90,7 @@ class PastRun(QWidget):
         self.comparison.show_runs([run.entry for run in runs] if one is None else [])
         same = len({run.entry.script for run in runs}) == 1
         self.charts.show_coming()
-        labels = [when(run.entry.started_s) if same else _title(run) for run in runs]
+        labels = [started(run.entry) if same else _title(run) for run in runs]
         if len(set(labels)) < len(labels):
             # Begun in the same minute: counted as their columns stand.
             labels = [f"{label} ({count})" for count, label in enumerate(labels, start=1)]
@@ -174,7 +174,7 @@ def _about(entry: RunEntry) -> list[str]:
 
 
 def _title(run: RunDetails) -> str:
-    return f"{plain(run.entry.script, 80)}, {when(run.entry.started_s)}"
+    return f"{plain(run.entry.script, 80)}, {started(run.entry)}"
 
 
 def _names(run: RunDetails) -> dict[DeviceId, str]:

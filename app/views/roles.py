@@ -44,7 +44,7 @@ class RolesBox(Card):
         self._own = False
         self.rows: dict[DeviceId, RoleRow] = {}
         self.swap = button("Swap chief and worker", self._swap, name="swap-roles")
-        self.reset = button("As proposed", self._reset, "quiet", name="reset-roles")
+        self.reset = button("Reset to suggested", self._reset, "quiet", name="reset-roles")
         self.by_hand = QCheckBox("Set shares by hand")
         self.by_hand.setObjectName("shares-by-hand")
         self.by_hand.clicked.connect(self._on_by_hand)

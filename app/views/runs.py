@@ -44,10 +44,11 @@ _OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
 
 class RunsView(View):
     """``train_asked``: there is no run yet, and the user wants one. ``again_asked(entry)``: that run is to be
-    prepared once more. ``resumed``: a past run was resumed."""
+    prepared once more. ``resumed``: a past run was resumed. ``live_asked``: the chosen run is under way."""
 
     title = "Runs"
     resumed = Signal()
+    live_asked = Signal()
     again_asked = Signal(object)
     train_asked = Signal()
 
@@ -198,6 +199,11 @@ class RunsView(View):
 
     def _open(self) -> None:
         chosen = self.chosen[:MOST_COMPARED]
+        under_way = self.bridge.state.run
+        going_on = under_way.plan.run if under_way is not None and not under_way.over else None
+        if [entry.run for entry in chosen] == [going_on]:
+            self.live_asked.emit()  # its record is still being written
+            return
         self._opening = [entry.run for entry in chosen]
         self._opened = {}
         for entry in chosen:

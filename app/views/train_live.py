@@ -10,23 +10,23 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QVBoxLayout, QWidget
 from app.bridge import Bridge
 from app.charts import loader
 from app.charts.panel import ChartPanel
-from app.charts.points import RunPoints, Source
+from app.charts.points import RunPoints, Source, UseMeter
 from app.device_names import names_of
 from app.long_work import in_thread
-from app.models import stragglers
+from app.models import laptop_rows, stragglers
 from app.run_again import where_on
 from app.theme import GAP
 from app.views.resume import ask_for_checkpoints, fetch_progress, link_changed, resume_run
 from app.widgets.buttons import button
 from app.widgets.card import Card
-from app.widgets.labels import ElidedLabel, name_for_readers, set_kind, set_tooltip
+from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_kind, set_tooltip
 from app.widgets.log_drawer import LogDrawer
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.run_progress import RunProgress
 from core.vocabulary.answers import Answer, RunDetails, RunEntry
-from core.vocabulary.commands import GetRun, StopRun
-from core.vocabulary.events import Event, MemberLogged, RunPlanned
+from core.vocabulary.commands import GetRun, GoOnWaiting, StopRun
+from core.vocabulary.events import Event, MemberLogged, RunPlanned, TelemetryReported
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Planning, Preparing, Stopping
 from core.vocabulary.plan import Moment
@@ -49,6 +49,7 @@ class TrainLive(QWidget):
         self._bridge = bridge
         self.run: RunId | None = None
         self.points = RunPoints()
+        self._use = UseMeter(self.points)
         self._who_waits = stragglers.Waiting()
         self._late: list[Event] | None = None
         """Events that came while the points before them were asked for."""
@@ -67,8 +68,11 @@ class TrainLive(QWidget):
         layout.addWidget(self.page)
         self.script = ElidedLabel("", "faint")
         self.stop = button(STOP, self._stop, "danger", name="stop")
+        self.page.head.setStretchFactor(self.page.title, 0)
+        self.page.head.addWidget(self.script, 1)
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
+        self.progress.keep_waiting_asked.connect(self._keep_waiting)
         self.outcome = OutcomeCard()
         self.outcome.again_asked.connect(self.again_asked)
         self.outcome.new_asked.connect(self.new_asked)
@@ -77,10 +81,13 @@ class TrainLive(QWidget):
         self.charts = ChartPanel()
         self.plots = plots = Card()
         plots.body.addWidget(self.charts, 1)
-        plots.setMinimumHeight(self.fontMetrics().height() * 17)
+        self.no_gpu = Label("", "faint", wraps=True)
+        self.no_gpu.hide()
+        plots.body.addWidget(self.no_gpu)
+        plots.setMinimumHeight(self.fontMetrics().height() * 24)
         plots.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.log = LogDrawer()
-        for piece in (self.script, self.progress, self.outcome):
+        for piece in (self.progress, self.outcome):
             self.page.body.addWidget(piece)
         self.page.body.addWidget(plots, 1000)
         self.page.body.addWidget(self.log)
@@ -101,11 +108,15 @@ class TrainLive(QWidget):
         for event in events:
             if getattr(event, "run", None) == self.run:
                 self._hear(event, lines)
+            elif isinstance(event, TelemetryReported) and not run.over and event.device in run.members:
+                self._use.hear(event)
+        self.progress.hear(run)
         if self.isVisible():
             self._show(state, run, names)
         if run.over and not self._over:
             self._over = True
-            self._bridge.submit(GetRun(run=run.plan.run), self._on_details)
+            # Its points are here already; reading them once more would hold up the window.
+            self._bridge.submit(GetRun(run=run.plan.run, points=False), self._on_details)
         elif self.entry is not None and link_changed(self.entry, events):
             ask_for_checkpoints(self._bridge, self.entry)
 
@@ -120,6 +131,7 @@ class TrainLive(QWidget):
     def _begin(self, run: Run, names: dict[DeviceId, str], events: Sequence[Event]) -> None:
         self.run = run.plan.run
         self.points = RunPoints(run.plan)
+        self._use = UseMeter(self.points)
         self.entry, self._over, self._pressed = None, False, 0
         self._checkpoint = None
         self.outcome.show_start(None, starting=False)
@@ -144,6 +156,7 @@ class TrainLive(QWidget):
         elif self._late is not None:
             self._late.append(event)
         elif self.points.hear(event):
+            self._use.hear(event)
             self.charts.take_in()
 
     def _on_points(self, answer: Answer) -> None:
@@ -160,6 +173,7 @@ class TrainLive(QWidget):
         late, self._late = self._late or [], None
         if points is not None:
             self.points = points
+            self._use = UseMeter(points)
             self.charts.show_sources([Source(script, points, self._names())])
         for event in late:
             self.points.hear(event)
@@ -191,7 +205,11 @@ class TrainLive(QWidget):
         self.script.setVisible(bool(self.script.text()))
         stopped = run.over and self.stop.hasFocus()
         self._show_stop(run)
-        self.plots.setVisible(not run.over or bool(self.points.curves))
+        self.plots.setVisible(bool(self.points.curves))
+        if not run.over:
+            why = laptop_rows.why_no_gpu(run, state, names)
+            self.no_gpu.say(why)
+            self.no_gpu.setVisible(bool(why))
         # Each card is filled before it is seen: a line that comes later lays the whole page out anew.
         if run.over:
             self.progress.hide()
@@ -217,7 +235,7 @@ class TrainLive(QWidget):
             if focused is not None and self.outcome.isAncestorOf(focused):
                 self.page.setFocus()  # a hidden button's focus would go on to the next one: to Stop
             self.outcome.hide()
-            self.progress.show_run(run, names, self._who_waits.words(run, names))
+            self.progress.show_run(run, state, names, self._who_waits.words(run, names))
             self.progress.show()
 
     def _show_stop(self, run: Run) -> None:
@@ -233,6 +251,10 @@ class TrainLive(QWidget):
     def _go_on(self) -> None:
         if self.entry is not None:
             resume_run(self._bridge, self.outcome, self.entry)
+
+    def _keep_waiting(self) -> None:
+        if self.run is not None:
+            self._bridge.submit(GoOnWaiting(run=self.run))
 
     def _stop(self) -> None:
         self._pressed += 1

@@ -190,7 +190,7 @@ class WelcomeView(View):
         # Each step has its own main action: pairing where somebody is there, training the sample.
         plain = at == STEPS - 1 or (at == 1 and alone and bool(devices))
         set_kind(self.next, "" if plain else "primary")
-        self.next.setText("Go on alone" if at == 1 and alone else last)
+        self.next.setText("Continue alone" if at == 1 and alone else last)
         self.next.setAccessibleName(self.next.text())
 
     def _finish(self, example: str) -> None:

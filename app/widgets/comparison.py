@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from app.models.runs_model import goes_on_from, when
+from app.models.runs_model import goes_on_from, started
 from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
@@ -48,13 +48,13 @@ def lines_of(entry: RunEntry) -> dict[str, str]:
     rate = summary.samples_s if rate is None else rate
     gain = speed_up(summary)
     lines = {
-        "Started": when(entry.started_s),
+        "Started": started(entry),
         "Script": " ".join((entry.script, *entry.arguments)),
         "State": ", ".join(filter(None, (phase_words(entry.phase), goes_on_from(entry)))),
         "Laptops": ", ".join(entry.devices),
         "Duration": "" if entry.duration_s is None else duration(entry.duration_s),
         "Speed": "" if rate is None else f"{rate:,.0f} samples/s",
-        "Against one alone": "" if gain is None else f"{times(gain)} times as fast",
+        "Speed-up": "" if gain is None else f"{times(gain)}×",
         "Steps": f"{summary.steps:,} in {summary.epochs} epochs" if summary.steps else "",
         **{name: number(value) for name, value in list(summary.last_logs.items())[:12]},
     }

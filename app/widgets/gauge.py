@@ -1,23 +1,19 @@
-"""One reading as a live bar with its last minute behind it. Painted by hand: pyqtgraph is not needed here."""
+"""One reading as a live bar. Painted by hand."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app import theme
 from app.widgets.labels import set_tooltip
 from core.vocabulary.text import plain
 
-HISTORY = 60
-"""Readings kept: one comes a second."""
 NAME_CHARACTERS = 15
 WORDS_CHARACTERS = 24
-HISTORY_CHARACTERS = 16
 
 
 class Gauge(QWidget):
@@ -28,7 +24,6 @@ class Gauge(QWidget):
         self._name = name
         self.words = ""
         self.part: float | None = None
-        self.history: deque[float | None] = deque(maxlen=HISTORY)
         self._alarm = False
         self._stale = False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -39,7 +34,6 @@ class Gauge(QWidget):
         if part is not None and not math.isfinite(part):
             part = None
         self.part = None if part is None else min(1.0, max(0.0, part))
-        self.history.append(self.part)
         self.words = plain(words)
         self._alarm = alarm
         self.setAccessibleName(f"{self._name}: {self.words}")
@@ -84,10 +78,6 @@ class Gauge(QWidget):
         words.setLeft(rest.right() - WORDS_CHARACTERS * unit)
         _write(painter, words, self.words)
         rest.setRight(words.left() - unit)
-        history = QRectF(rest)
-        history.setLeft(max(rest.left(), rest.right() - HISTORY_CHARACTERS * unit))
-        rest.setRight(history.left() - unit)
-        self._paint_history(painter, history.adjusted(0, 3, 0, -3), tone)
         if rest.width() > 2 * unit:
             self._paint_bar(painter, rest, tone)
 
@@ -103,23 +93,6 @@ class Gauge(QWidget):
             bar.setWidth(max(thick, bar.width() * self.part))
             painter.setBrush(tone)
             painter.drawRoundedRect(bar, thick / 2, thick / 2)
-
-    def _paint_history(self, painter: QPainter, area: QRectF, tone: QColor) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(QColor(theme.colours().line))
-        painter.drawLine(area.bottomLeft(), area.bottomRight())
-        step = area.width() / (HISTORY - 1)
-        newest = len(self.history) - 1
-        painter.setPen(QPen(tone, 1))
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        line = QPolygonF()
-        for index, part in enumerate((*self.history, None)):
-            if part is not None:
-                x = area.right() - (newest - index) * step
-                line.append(QPointF(x, area.bottom() - part * area.height()))
-            elif line.size():
-                painter.drawPolyline(line)
-                line.clear()
 
 
 def _write(painter: QPainter, area: QRectF, text: str) -> None:

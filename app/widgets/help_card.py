@@ -29,7 +29,7 @@ class HelpCard(Card):
     def __init__(self) -> None:
         super().__init__()
         self._me: Me | None = None
-        self.look = button("Look what works here", self._look, "primary", name="doctor")
+        self.look = button("Check this laptop", self._look, "primary", name="doctor")
         self.deep = QCheckBox("Load TensorFlow, too (takes up to a minute)")
         self.deep.setObjectName("deep")
         self.looking = QProgressBar()

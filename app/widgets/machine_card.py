@@ -1,4 +1,4 @@
-"""One laptop's use: live bars, their last minute, and its age where nothing comes any more."""
+"""One laptop's use: live bars, the last ten minutes, and its age where nothing comes any more."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from app.models.readings import Line
 from app.models.stragglers import Step
 from app.widgets.card import Card, column, row, take_out
 from app.widgets.gauge import Gauge
+from app.widgets.history import History
 from app.widgets.labels import ElidedLabel, Label
 from core.vocabulary.readings import Hardware, Reading
 
@@ -15,7 +16,8 @@ _WAITING_FOR_FIRST = "Its first reading comes within a second of its connection.
 
 
 class MachineCard(Card):
-    """``show_reading`` for each that comes; ``show_age`` once a second."""
+    """``show_reading`` for each that comes; ``show_age`` once a second. ``history`` has the last minutes of
+    what is a part of a whole."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,6 +33,9 @@ class MachineCard(Card):
         self.body.addWidget(self.missing)
         self._lines = column()
         self.body.addLayout(self._lines)
+        self.history = History()
+        self.history.hide()
+        self.body.addWidget(self.history)
         self.body.addStretch(1)
 
     def show_laptop(self, name: str, state: str, kind: str, hardware: Hardware | None) -> None:
@@ -41,7 +46,8 @@ class MachineCard(Card):
         self.hardware.say(device_words.hardware_words(hardware))
         self.hardware.setVisible(hardware is not None)
 
-    def show_reading(self, reading: Reading, step: Step | None) -> None:
+    def show_reading(self, reading: Reading, step: Step | None, at_s: float) -> None:
+        """``at_s``: when it came, monotonic."""
         self._has_reading = True
         self._most_bytes_s = max(self._most_bytes_s, reading.sent_bytes_s + reading.received_bytes_s)
         lines = readings.lines_of(reading, self._most_bytes_s)
@@ -51,6 +57,8 @@ class MachineCard(Card):
                 lines.append(Line("Share", step.share.part, step.share.words))
         elif "Step" in self.gauges:
             lines.append(Line("Step", None, "no run here that reports its steps"))
+        self.history.add(at_s, {line.name: line.part for line in lines if line.name in readings.KEPT})
+        self.history.show()
         self._keep_only([line.name for line in lines])
         for line in lines:
             self.gauges[line.name].show_reading(line.part, line.words, alarm=line.alarm)

@@ -28,7 +28,7 @@ from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import Summary
 from core.vocabulary.run_folder import OUTPUTS
 
-GO_ON = "Go on"
+GO_ON = "Resume"
 _LOOKING = "Looking for the newest checkpoint…"
 
 
@@ -59,8 +59,8 @@ class OutcomeCard(Card):
         self.lines: list[Label] = []
         self._lines = column()
         self.open = button("Open folder", self._open, name="open-folder")
-        self.again = button("Train again", self.again_asked.emit, "primary", name="again")
-        self.new = button("Another run", self.new_asked.emit, name="new-run")
+        self.again = button("Run again", self.again_asked.emit, "primary", name="again")
+        self.new = button("New run", self.new_asked.emit, name="new-run")
         self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
         self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
         self.where = Label("", "faint", wraps=True)

@@ -1,4 +1,4 @@
-"""What hardly anybody needs to change: seed, strategy, number format on the wire."""
+"""What hardly anybody needs to change: seed, strategy, number format on the wire, how trainers meet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.theme import GAP
 from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers
-from core.vocabulary.plan import StrategyKind, Wire
+from core.vocabulary.plan import Exchange, StrategyKind, Wire
 
 STRATEGIES: dict[StrategyKind | None, str] = {
     None: "As found by reading the script",
@@ -25,7 +25,13 @@ WIRES: dict[Wire, str] = {
     "fp16": "float16, half the bytes",
     "auto": "Tandem chooses",
 }
+EXCHANGES: dict[Exchange | None, str] = {
+    None: "As usual for the script",
+    "tls": "TLS, with keys of the run",
+    "tensorflow": "TensorFlow, open to the network",
+}
 assert set(WIRES) == set(get_args(Wire))
+assert set(EXCHANGES) == {None, *get_args(Exchange)}
 MOST_SEED = (1 << 31) - 1
 
 
@@ -42,6 +48,7 @@ class RunOptions(Fold):
         self._seed.setPlaceholderText("a new one for each run")
         self._strategy = _choices(list(STRATEGIES.values()), "Strategy")
         self._wire = _choices(list(WIRES.values()), "Gradients travel as")
+        self._exchange = _choices(list(EXCHANGES.values()), "Laptops meet by")
         name_for_readers(self._seed, "Seed", "The same on every laptop. Empty: a new one for each run.")
         form = QFormLayout()
         form.setHorizontalSpacing(GAP)
@@ -49,6 +56,7 @@ class RunOptions(Fold):
             ("Seed", self._seed),
             ("Strategy", self._strategy),
             ("Gradients travel as", self._wire),
+            ("Laptops meet by", self._exchange),
         ):
             label = Label(title, "faint")
             label.setBuddy(field)
@@ -57,6 +65,7 @@ class RunOptions(Fold):
         self._seed.textEdited.connect(lambda _: self.changed.emit())
         self._strategy.activated.connect(lambda _: self.changed.emit())
         self._wire.activated.connect(lambda _: self.changed.emit())
+        self._exchange.activated.connect(lambda _: self.changed.emit())
 
     @property
     def seed(self) -> int | None:
@@ -71,12 +80,19 @@ class RunOptions(Fold):
     def wire(self) -> Wire:
         return list(WIRES)[self._wire.currentIndex()]
 
-    def show_options(self, seed: int | None, strategy: StrategyKind | None, wire: Wire) -> None:
+    @property
+    def exchange(self) -> Exchange | None:
+        return list(EXCHANGES)[self._exchange.currentIndex()]
+
+    def show_options(
+        self, seed: int | None, strategy: StrategyKind | None, wire: Wire, exchange: Exchange | None
+    ) -> None:
         """As they were in an earlier run, say; in sight where they are not as usual."""
         self._seed.setText("" if seed is None else str(seed))
         self._strategy.setCurrentIndex(list(STRATEGIES).index(strategy))
         self._wire.setCurrentIndex(list(WIRES).index(wire))
-        if (seed, strategy, wire) != (None, None, "f32"):
+        self._exchange.setCurrentIndex(list(EXCHANGES).index(exchange))
+        if (seed, strategy, wire, exchange) != (None, None, "f32", None):
             self.head.setChecked(True)
 
 

@@ -1,55 +1,132 @@
-"""How far a run has come: state in words, bar, step, speed, time left, and what each member does."""
+"""A run at a glance: large numbers, how it starts, a row for each laptop, and why it is as fast as it is."""
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QProgressBar, QVBoxLayout
+import time
+from collections.abc import Callable
 
-from app import run_words
-from app.widgets.card import Card, row, take_out
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QProgressBar, QWidget
+
+from app import run_words, wait_words
+from app.models import headline, laptop_rows
+from app.models.startup import Startup, awaited, starting_up, to_allow
+from app.widgets.buttons import button
+from app.widgets.card import Card, row
+from app.widgets.figure import FigureView
+from app.widgets.fold import Fold
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
+from app.widgets.laptop_table import LaptopLine, LaptopTable
+from app.widgets.stepper import Stepper
 from core.speed.sentences import expected
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Stopping, Training
-from core.vocabulary.state import Run
+from core.vocabulary.state import Run, State
 
 PARTS = 1000
+TICK_MS = 1000
+BACK_S = 15.0
+"""So long it is said that a laptop has come back."""
 
 
 class RunProgress(Card):
-    """``show_run`` for each change; cheap where the words stay the same."""
+    """``hear`` for each change, seen or not; ``show_run`` where it is seen: cheap while the words stay."""
 
-    def __init__(self) -> None:
+    keep_waiting_asked = Signal()
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock``: seconds, monotonic."""
         super().__init__()
         self.setAccessibleName("Progress")
+        self._clock = clock
+        self._startup = Startup(clock)
+        self._away: dict[DeviceId, float] = {}
+        self._back: dict[DeviceId, tuple[float, float]] = {}
+        """When one came back, and after how many seconds."""
+        self._run: Run | None = None
+        self._shares_of: RunId | None = None
+        self._shares: dict[DeviceId, tuple[int, run_words.Share]] = {}
+        """Of the newest whole batch, with the fit that it belongs to."""
         self.state = Label("", "heading")
-        self.left = Label("", "faint")
+        self.step = ElidedLabel("", "faint")
+        self.figures = [FigureView() for _ in range(4)]
+        self._figures = QWidget()
+        self._figures.setLayout(row(*self.figures))
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setRange(0, PARTS)
         self.bar.setFixedHeight(max(8, self.fontMetrics().height() // 2))
         name_for_readers(self.bar, "Progress")
-        self.step = ElidedLabel("")
-        self.logs = ElidedLabel("", "faint")
-        self.members: dict[DeviceId, ElidedLabel] = {}
-        self._members = QVBoxLayout()
-        self._members.setSpacing(2)
-        self.body.addLayout(row(self.state, 1, self.left))
-        self.body.addWidget(self.bar)
-        self.body.addWidget(self.step)
-        self.body.addWidget(self.logs)
-        self.body.addLayout(self._members)
-        # Always in its place: one that came and went would resize the plots under it, which repaints them.
-        self.waiting = ElidedLabel("", "warning")
-        self.body.addWidget(self.waiting)
-        # Comes once, with the first step, and stays.
+        self.allow = Label("", "title", wraps=True)
+        self.stepper = Stepper()
+        self.awaited = Label("", wraps=True)
+        self.table = LaptopTable()
+        self.held = Label("", "warning", wraps=True)
+        self.keep_waiting = button(
+            "Keep waiting", self.keep_waiting_asked.emit, "primary", name="keep-waiting"
+        )
+        self.held.hide()
+        self.keep_waiting.hide()
+        self.why = Fold("Why?", name="why")
         self.expected = Label("", wraps=True)
         self.advice = Label("", "warning", wraps=True)
-        for label in (self.expected, self.advice):
-            label.hide()
-            self.body.addWidget(label)
+        self.waiting = Label("", "warning", wraps=True)
+        for label in (self.expected, self.advice, self.waiting):
+            self.why.body.addWidget(label)
+        self.body.addLayout(row(self.state, self.step, 1, self.why.head))
+        for piece in (
+            self.why,
+            self.held,
+            self.keep_waiting,
+            self._figures,
+            self.bar,
+            self.allow,
+            self.stepper,
+            self.awaited,
+            self.table,
+        ):
+            self.body.addWidget(piece)
+        self._show_whether_why(False)
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self._show_steps)
 
-    def show_run(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
+    @property
+    def members(self) -> dict[DeviceId, LaptopLine]:
+        return self.table.lines
+
+    def hear(self, run: Run) -> None:
+        """Also while nobody looks: the clock of its start runs."""
+        self._startup.hear(run)
+        self._note_who_is_back(run)
+        if self._shares_of != run.plan.run:
+            self._shares_of, self._shares = run.plan.run, {}
+        for device, member in run.members.items():
+            share = run_words.share_of(run, device)
+            fit = member.progress.fit if member.progress is not None else 0
+            if share is not None and self._lasts(device, fit, share):
+                self._shares[device] = fit, share
+
+    def _note_who_is_back(self, run: Run) -> None:
+        now_s, away = self._clock(), laptop_rows.away(run)
+        for device in self._away.keys() - away.keys():
+            self._back[device] = now_s, self._away[device]
+        self._back = {
+            device: (at_s, lasted_s)
+            for device, (at_s, lasted_s) in self._back.items()
+            if now_s - at_s < BACK_S and device not in away
+        }
+        self._away = away
+
+    def _lasts(self, device: DeviceId, fit: int, share: run_words.Share) -> bool:
+        """An epoch's last batch may be a small one, which says nothing of the others."""
+        before_fit, before = self._shares.get(device, (fit, share))
+        return fit != before_fit or not before.measured or share.whole >= before.whole
+
+    def show_run(self, run: Run, state: State, names: dict[DeviceId, str], waiting: str) -> None:
         """``waiting``: who waits for whom, if anybody does."""
+        self._run = run
+        self.hear(run)
         words = run_words.phase_words(run.phase)
         self.state.say(f"{words[:1].upper()}{words[1:]}" + ("" if isinstance(run.phase, Training) else "…"))
         progress = run.members[run.plan.chief.device].progress
@@ -60,17 +137,69 @@ class RunProgress(Card):
         self._show_part(round(PARTS * (part or 0.0)))
         if progress is not None:
             step = run_words.step_words(progress)
-            self.step.say(step[:1].upper() + step[1:])
-            self.left.say(run_words.rate_words(progress))
-            self.logs.say(run_words.logs_words(progress.logs))
+            rate = headline.rate_words(progress)
+            self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], rate))))
         self.step.setVisible(progress is not None)
-        self.logs.setVisible(progress is not None and bool(progress.logs))
-        self.left.setVisible(moving)
-        self._show_members(run, names, waiting)
+        me = state.me.device if state.me is not None else None
+        for view, figure in zip(self.figures, headline.figures(run, me), strict=True):
+            view.show_figure(figure)
+        self._figures.setVisible(progress is not None)
+        self._show_startup(run, names, me)
+        back = {device: lasted_s for device, (_, lasted_s) in self._back.items()}
+        shares = {device: share.words for device, (_, share) in self._shares.items()}
+        self.table.show_rows(laptop_rows.rows(run, state, names, shares, back))
+        waiting_for = wait_words.lines(run, names)
+        self.held.say("\n".join(waiting_for))
+        self.held.setVisible(bool(waiting_for))
+        asks = run.waiting is not None and run.waiting.asks
+        self.keep_waiting.setVisible(asks)
+        self._show_why(run, names, waiting)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._keep_ticking()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._tick.stop()
+
+    def _show_startup(self, run: Run, names: dict[DeviceId, str], me: DeviceId | None) -> None:
+        starting = starting_up(run)
+        asked = [names[device] for device in to_allow(run) if device != me] if starting else []
+        self.allow.say(f"Press Allow on {' and '.join(asked)}" if asked else "")
+        self.allow.setVisible(bool(asked))
+        self.awaited.say(f"Waiting for {awaited(run, names)}" if starting else "")
+        for piece in (self.stepper, self.awaited):
+            piece.setVisible(starting)
+        self._show_steps()
+        self._keep_ticking()
+
+    def _show_steps(self) -> None:
+        if self._run is not None:
+            self.stepper.show_steps(self._startup.steps(self._run))
+
+    def _keep_ticking(self) -> None:
+        ticks = self._run is not None and starting_up(self._run) and self.isVisible()
+        if ticks and not self._tick.isActive():
+            self._tick.start()
+        elif not ticks:
+            self._tick.stop()
+
+    def _show_why(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
         said = expected(run.expectation, run.plan, names)
-        for label, words in ((self.expected, said.what), (self.advice, run_words.in_the_window(said.fix))):
+        for label, words in (
+            (self.expected, said.what),
+            (self.advice, run_words.in_the_window(said.fix)),
+            (self.waiting, waiting),
+        ):
             label.say(words)
             label.setVisible(bool(words))
+        # It comes with the first step, and stays.
+        self._show_whether_why(bool(said) or bool(waiting) or not self.why.isHidden())
+
+    def _show_whether_why(self, there: bool) -> None:
+        self.why.setVisible(there)
+        self.why.head.setVisible(there)  # it stands in the first line
 
     def _show_part(self, value: int) -> None:
         if value != self.bar.value():
@@ -78,20 +207,6 @@ class RunProgress(Card):
             self.bar.setUpdatesEnabled(False)
             self.bar.setValue(value)
             self.bar.setUpdatesEnabled(True)
-
-    def _show_members(self, run: Run, names: dict[DeviceId, str], waiting: str) -> None:
-        if list(self.members) != list(run.members):
-            for label in self.members.values():
-                take_out(self._members, label)
-            self.members = {device: ElidedLabel("", "faint") for device in run.members}
-            for label in self.members.values():
-                self._members.addWidget(label)
-        for device, label in self.members.items():
-            task = run_words.tasks_words(run.plan, device)
-            about = ", ".join(words for words in (task, run_words.share_words(run, device)) if words)
-            about = f" ({about})" if about else ""
-            label.say(f"{names[device]}{about} {run_words.member_words(run.members[device])}")
-        self.waiting.say(waiting)
 
 
 def _received(run: Run) -> float | None:

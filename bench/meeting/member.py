@@ -1,7 +1,9 @@
 """One process of a pair that only exchanges: ``python -m bench.meeting.member PLACE``, with TF_CONFIG set.
 
 ``PLACE.kind``: ``tls`` is the exchange, ``ops`` the exchange within TensorFlow, ``tcp`` plain sockets that
-both send at once, ``ring`` TensorFlow's collectives. ``PLACE.work``: floats and packs, such as ``5000000/4``.
+both send at once, ``ring`` TensorFlow's collectives with one array a packet, ``mwms`` with their defaults, as
+a hand-written loop under MultiWorkerMirroredStrategy has them. ``PLACE.work``: floats and packs, such as
+``5000000/4``.
 Lines on stdin say ``train N``: so many steps, each a sum of all packs. Answers as ``bench.engine.member``.
 """
 
@@ -44,7 +46,7 @@ def main(place: Place) -> None:
     random = np.random.default_rng(place.rank)
     own = np.array_split(random.standard_normal(floats).astype(np.float32), packs)
     addresses = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
-    make = {"tls": exchange, "ops": operations, "tcp": sockets, "ring": ring}[place.kind]
+    make = {"tls": exchange, "ops": operations, "tcp": sockets, "ring": ring, "mwms": mirrored}[place.kind]
     step = make(place, [_split(each) for each in addresses], own)
     for line in sys.stdin:
         steps = int(line.split()[1])
@@ -130,11 +132,21 @@ def sockets(place: Place, addresses: list[tuple[str, int]], own: list[Array]) ->
 def ring(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -> Step:
     import tensorflow as tf
 
-    options = tf.distribute.experimental.CommunicationOptions(
-        implementation=tf.distribute.experimental.CommunicationImplementation.RING
-    )
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    unpacked = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=1)
+    chosen = tf.distribute.experimental
+    around = chosen.CommunicationOptions(implementation=chosen.CommunicationImplementation.RING)
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=around)
+    return _reduced(strategy, own, chosen.CommunicationOptions(bytes_per_pack=1))
+
+
+def mirrored(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -> Step:
+    import tensorflow as tf
+
+    return _reduced(tf.distribute.MultiWorkerMirroredStrategy(), own, None)
+
+
+def _reduced(strategy: Any, own: list[Array], options: Any) -> Step:
+    import tensorflow as tf
+
     variables = [tf.Variable(array) for array in own]
 
     @tf.function  # type: ignore[untyped-decorator]
@@ -142,14 +154,11 @@ def ring(place: Place, addresses: list[tuple[str, int]], own: list[Array]) -> St
         def in_replica() -> Any:
             context = tf.distribute.get_replica_context()
             values = [variable.read_value() for variable in variables]
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, values, unpacked)
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, values, options)
 
         return strategy.run(in_replica)
 
-    def step() -> Sequence[Any]:
-        return [total.numpy() for total in summed()]
-
-    return step
+    return lambda: [total.numpy() for total in summed()]
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -27,6 +27,7 @@ FIRST_PORT = 20_000
 """Trainers' ports are asked for above this, by rank; a member whose port is taken names another."""
 LAST_PORT = 32_000
 """Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
+MOST_PATIENT_S = 7 * 24 * 3600.0
 
 _RANKS = (Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR)
 _SEEDS = 1 << 31
@@ -88,7 +89,19 @@ def make_plan(
         seed=_seed(spec.seed),
         wire=spec.wire,
         exchange=_exchange(spec, strategy, solo=len(tasks) == 1),
+        away_s=_patience(spec.away_s, "away", least_s=1.0),
+        ask_after_s=_patience(spec.ask_after_s, "before it asks", least_s=0.0),
     )
+
+
+def _patience(seconds: float, what: str, *, least_s: float) -> float:
+    if not least_s <= seconds <= MOST_PATIENT_S:
+        raise TandemError(
+            code="bad-patience",
+            what=f"A run cannot wait {seconds:g} s {what}.",
+            fix=f"Choose at least {least_s:g} s, and at most {MOST_PATIENT_S / 3600:.0f} hours.",
+        )
+    return seconds
 
 
 def _exchange(spec: RunSpec, strategy: StrategyKind, *, solo: bool) -> Exchange:

@@ -13,16 +13,14 @@ import os
 import threading
 import time
 
-import msgspec
-
-from core.exchange import frames, handshake, problems
-from core.exchange.duplex import Session, write_piece
+from core.exchange import duplex, frames, handshake, problems, reach
+from core.exchange.duplex import Session
 from core.exchange.frames import Ack, Alive, Begin, Goodbye, MalformedFrame, MemberHello
 from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.inbox import Inbox, Owner
 from core.exchange.keys import Keyring
 from core.exchange.send_window import Message, NotSent, SendWindow
-from core.exchange.state import Key, Limits, PeerStatus
+from core.exchange.state import Address, Calls, Key, Limits, PeerStatus
 from core.vocabulary.errors import Problem
 
 BEGIN_S = 10.0
@@ -42,15 +40,16 @@ class Channel:
         self,
         own_rank: int,
         rank: int,
-        address: tuple[str, int] | None,
+        name: str,
+        address: Address | None,
         run: str,
         keyring: Keyring,
         sockets: Sockets,
         owner: Owner,
         limits: Limits,
     ) -> None:
-        """``address`` None: it can't be called, it calls."""
-        self.rank = rank
+        """``name``: of the peer's laptop. ``address`` None: it can't be called, it calls."""
+        self.rank, self._name = rank, name
         self._own_rank, self._address, self._run = own_rank, address, run
         self._keyring, self._sockets, self._owner, self._limits = keyring, sockets, owner, limits
         self._leads = own_rank < rank
@@ -61,6 +60,7 @@ class Channel:
         self._last: Session | None = None
         self._number = 0
         self._halves: dict[bytes, MemberConnection] = {}
+        self._calls = Calls(address)
         self._is_over = False
         self._goodbye: Goodbye | None = None
         self._is_goodbye_sent = False
@@ -101,6 +101,7 @@ class Channel:
                 session=self._number,
                 heard_s=self._inbox.silent_s,
                 unconfirmed=len(self._window),
+                calls=self._calls,
             )
 
     def is_live(self, session: Session) -> bool:
@@ -194,13 +195,15 @@ class Channel:
             try:
                 self._offer(self._call(self._address))
             except OSError as error:
-                _log.debug("member %d can't be reached: %s", self.rank, error)
+                _log.debug("%s can't be reached: %s", self._name, error)
+                with self._changed:
+                    self._calls = reach.failed(self._calls, error, time.monotonic())
             with self._changed:
                 if self._needs_another():
                     self._changed.wait_for(lambda: self._is_over, pause_s)
             pause_s = min(2 * pause_s, REDIAL_S[1])
 
-    def _call(self, address: tuple[str, int]) -> Session:
+    def _call(self, address: Address) -> Session:
         hello = MemberHello(
             version=frames.VERSION,
             run=self._run,
@@ -209,15 +212,7 @@ class Channel:
             carries="from-caller",
             seen=self._number,
         )
-        to_call = (address, self.rank, self._keyring)
-        sending = handshake.dial(*to_call, hello, self._sockets, self._limits.handshake_s)
-        try:
-            back = msgspec.structs.replace(hello, carries="to-caller")
-            receiving = handshake.dial(*to_call, back, self._sockets, self._limits.handshake_s)
-        except BaseException:
-            self._sockets.end(sending.stream.sock)
-            raise
-        return Session(sending.stream, receiving.stream)
+        return duplex.dial(address, self.rank, self._keyring, hello, self._sockets, self._limits.handshake_s)
 
     def _needs_another(self) -> bool:
         """The session that lives, if any, should be replaced; it goes on till then."""
@@ -239,7 +234,7 @@ class Channel:
                     raise MalformedFrame("no beginning")
                 session.begin = word
         except (OSError, MalformedFrame) as error:
-            _log.debug("a session with member %d did not begin: %s", self.rank, error)
+            _log.debug("a session with %s did not begin: %s", self._name, error)
             self._sockets.end(session.sending.sock)
             self._sockets.end(session.receiving.sock)
             return
@@ -249,6 +244,7 @@ class Channel:
             if is_taken:
                 self._number = session.number = session.begin.session if session.begin else self._number + 1
                 self._session, previous, self._last = session, self._last, session
+                self._calls = Calls(self._address)
                 self._inbox.hear()
                 sender = threading.Thread(
                     target=self._run_session,
@@ -322,7 +318,7 @@ class Channel:
                 elif piece is None:
                     self._to_send.wait(IDLE_S)
                     continue
-            write_piece(session.sending, words, piece)
+            duplex.write_piece(session.sending, words, piece)
             said_s = now_s
             if is_last:
                 # We go on reading: the peer would find its own sending broken, maybe before it has read this.
@@ -344,11 +340,12 @@ class Channel:
             self._owner.left(self.rank, goodbye.problem)
             self.end()
         except (NotSent, MalformedFrame) as error:
-            _log.warning("member %d: %s", self.rank, error)
-            if isinstance(error, NotSent):
-                self._leave(problems.restarted(self.rank))
-            else:
-                self._leave(problems.incomprehensible(self.rank, str(error)))
+            _log.warning("%s: %s", self._name, error)
+            self._leave(
+                problems.restarted(self._name)
+                if isinstance(error, NotSent)
+                else problems.incomprehensible(self._name, str(error))
+            )
             self._drain(session)
         except OSError as error:
             self._lost(session, error)
@@ -383,7 +380,7 @@ class Channel:
         with self._changed:
             if self._session is session:
                 self._session = None
-                _log.info("the connection to member %d is lost: %s", self.rank, error)
+                _log.info("the connection to %s is lost: %s", self._name, error)
             is_last = self._is_goodbye_sent
             self._wake_all()
         session.wake()

@@ -31,8 +31,10 @@ from core.exchange.state import (
     LIMITS,
     Add,
     Added,
+    Address,
     Announced,
     Arrived,
+    Calls,
     Closed,
     Complete,
     Effect,
@@ -67,15 +69,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """``address``: host and port; None where it can't be called and calls itself."""
+    """``address``: None where it can't be called and calls itself. ``name``: of its laptop, for people."""
 
     rank: int
-    address: tuple[str, int] | None
+    address: Address | None
+    name: str = ""
 
 
 class Exchange:
     """Meets the other members of one run. ``run`` names it; ``listener`` is a listening socket, or None for a
-    member that only calls. Close it, or its threads stay."""
+    member that only calls; ``name`` is this laptop's. Close it, or its threads stay."""
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class Exchange:
         run: str,
         listener: socket.socket | None,
         *,
+        name: str = "",
         generation: int = 0,
         limits: Limits = LIMITS,
     ) -> None:
@@ -93,7 +97,9 @@ class Exchange:
         if {rank, *(peer.rank for peer in peers)} != set(range(members)) or keyring.members != members:
             raise problems.bad_pins("the members' ranks do not fit together")
         self._changed = threading.Condition()
-        self._state = State(rank=rank, members=members, floor=(generation, 0))
+        said = {rank: name, **{peer.rank: peer.name for peer in peers}}
+        names = tuple(said[each] or f"member {each}" for each in range(members))
+        self._state = State(rank=rank, members=members, names=names, floor=(generation, 0))
         self._packs: dict[Key, Pack] = {}
         self._over: dict[Key, Problem | None] = {}
         """Complete, or failed."""
@@ -104,7 +110,9 @@ class Exchange:
         self._sockets = Sockets()
         self._adding = ThreadPoolExecutor(1, thread_name_prefix="exchange-add")
         self._channels = {
-            peer.rank: Channel(rank, peer.rank, peer.address, run, keyring, self._sockets, self, limits)
+            peer.rank: Channel(
+                rank, peer.rank, names[peer.rank], peer.address, run, keyring, self._sockets, self, limits
+            )
             for peer in peers
         }
         self._acceptor: Acceptor | None = None
@@ -147,15 +155,19 @@ class Exchange:
         else:
             self._add(later)
 
-    def wait(self, keys: Sequence[Key]) -> list[Any]:
+    def wait(self, keys: Sequence[Key], limit_s: float | None = None) -> list[Any]:
         """The results in the order of ``keys``: an array for a sum, a list of arrays by rank for a gather;
-        all are read-only. Waits as long as it takes. Raises ``ExchangeFailed``."""
+        all are read-only. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``, if any."""
         with self._changed:
-            number = id(wait := (keys, time.monotonic()))
+            began_s = time.monotonic()
+            number = id(wait := (keys, began_s))
             self._waits[number] = wait
             try:
                 while not self._all_over(keys):
-                    self._changed.wait()
+                    left_s = None if limit_s is None else began_s + limit_s - time.monotonic()
+                    if left_s is not None and left_s <= 0:
+                        raise TimeoutError(f"not everybody came within {limit_s:.0f} s")
+                    self._changed.wait(left_s)
             finally:
                 del self._waits[number]
             self.ended += 1
@@ -208,6 +220,14 @@ class Exchange:
         """How it stands with each of the others, by rank."""
         return [self._channels[rank].status for rank in sorted(self._channels)]
 
+    def absent(self) -> list[tuple[str, Calls]]:
+        """Who is not connected at present: name, and how calling them went."""
+        return [
+            (self._state.name(peer.rank), peer.calls)
+            for peer in self.peers()
+            if peer.connection != "connected"
+        ]
+
     @property
     def is_awaited(self) -> bool:
         """Another member has brought a pack to a meeting to which this one has not."""
@@ -247,7 +267,7 @@ class Exchange:
 
     def announced(self, rank: int, head: MessageHead, is_live: Callable[[], bool]) -> Landing | None:
         event = Announced(rank, head.key, head.phase, head.call)
-        size = head.call.elements * head.call.wire_dtype.itemsize
+        size = head.call.nbytes
         with self._changed:
             while True:
                 state, effects = machine.step(self._state, event)
@@ -273,7 +293,7 @@ class Exchange:
         self._on(Arrived(rank, head.key, head.phase))
 
     def left(self, rank: int, problem: Problem) -> None:
-        _log.info("member %d has left: %s", rank, problem.what)
+        _log.info("%s has left: %s", self._state.name(rank), problem.what)
         self._on(Left(rank, problem))
 
     def broke(self, error: Exception) -> None:

@@ -1,14 +1,18 @@
-"""A session: the two connections with a peer, one per direction, and how one of its threads writes."""
+"""A session: the two connections with a peer, one per direction; dialling them, and writing to one."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
 
-from core.exchange import frames
-from core.exchange.frames import Begin
-from core.exchange.handshake import wake
+import msgspec
+
+from core.exchange import frames, handshake
+from core.exchange.frames import Begin, MemberHello
+from core.exchange.handshake import Sockets, wake
+from core.exchange.keys import Keyring
 from core.exchange.send_window import MessagePiece
+from core.exchange.state import Address
 from core.exchange.tls_stream import TlsStream
 
 
@@ -34,6 +38,20 @@ class Session:
         """Its threads find it broken."""
         wake(self.sending.sock)
         wake(self.receiving.sock)
+
+
+def dial(
+    address: Address, rank: int, keyring: Keyring, hello: MemberHello, sockets: Sockets, handshake_s: float
+) -> Session:
+    """Both connections; ``hello`` is what the first of them says. Raises ``OSError``."""
+    sending = handshake.dial(address, rank, keyring, hello, sockets, handshake_s)
+    back = msgspec.structs.replace(hello, carries="to-caller")
+    try:
+        receiving = handshake.dial(address, rank, keyring, back, sockets, handshake_s)
+    except BaseException:
+        sockets.end(sending.stream.sock)
+        raise
+    return Session(sending.stream, receiving.stream)
 
 
 def write_piece(stream: TlsStream, words: bytes, piece: MessagePiece | None) -> None:

@@ -132,7 +132,7 @@ def decode(body: bytes | bytearray | memoryview) -> Word:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
         raise MalformedFrame(str(error)[:200]) from error
     if isinstance(word, MessageHead):
-        if word.call.elements * word.call.wire_dtype.itemsize > MAX_PACK_BYTES:
+        if word.call.nbytes > MAX_PACK_BYTES:
             raise MalformedFrame(f"a pack of more than {MAX_PACK_BYTES} bytes")
         if any(length > MAX_PACK_BYTES for length in word.call.shape):
             raise MalformedFrame("a pack of nothing, in very many rows")

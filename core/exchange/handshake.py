@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from core.exchange import frames
 from core.exchange.frames import MalformedFrame, MemberHello
 from core.exchange.keys import Keyring
-from core.exchange.state import LIMITS
+from core.exchange.reach import HandshakeRefused, resolve
+from core.exchange.state import LIMITS, Address
 from core.exchange.tls_stream import TlsStream
 
 CONNECT_S = 5.0
-
-
-class HandshakeRefused(ConnectionError):
-    """Not a member, or one that does not speak as we do."""
 
 
 class Sockets:
@@ -106,7 +103,7 @@ def accept(
 
 
 def dial(
-    address: tuple[str, int],
+    address: Address,
     rank: int,
     keyring: Keyring,
     mine: MemberHello,
@@ -114,7 +111,7 @@ def dial(
     handshake_s: float = LIMITS.handshake_s,
 ) -> MemberConnection:
     """Raises ``OSError``."""
-    family, kind, protocol, _, full_address = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+    family, kind, protocol, _, full_address = resolve(address, CONNECT_S)
     sock = socket.socket(family, kind, protocol)
     sockets.add(sock)
     try:

@@ -16,6 +16,7 @@ from core.exchange.state import (
     Added,
     Announced,
     Arrived,
+    Call,
     Closed,
     Complete,
     Effect,
@@ -93,7 +94,7 @@ def _handed_over(state: State, event: HandedOver) -> Step:
     state = _with(state, key, replace(meeting, call=call))
     for (rank, _), theirs in meeting.announced.items():
         if not call.fits(theirs):
-            state, failed = _fail(state, key, problems.mismatch(rank, theirs, state.rank, call, key))
+            state, failed = _fail(state, key, _mismatch(state, rank, theirs, call, key))
             return state, (*sends, *failed)
     state, effects = _settled(state, key)
     return state, (*sends, *effects)
@@ -114,7 +115,7 @@ def _announced(state: State, event: Announced) -> Step:
         return state, ()  # nobody can have added up what this member has not brought
     state = _with(state, key, replace(meeting, announced={**meeting.announced, (rank, phase): theirs}))
     if meeting.call is not None and not meeting.call.fits(theirs):
-        return _fail(state, key, problems.mismatch(rank, theirs, state.rank, meeting.call, key))
+        return _fail(state, key, _mismatch(state, rank, theirs, meeting.call, key))
     return state, (Take(rank, key, phase),)
 
 
@@ -142,7 +143,8 @@ def _settled(state: State, key: Key) -> Step:
     needed = missing(state, key)
     for rank, _ in sorted(needed):
         if rank in state.left:
-            return _fail(state, key, problems.left(rank, state.left[rank]))
+            own = state.name(state.rank), meeting.call
+            return _fail(state, key, problems.left(state.name(rank), state.left[rank], *own))
     if meeting.call.kind == "sum" and not meeting.adding:
         if any(phase == "part" for _, phase in needed):
             return state, ()
@@ -205,6 +207,11 @@ def _closed(state: State, problem: Problem) -> Step:
             state, failed = _fail(state, key, problem)
             effects += failed
     return state, tuple(effects)
+
+
+def _mismatch(state: State, rank: int, theirs: Call, own: Call, key: Key) -> Problem:
+    wants = {rank: theirs, state.rank: own}
+    return problems.mismatch([(state.name(each), wants[each]) for each in sorted(wants)], key)
 
 
 def _fail(state: State, key: Key, problem: Problem) -> Step:

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from core.net.address import Address
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.text import plain
 
 if TYPE_CHECKING:  # the state knows numpy, and a node, which makes the keys, does without
-    from core.exchange.state import Call, Key
+    from core.exchange.state import Call, Calls, Key, Trouble
 
+DONE = "done"
+"""With this word a member leaves whose script has ended."""
 MISMATCH = "exchange-mismatch"
+ENDED = "exchange-ended"
 LEFT = "exchange-left"
 OLD = "exchange-old"
 BROKEN = "exchange-broken"
+
+
+_APART = "The script went different ways"
+_LONGEST = 400
+"""Characters of what one member wants, as it is shown."""
+_ONE_WAY = (
+    "All members must come to the same calls of fit, evaluate and predict, with the same model and data: "
+    "look for what depends on the laptop, the time, or chance without a seed, and for errors that are caught."
+)
+_SAYING: dict[Trouble | None, str] = {
+    None: "was not called yet",
+    "refused": "is there, but nothing listens on that port",
+    "silent": "did not answer on that port",
+    "unreachable": "cannot be reached from here",
+    "no-name": "has a name that no address is known for",
+    "stranger": "showed another certificate than that of this run, or refused ours",
+    "hung-up": "closed the connection",
+}
+_PORTS = "Allow TCP ports 20000–32000 between the laptops in the firewall of one of them: either may call."
+_MENDS: dict[Trouble | None, str] = {
+    "refused": "That laptop's log of the run says more: its trainer did not start, or a firewall rejects it.",
+    "silent": _PORTS,
+    "unreachable": "Put both laptops into the same network.",
+    "no-name": "Connect the laptops by address: tandem pair HOST:PORT.",
+    "stranger": "Another program, or another run, has that port or address: train again.",
+    "hung-up": "That laptop's log of the run says more.",
+}
 
 
 class ExchangeFailed(TandemError):
@@ -23,41 +55,80 @@ class ExchangeFailed(TandemError):
         super().__init__(code=problem.code, what=problem.what, fix=problem.fix, detail=problem.detail)
 
 
-def mismatch(rank: int, theirs: Call, own_rank: int, own: Call, key: Key) -> Problem:
-    wants = sorted([(rank, theirs), (own_rank, own)], key=lambda each: each[0])
+def mismatch(wants: Sequence[tuple[str, Call]], key: Key) -> Problem:
+    """``wants``: two members' names in rank order, with what each wants."""
+    (first, one), (second, other) = wants
+    is_where = one.place == other.place and one.word != other.word
     return Problem(
         code=MISMATCH,
-        what="Two members do not agree on what to exchange: "
-        + ", ".join(f"member {number} wants a {call}" for number, call in wants)
-        + ".",
-        fix="The script took different ways on the two: look for what depends on the machine, the time, or "
-        "chance without a seed.",
-        detail=f"step {key.step}, pack {key.pack}, generation {key.generation}, attempt {key.attempt}",
+        what=f"{_APART}{f' in {plain(one.place)}' if is_where and one.place else ''}: "
+        f"{first} wants {_unlike(one, other)}; {second} wants {_unlike(other, one)}.",
+        fix=_ONE_WAY,
+        detail=f"{first}: {one.numbers}; {second}: {other.numbers}; meeting {key.step}, pack {key.pack}, "
+        f"generation {key.generation}, attempt {key.attempt}",
     )
 
 
-def left(rank: int, reason: Problem) -> Problem:
+def _unlike(call: Call, other: Call) -> str:
+    """Of a call what is not the other's, too."""
+    if call.word in ("", other.word):
+        return str(call)
+    return plain(call.purpose if call.place == other.place else call.word, _LONGEST)
+
+
+def left(who: str, reason: Problem, own: str, call: Call) -> Problem:
+    """``own``: this member's name, which waits for ``call``."""
+    if reason.code == MISMATCH:
+        return reason  # it found first what this one would have found
+    if reason.code == DONE:
+        return Problem(
+            code=ENDED,
+            what=f"{_APART}: on {who} it has ended; {own} wants {call}.",
+            fix=_ONE_WAY,
+        )
     return Problem(
         code=LEFT,
-        what=f"Member {rank} has left: {reason.what}",
+        what=f"{who} has left: {reason.what}",
         fix=reason.fix or "Train again with the members that are there.",
         detail=" ".join(filter(None, [reason.code, reason.detail])),
     )
 
 
-def incomprehensible(rank: int, detail: str) -> Problem:
+def never_met(absent: Sequence[tuple[str, Calls]], waited_s: float, now_s: float) -> Problem:
+    """``absent``: who is not connected, and how calling them went; nobody where others miss each other."""
+    if not absent:
+        what = "all are connected to this one, but not all to each other"
+        mends = ["The other laptops' logs of the run say who lacks whom."]
+    else:
+        what = "; ".join(f"{who} {_called(calls, now_s)}" for who, calls in absent)
+        mends = [mend for trouble, mend in _MENDS.items() if trouble in {each.trouble for _, each in absent}]
+    return Problem(
+        code="never-met",
+        what=f"The trainers did not meet within {waited_s:.0f} s: {what}.",
+        fix=" ".join(mends) or _PORTS,
+    )
+
+
+def _called(calls: Calls, now_s: float) -> str:
+    if calls.address is None:
+        return "did not call"
+    often = f", called {calls.tried} times in {now_s - calls.since_s:.0f} s" if calls.tried else ""
+    return f"(at {Address(*calls.address)}{often}) {_SAYING[calls.trouble]}"
+
+
+def incomprehensible(who: str, detail: str) -> Problem:
     return Problem(
         code="exchange-bad-frame",
-        what=f"Member {rank} sent something that does not belong there.",
+        what=f"{who} sent something that does not belong there.",
         fix="Install the same version of Tandem on all laptops.",
         detail=plain(detail),
     )
 
 
-def restarted(rank: int) -> Problem:
+def restarted(who: str) -> Problem:
     return Problem(
         code="exchange-restarted",
-        what=f"Member {rank} has forgotten what was exchanged before: its trainer was started anew.",
+        what=f"{who} has forgotten what was exchanged before: its trainer was started anew.",
         fix="Go on from the newest checkpoint.",
     )
 

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from core.vocabulary.errors import Problem
+from core.vocabulary.text import plain
 
 Kind = Literal["sum", "gather"]
 Wire = Literal["f32", "bf16", "fp16"]
@@ -25,10 +26,14 @@ DTypeName = Literal[
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 ]  # fmt: skip
 
+Address = tuple[str, int]
+"""Host and port."""
 DTYPE_NAMES: frozenset[str] = frozenset(get_args(DTypeName))
 MAX_DIMENSIONS = 16
 MAX_PACK_BYTES = 2**34
-MAX_WORD = 200
+MAX_WORD = 400
+GATHER_BYTES, GATHER_TIMES = 2**30, 64
+"""What another member brings to a gather may take so many bytes, or so many times this one's own."""
 _U32 = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 _U63 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -45,7 +50,8 @@ class Key(NamedTuple):
 class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a member wants of a meeting: it must be the same on all, but for a gather's first dimension.
 
-    ``word``: the caller's own, such as a name of the place in the program or a digest of it.
+    ``word``: the caller's own, which is shown to people: for what, and, after its last " in ", where in its
+    program.
     """
 
     kind: Kind
@@ -69,16 +75,36 @@ class Call(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
             return np.dtype(np.uint16 if self.wire == "bf16" else np.float16)
         return np.dtype(self.dtype)
 
+    @property
+    def nbytes(self) -> int:
+        """As it travels, whole."""
+        return self.elements * self.wire_dtype.itemsize
+
     def fits(self, other: Call) -> bool:
+        """Whether another's can be met. A gather may be longer there, but not beyond all measure: whoever
+        has a key of this run must not fill this member's memory."""
+        if other.kind == "gather" and other.nbytes > max(GATHER_BYTES, GATHER_TIMES * self.nbytes):
+            return False
         if self.kind == "gather" == other.kind and self.shape and other.shape:
             ours, theirs = (msgspec.structs.replace(each, shape=each.shape[1:]) for each in (self, other))
             return ours == theirs
         return self == other
 
-    def __str__(self) -> str:
+    @property
+    def purpose(self) -> str:
+        return self.word[: -len(" in " + self.place)] if self.place else self.word
+
+    @property
+    def place(self) -> str:
+        return self.word.rpartition(" in ")[2] if " in " in self.word else ""
+
+    @property
+    def numbers(self) -> str:
         narrowed = f" as {self.wire}" if self.is_narrowed else ""
-        word = f" for {self.word!r}" if self.word else ""
-        return f"{self.kind} of {self.dtype} {list(self.shape)}{narrowed}{word}"
+        return f"{self.kind} of {self.dtype} {list(self.shape)}{narrowed}"
+
+    def __str__(self) -> str:
+        return f"{plain(self.word, MAX_WORD)} ({self.numbers})" if self.word else f"a {self.numbers}"
 
 
 def share(elements: int, members: int, rank: int) -> slice:
@@ -122,6 +148,25 @@ LIMITS = Limits()
 Connection = Literal["connected", "dialling", "closed"]
 
 
+Trouble = Literal["refused", "silent", "unreachable", "no-name", "stranger", "hung-up"]
+"""What came of a call. ``stranger``: whoever answers there, or this member in its eyes, has no certificate of
+this run. ``hung-up``: it closed the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How calling a peer went since it was connected. ``address`` None: it can't be called, it calls.
+
+    ``since_s``: when the first of the ``tried`` ended, as ``time.monotonic`` counts; ``trouble``: of the
+    newest, but a stranger's is kept.
+    """
+
+    address: Address | None
+    tried: int = 0
+    since_s: float = 0.0
+    trouble: Trouble | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PeerStatus:
     """``session``: the number of the newest one; ``heard_s``: since anything came; ``unconfirmed``: messages
@@ -132,6 +177,7 @@ class PeerStatus:
     session: int
     heard_s: float
     unconfirmed: int
+    calls: Calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +215,8 @@ class State:
 
     rank: int
     members: int
+    names: tuple[str, ...] = ()
+    """Of the members' laptops, by rank."""
     floor: tuple[int, int] = (0, 0)
     meetings: Mapping[Key, Meeting] = field(default_factory=dict)
     taken: frozenset[Key] = frozenset()
@@ -177,6 +225,9 @@ class State:
     """(generation, attempt, step) of the newest that was taken."""
     left: Mapping[int, Problem] = field(default_factory=dict)
     closed: Problem | None = None
+
+    def name(self, rank: int) -> str:
+        return self.names[rank] if self.names else f"member {rank}"
 
 
 # Events

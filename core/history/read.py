@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from core.history.metrics_file import DECODER, Metric, Thinned
 from core.project import checkpoint_store
@@ -32,17 +33,23 @@ T = TypeVar("T")
 def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> RunDetails:
     """Whatever of the run can still be read; a folder that is gone gives the entry alone."""
     steps, epochs = _metrics(folder / METRICS, most_epochs)
+    return replace(
+        read_outcome(entry, folder),
+        steps={device: thinned.items for device, thinned in steps.items()},
+        epochs={device: thinned.items for device, thinned in epochs.items()},
+        log=_log(folder / LOGS),
+    )
+
+
+def read_outcome(entry: RunEntry, folder: Path) -> RunDetails:
+    """As ``read_run``, without metrics and log: of a long run they take a second."""
+    kept = checkpoint_store.look(folder / run_folder.CHECKPOINTS)
     report = folder / REPORT
     return RunDetails(
         entry=entry,
         plan=read_plan(folder),
-        steps={device: thinned.items for device, thinned in steps.items()},
-        epochs={device: thinned.items for device, thinned in epochs.items()},
-        log=_log(folder / LOGS),
         report=str(report) if report.is_file() else "",
-        checkpoint=kept.head.moment
-        if (kept := checkpoint_store.look(folder / run_folder.CHECKPOINTS))
-        else None,
+        checkpoint=kept.head.moment if kept else None,
     )
 
 

@@ -45,6 +45,16 @@ class Home:
         return self.folder / "projects"
 
     @property
+    def temporary(self) -> Path:
+        """Trainers' temporary files."""
+        return self.folder / "tmp"
+
+    @property
+    def loading(self) -> Path:
+        """How long TensorFlow took to load."""
+        return self.folder / "loading.json"
+
+    @property
     def lock(self) -> Path:
         return self.folder / "node.lock"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Iterable
 
@@ -15,7 +14,7 @@ from core.link.peer.driver import Peer
 from core.net.address import host_of
 from core.net.tls import Streams, peer_der
 from core.runtime.background import Background
-from core.runtime.timers import Clock
+from core.runtime.timers import Clock, LaptopClock
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message
@@ -48,7 +47,7 @@ class Links:
     ) -> None:
         self.identity = identity
         self.hello = hello
-        self.clock: Clock = clock or asyncio.get_running_loop()
+        self.clock: Clock = clock or LaptopClock()
         self.backoff = backoff
         self.limits = limits
         self.background = Background()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from core.link import problems
 from core.link.state import (
     Broken,
@@ -20,6 +22,7 @@ from core.link.state import (
     Over,
     Received,
     Send,
+    Sleep,
     State,
     Ticked,
     Up,
@@ -30,6 +33,8 @@ from core.vocabulary.peer_messages import Bye, Hello, Ping
 
 HEARTBEAT_S = 2.0
 SILENT_S = 10.0
+AFTER_SLEEP_S = 30.0
+"""For so long after this laptop slept a link that ends is no fault of the peer's."""
 
 Step = tuple[State, tuple[Effect, ...]]
 
@@ -51,8 +56,10 @@ def step(state: State, event: Event, now_s: float) -> Step:
             return state, ()
         case _, Leaving(problem):
             return Over(problem), (Send(Bye(problem=problem)), End(problem))
-        case _, Broken(problem):
-            return _over(problem)
+        case Opening() | Up(), Broken(problem):
+            return _over(_whose_fault(state, problem, now_s))
+        case Opening() | Up(), Received(Bye(problem=problem)) if problem.code == "link-silent":
+            return _over(_whose_fault(state, problem, now_s))
         case _, Received(Bye(problem=problem)):
             return _over(problem)
         case Opening() | Up(), Ticked():
@@ -73,10 +80,25 @@ def _ticked(state: Opening | Up, now_s: float) -> Step:
     # Time in which this laptop itself slept or stood still is no silence of the peer's.
     slept_s = max(0.0, now_s - state.ticked_s - 2 * HEARTBEAT_S)
     heard_s = min(now_s, state.heard_s + slept_s)
+    state = replace(state, sleep=_last_sleep(state, now_s))
     if now_s - heard_s >= SILENT_S:
-        return _over(problems.silent(state.name, SILENT_S))
+        return _over(_whose_fault(state, problems.silent(state.name, SILENT_S), now_s))
     beats: tuple[Effect, ...] = (Send(Ping()),) if isinstance(state, Up) else ()
     return replace(state, heard_s=heard_s, ticked_s=now_s), beats
+
+
+def _last_sleep(state: Opening | Up, now_s: float) -> Sleep | None:
+    """Heard of at the first tick after it, or by what comes before that."""
+    gap_s = now_s - state.ticked_s - HEARTBEAT_S
+    return Sleep(now_s, gap_s) if gap_s > HEARTBEAT_S else state.sleep
+
+
+def _whose_fault(state: Opening | Up, problem: Problem, now_s: float) -> Problem:
+    """A link that ends soon after this laptop slept ends by that."""
+    sleep = _last_sleep(state, now_s)
+    if sleep is None or now_s - sleep.until_s > AFTER_SLEEP_S:
+        return problem
+    return structs.replace(problems.slept(state.name, sleep.seconds), detail=str(problem))
 
 
 def _met(mine: Hello, theirs: Hello, name: str, now_s: float) -> Step:

@@ -15,6 +15,15 @@ def silent(name: str, limit_s: float) -> Problem:
     )
 
 
+def slept(name: str, seconds: float) -> Problem:
+    """The peer is not to blame that it gave this laptop up, or that nothing comes over the old connection."""
+    return Problem(
+        code="link-slept",
+        what=f"This laptop slept or stood still for {seconds:.0f} s, and its connection to {name} ended.",
+        fix=f"Keep it awake while it trains with others. {_TRIES}",
+    )
+
+
 def closed(name: str, detail: str = "") -> Problem:
     return Problem(
         code="link-closed",

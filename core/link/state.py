@@ -9,6 +9,14 @@ from core.vocabulary.peer_messages import Hello, Message
 
 
 @dataclass(frozen=True, slots=True)
+class Sleep:
+    """This laptop slept, or this process stood still, for ``seconds`` until ``until_s``."""
+
+    until_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Opening:
     """We dialled and said hello; the other side has yet to."""
 
@@ -17,6 +25,7 @@ class Opening:
     """What the peer is called in sentences."""
     heard_s: float
     ticked_s: float
+    sleep: Sleep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,7 @@ class Up:
     name: str
     heard_s: float
     ticked_s: float
+    sleep: Sleep | None = None
 
 
 @dataclass(frozen=True, slots=True)

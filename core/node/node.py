@@ -247,8 +247,8 @@ class Node:
                 await self._runs.answer_consent(run, decision)
             case cm.ListRuns(limit=limit):
                 return await self._runs.list_runs(limit)
-            case cm.GetRun(run=run):
-                return await self._runs.get_run(run)
+            case cm.GetRun(run=run, points=points):
+                return await self._runs.get_run(run, points=points)
             case cm.FindCheckpoints(run=run):
                 await self._runs.find_checkpoints(run)
             case cm.GetState():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from core.vocabulary.paths import shown, why_unsafe
 
 SOURCE_BYTES = 2_000_000
 MODULES_FOLLOWED = 500
+_ONE_AT_A_TIME = threading.Lock()
+"""CPython 3.11 mixes up how deep threads are that parse at once, and warnings' filters are shared."""
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +81,7 @@ def read_source(path: Path) -> ast.Module:
     if b"\0" in source:
         raise _not_python(name, "it holds bytes that no text holds")
     try:
-        with warnings.catch_warnings():
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(source, filename=name)
     except SyntaxError as error:

@@ -197,7 +197,7 @@ def _times(entry: RunEntry) -> list[tuple[str, str]]:
     found = [
         ("first step after", _seconds(summary.first_step_s)),
         ("training", _seconds(summary.train_s)),
-        ("in all", _seconds(summary.total_s)),
+        ("total", _seconds(summary.total_s)),
         ("epochs", str(summary.epochs or "")),
         ("steps", f"{summary.steps:,}" if summary.steps else ""),
         ("steps/s", f"{summary.steps_s:,.2f}" if summary.steps_s is not None else ""),

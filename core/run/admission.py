@@ -17,11 +17,13 @@ from core.run.participant import state as pa
 from core.run.transfer import problem_of
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
-from core.vocabulary.peer_messages import Prepare
+from core.vocabulary.peer_messages import Declined, Message, Mirrored, Prepare, Resumed, RunAbandoned
 from core.vocabulary.plan import Exchange, Plan
 from core.vocabulary.run_folder import is_run_id
+from core.vocabulary.state import Run
 
 RUNS_REMEMBERED = 10_000
 
@@ -34,18 +36,14 @@ class Admission:
         self._trust = trust
         self._used_ids = UsedRunIds()
 
-    def why_refused(
-        self, sender: DeviceId, prepare: Prepare, *, unlike: Problem | None, busy: bool
-    ) -> Problem | None:
+    def why_unfit(self, sender: DeviceId, prepare: Prepare, unlike: Problem | None) -> Problem | None:
         """At first sight. ``unlike``: what of the two laptops' versions differs."""
-        if problem := self._why_unfit(sender, prepare) or unlike:
-            return problem
-        if busy:
-            return problems.busy()
-        return None if self._used_ids.take(prepare.plan.run) else problems.known_run()
+        me, plan = self._context.me, prepare.plan
+        return why_unfit(me, sender, plan, prepare.manifest, prepare.checkpoint) or unlike
 
-    def _why_unfit(self, sender: DeviceId, prepare: Prepare) -> Problem | None:
-        return why_unfit(self._context.me, sender, prepare.plan, prepare.manifest, prepare.checkpoint)
+    def take(self, run: RunId) -> Problem | None:
+        """Begin to deal with a request; None: it is new."""
+        return None if self._used_ids.take(run) else problems.known_run()
 
     async def ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""
@@ -148,3 +146,15 @@ class UsedRunIds:
         if len(self._in_order) > self._most:
             self._runs.discard(self._in_order.popleft())
         return True
+
+
+def stray_answer(message: Resumed, me: str, last: Run | None) -> Message:
+    """To a laptop that is back, and wants to go on with a run of which nothing is here any more.
+
+    ``last``: the run that was last shown here.
+    """
+    if message.from_starter:
+        return Declined(run=message.run, problem=problems.part_gone())
+    if last is not None and last.over and last.plan.run == message.run:
+        return Mirrored(event=RunPhaseChanged(run=message.run, phase=last.phase))
+    return RunAbandoned(run=message.run, problem=problems.over_meanwhile(me))

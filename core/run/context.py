@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +14,12 @@ from core.project.outputs import LIMIT_BYTES as OUTPUTS_BYTES
 from core.project.store import ProjectStore
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.trainers import MakeTrainer
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import Message
+
+_log = logging.getLogger(__name__)
 
 
 class RunLinks(Protocol):
@@ -32,20 +37,35 @@ class RunLinks(Protocol):
 class Loopback:
     """Links on which this node reaches itself, too: the other side of its own run hears it as a peer would.
 
-    ``deliver(me, message)`` is called on the next turn of the loop, in order, as a link would deliver.
+    ``deliver(me, message)`` is called on the next turn of the loop, in order, as a link would deliver. Where
+    it raises, nobody would hear of the message any more: ``on_crash(name, error)``.
     """
 
-    def __init__(self, me: DeviceId, links: RunLinks, deliver: Callable[[DeviceId, Message], object]) -> None:
+    def __init__(
+        self,
+        me: DeviceId,
+        links: RunLinks,
+        deliver: Callable[[DeviceId, Message], object],
+        on_crash: Callable[[str, BaseException], None],
+    ) -> None:
         self._me = me
         self._links = links
         self._deliver = deliver
+        self._on_crash = on_crash
         self._loop = asyncio.get_running_loop()
 
     def send(self, device: DeviceId, message: Message) -> bool:
         if device != self._me:
             return self._links.send(device, message)
-        self._loop.call_soon(self._deliver, device, message)
+        self._loop.call_soon(self._arrive, message)
         return True
+
+    def _arrive(self, message: Message) -> None:
+        try:
+            self._deliver(self._me, message)
+        except Exception as error:
+            _log.exception("handling a message to oneself")
+            self._on_crash(f"a run's {type(message).__name__}", error)
 
     async def send_flowing(self, device: DeviceId, message: Message) -> bool:
         """Files alone travel like this, and none travels to the laptop that has it."""
@@ -76,7 +96,9 @@ class RunContext:
 
     me: DeviceId
     runs: Path
+    temporary: Path
     store: ProjectStore
+    loading: LoadingTimes
     links: RunLinks
     clock: Clock
     files: WorkerThread
@@ -86,6 +108,11 @@ class RunContext:
 
     def with_links(self, links: RunLinks) -> Self:
         return replace(self, links=links)
+
+    @property
+    def unix_s(self) -> float:
+        """What to add to the clock's time for Unix time."""
+        return time.time() - self.clock.time()
 
     def folder(self, run: RunId) -> Path:
         return self.runs / run

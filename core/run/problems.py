@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.vocabulary.errors import Problem
+from core.exchange import problems as exchange
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S, START_S
+from core.vocabulary.limits import CONSENT_S, END_S, FINISH_S, OUTPUTS_S, RECEIVE_S
 from core.vocabulary.phases import Exit, ExitReason
 from core.vocabulary.plan import Plan
 from core.vocabulary.text import plain
@@ -56,8 +57,8 @@ def trainer_failed(plan: Plan, device: DeviceId, task: str, end: Exit) -> Proble
     """The verdict of one trainer, with the name of its laptop where there are several."""
     what, fix = _IN_WORDS.get(end.reason, ("The training ended too early.", "The log says more."))
     problem = end.problem or Problem(code=end.reason, what=what, fix=fix)
-    if len(plan.members) == 1:
-        return problem
+    if len(plan.members) == 1 or problem.code in (exchange.MISMATCH, exchange.ENDED):
+        return problem  # those name every member that they are about
     where = plan.member(device).name
     if len(plan.tasks_of(device)) > 1:
         where += f" ({task})"
@@ -92,15 +93,6 @@ def not_asked() -> Problem:
     )
 
 
-def work_broke(name: str, error: BaseException) -> Problem:
-    return Problem(
-        code="run-work-broke",
-        what=f"Something went wrong inside Tandem ({name}).",
-        fix="Save the diagnostics and report it, please.",
-        detail=repr(error),
-    )
-
-
 def no_consent(names: Sequence[str]) -> Problem:
     who = listed(names)
     return Problem(
@@ -132,8 +124,17 @@ def busy() -> Problem:
     """What a member answers that has a run already."""
     return Problem(
         code="device-busy",
-        what="it has another run under way.",
+        what="it is busy with another run.",
         fix="Wait until that one has ended, or stop it there.",
+    )
+
+
+def crossed(name: str) -> Problem:
+    """What a starter hears whose run gives way to the one that was started on ``name``."""
+    return Problem(
+        code="train-crossed",
+        what=f"Train was pressed on {name} at the same moment, and that run goes first.",
+        fix="Say here whether this laptop takes part in it, and start yours again when it has ended.",
     )
 
 
@@ -155,18 +156,20 @@ def not_prepared(names: Sequence[str]) -> Problem:
     )
 
 
-def not_started(names: Sequence[str], ports: Sequence[int]) -> Problem:
+def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> Problem:
     who = listed(names)
     at = f" (TCP port {listed([str(port) for port in ports])})" if ports else ""
     return Problem(
         code="not-started",
-        what=f"The training on {who}{at} did not start within {minutes(START_S)}.",
+        what=f"The training on {who}{at} did not start within {minutes(waited_s)}.",
         fix=f"Look at the log of {who}. If the laptops cannot reach each other, let TCP ports 20000–32000 "
         "through each one's firewall.",
     )
 
 
 def lost_device(name: str, problem: Problem) -> Problem:
+    if problem.code == "link-slept":
+        return problem
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
@@ -176,6 +179,8 @@ def lost_device(name: str, problem: Problem) -> Problem:
 
 
 def lost_starter(name: str, problem: Problem) -> Problem:
+    if problem.code == "link-slept":
+        return problem
     return Problem(
         code="starter-lost",
         what=f"{name}, which started the run, was lost: {problem.what} The training here has ended.",
@@ -184,12 +189,8 @@ def lost_starter(name: str, problem: Problem) -> Problem:
     )
 
 
-def away(name: str, limit_s: float) -> str:
-    return f"Nothing comes from {name} any more. The run waits for it, {minutes(limit_s)} at most."
-
-
 def back(name: str, away_s: float) -> str:
-    return f"{name} is there again, after {minutes(away_s)}."
+    return f"{name} was away for {minutes(away_s)}, and is there again."
 
 
 def away_too_long(name: str, limit_s: float) -> Problem:
@@ -287,6 +288,18 @@ def bad_message(name: str) -> Problem:
     )
 
 
+def work_broke(name: str, error: BaseException) -> Problem:
+    """``name``: what was being done."""
+    if isinstance(error, TandemError):
+        return error.problem
+    return Problem(
+        code="run-work-broke",
+        what=f"Something went wrong inside Tandem ({name}).",
+        fix="Save the diagnostics and report it, please.",
+        detail=repr(error),
+    )
+
+
 def stopped_by(name: str) -> Problem:
     return Problem(code="stopped", what=f"The run was stopped on {name}.")
 
@@ -302,10 +315,13 @@ def nothing_shared() -> str:
     )
 
 
-def unequal_weights() -> str:
-    return (
-        "The members ended with different weights, and the chief's are kept. A graphics card and a processor "
-        "may drift apart by rounding in a loop of train_on_batch; anything else please report with the log."
+def unequal_weights() -> Problem:
+    return Problem(
+        code="members-differ",
+        what="The members ended with different weights, so this is not the result of one machine; the "
+        "chief's are kept.",
+        fix="Look in the script for what is not the same on all laptops (a clock, an unseeded generator, the "
+        "laptop's name). If you find nothing, please report it with the log.",
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from core.history.index import History
-from core.history.read import read_plan, read_run
+from core.history.read import read_outcome, read_plan, read_run
 from core.history.record import RunRecord
 from core.report.write import write_report
 from core.runtime.background import WorkerThread
@@ -102,10 +102,11 @@ class Recorder:
         entries = await self._disk.do(self._history.newest, limit)
         return RunList(runs=entries, problem=self._history.problem)
 
-    async def find(self, beginning: str) -> RunDetails:
+    async def find(self, beginning: str, *, points: bool = True) -> RunDetails:
         """Raises ``TandemError`` for no such run, or several."""
         entry = await self._disk.do(self._history.find, beginning)
-        return await asyncio.to_thread(read_run, entry, self._runs / entry.run)
+        read = read_run if points else read_outcome
+        return await asyncio.to_thread(read, entry, self._runs / entry.run)
 
     async def with_last_time(self, made: PlanMade, source: str) -> PlanMade:
         """``made`` with what the newest run of the same script on the same devices says of its speed."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,19 +12,23 @@ from msgspec.structs import replace
 from core.home.home import Home
 from core.home.trust_file import SavedTrust
 from core.project.store import ProjectStore
-from core.run import planning, problems
-from core.run.admission import Admission
+from core.run import planning, precedence, problems
+from core.run.admission import Admission, stray_answer
 from core.run.context import Loopback, RunContext, RunLimits, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.draft import Shown
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
+from core.run.planner import Planner
+from core.run.precedence import HeldRequest, Present
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
 from core.runtime.background import Background, WorkerThread
 from core.runtime.timers import Clock
+from core.supervisor import temporary
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.trainers import MakeTrainer, real_trainers
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import answers
@@ -34,15 +38,12 @@ from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message
 from core.vocabulary.plan import Plan, RunSpec
-from core.vocabulary.state import Device, State
+from core.vocabulary.state import State
 
 CLOSE_S = 8.0
 """The most that ending the present run may take when the node ends."""
-PART_S = 5.0
-"""How long a participant whose user pressed Stop a third time still waits for the starter's answer."""
 
 
 class NodeRuns:
@@ -74,27 +75,33 @@ class NodeRuns:
         self._warm = WarmTrainer()
         self._hold_warm = False
         self._recorder = Recorder(home.runs, me, self._notice)
+        loading = LoadingTimes(home.loading)
         self._context = RunContext(
             me=me,
             runs=home.runs,
+            temporary=home.temporary,
             store=ProjectStore(home.projects),
+            loading=loading,
             links=links,
             clock=clock or self._loop,
             files=WorkerThread("files"),
             background=Background(self._on_crash),
-            make_trainer=make_trainer or real_trainers(self._warm),
+            make_trainer=make_trainer or real_trainers(self._warm, loading),
             limits=limits or RunLimits(),
         )
         # In a run of this laptop's own, what one side sends to this laptop, the other one receives.
-        self._coordinator_context = self._context.with_links(Loopback(me, links, self._to_participant))
-        self._participant_context = self._context.with_links(Loopback(me, links, self._to_coordinator))
+        self._coordinator_context = self._context.with_links(
+            Loopback(me, links, self._to_participant, self._broke)
+        )
+        self._participant_context = self._context.with_links(
+            Loopback(me, links, self._to_coordinator, self._broke)
+        )
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
-        self._planning = False
-        self._stop_planning = False
+        self._held_request = HeldRequest()
+        self._planner = Planner(self._context, state, self._recorder, self._checkpoints)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None
-        self._stops_pressed = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
@@ -106,28 +113,26 @@ class NodeRuns:
     @property
     def busy(self) -> bool:
         """A run is planned, under way, or a peer's request waits for this user."""
-        return self._planning or self._coordinator is not None or self._participant is not None
+        return self._planner.under_way or self._coordinator is not None or self._participant is not None
 
     # --- life -----------------------------------------
 
     async def open(self) -> None:
         """Read the history. What is wrong with it comes as a notice; runs are possible nevertheless."""
         await self._recorder.open()
+        self._context.files.post(temporary.sweep, self._context.temporary)
 
     async def close(self) -> None:
         """End the present run and every trainer; returns within ``CLOSE_S`` or a little more."""
-        self._closing = self._stop_planning = True
-        self._checkpoints.stop()
-        name = self._my_name()
+        self._closing, name = True, self._my_name()
+        self._planner.end(problems.closed(name))
         if self._coordinator is not None:
             self._coordinator.handle(co.NodeEnds(name))
         elif self._participant is not None:
             self._participant.handle(pa.StarterLost(problems.closed(name)))
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
-        except TimeoutError:
-            pass
         await self._warm.end()
         await self._context.background.settle(CLOSE_S)
         await self._context.files.close()
@@ -155,28 +160,17 @@ class NodeRuns:
         return await self._recorder.with_last_time(planning.shown(plan), source)
 
     async def start(self, spec: RunSpec) -> RunId:
-        """Press Train. Returns as soon as the run is planned; what follows comes as events."""
+        """Press Train. Returns as soon as the run is planned."""
         pressed_s = self._context.clock.time()
         if self.busy or self._closing:
             raise TandemError.of(problems.run_under_way())
         self._begin_work()
-        self._planning, self._stop_planning = True, False
-        checkpoint: tuple[Path, Manifest] | None = None
-        remarks: tuple[str, ...] = ()
         try:
-            devices = planning.choose_devices(spec, self.me, self._state())
-            project = await asyncio.to_thread(planning.read_project, spec)
-            if spec.resume is None:
-                plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
-            else:
-                plan, checkpoint, remarks = await self._resumed(spec, spec.resume, devices, project)
-            if self._stop_planning:
-                raise TandemError.of(problems.stopped_by(self._my_name()))
+            planned = await self._planner.plan(spec)
         except BaseException:
-            self._planning = False
             self._end_work_if_idle()
             raise
-        self._planning = False
+        plan, project = planned.plan, planned.project
         source = Path(project.folder)
         self._recorder.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
         self._coordinator = CoordinatorDriver(
@@ -185,53 +179,27 @@ class NodeRuns:
             project.manifest,
             source,
             pressed_s,
-            checkpoint,
+            planned.checkpoint,
             emit=self._show,
             on_over=self._coordinator_over,
         )
         self._coordinator.begin()
-        for words in (*project.warnings, *remarks):
+        for words in (*project.warnings, *planned.remarks):
             self._coordinator.remark(words)
         return plan.run
-
-    async def _resumed(
-        self, spec: RunSpec, run: RunId, devices: tuple[DeviceId, ...], project: planning.LocalProject
-    ) -> tuple[Plan, tuple[Path, Manifest], tuple[str, ...]]:
-        """The plan that resumes a run, its newest checkpoint, fetched, and remarks on it."""
-        details = await self._recorder.find(run)
-        old = resume_plan.before(details)
-        then = await asyncio.to_thread(self._checkpoints.project_of, old)
-        remarks = resume_plan.check_code(then, project.manifest, old)
-        spec = resume_plan.asked(spec, old, devices)
-        plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
-        if self._stop_planning or (got := await self._checkpoints.fetch(old)) is None:
-            raise TandemError.of(problems.stopped_by(self._my_name()))
-        plan = resume_plan.continued(plan, spec, old, got.found)
-        return plan, (got.folder, got.found.files), remarks + got.remarks
 
     def stop(self) -> None:
         """At the end of a step; again: terminate; a third time: kill."""
         if self._coordinator is not None:
             self._coordinator.handle(co.StopWanted(self._my_name(), self._coordinator.state.next_force))
-        elif self._participant is not None and isinstance(self._participant.state.stage, pa.Asking):
-            self._participant.handle(pa.Decided(False))
         elif self._participant is not None:
-            force = min(self._stops_pressed, 2)
-            self._stops_pressed += 1
-            plan = self._participant.state.plan
-            self._links.send(plan.starter, ms.StopAsked(run=plan.run, force=force))
-            if self._participant.state.away_s is not None:
-                self._leave_starter(self._participant)
-            elif force == 2:
-                self._context.clock.call_later(PART_S, partial(self._leave_starter, self._participant))
-        elif self._planning:
-            self._stop_planning = True
-            self._checkpoints.stop()
+            self._participant.stop(self._my_name())
+        elif self._planner.under_way:
+            self._planner.end(problems.stopped_by(self._my_name()))
         else:
             raise TandemError.of(problems.no_run())
 
     def go_on_waiting(self, run: RunId) -> None:
-        """The user was asked whether to."""
         if self._coordinator is None or self._coordinator.state.plan.run != run:
             raise TandemError.of(problems.not_asked())
         self._coordinator.handle(co.WaitedOn())
@@ -247,13 +215,13 @@ class NodeRuns:
     async def list_runs(self, limit: int) -> answers.RunList:
         return await self._recorder.newest(limit)
 
-    async def get_run(self, run: str) -> answers.RunDetails:
-        """``run`` may be a unique beginning of an id."""
-        return await self._recorder.find(run)
+    async def get_run(self, run: str, *, points: bool = True) -> answers.RunDetails:
+        """``run`` may be a unique beginning of an id. ``points``: with metrics and log."""
+        return await self._recorder.find(run, points=points)
 
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended early for newer checkpoints than those here."""
-        await self._checkpoints.look(resume_plan.before(await self._recorder.find(run)))
+        await self._checkpoints.look(resume_plan.before(await self._recorder.find(run, points=False)))
 
     # --- links -----------------------------------------
 
@@ -265,13 +233,10 @@ class NodeRuns:
         """
         if device == self.me:
             return
-        about_a_run = (
-            self._checkpoints.on_message(device, message)
-            or self._to_coordinator(device, message)
-            or self._to_participant(device, message)
-        )
-        if not about_a_run and isinstance(message, ms.Resumed):
-            self._answer_stray(device, message)
+        self._held_request.on_message(device, message)
+        takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
+        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
+            self._links.send(device, stray_answer(message, self._my_name(), self._state().run))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
         """False: it is not about a run that was started here."""
@@ -292,15 +257,6 @@ class NodeRuns:
             return False
         return True
 
-    def _answer_stray(self, device: DeviceId, message: ms.Resumed) -> None:
-        """A laptop is back, and wants to go on with a run of which nothing is here any more."""
-        answer: Message
-        if message.from_starter:
-            answer = ms.Declined(run=message.run, problem=problems.part_gone())
-        else:
-            answer = ms.RunAbandoned(run=message.run, problem=problems.over_meanwhile(self._my_name()))
-        self._links.send(device, answer)
-
     def on_link_up(self, device: DeviceId) -> None:
         if self._coordinator is not None:
             self._coordinator.handle(co.MemberReturned(device))
@@ -309,6 +265,7 @@ class NodeRuns:
 
     def on_link_down(self, device: DeviceId, problem: Problem) -> None:
         self._checkpoints.on_link_down(device)
+        self._held_request.on_link_down(device)
         if self._coordinator is not None:
             self._coordinator.handle(co.MemberLost(device, problem))
         elif self._participant is not None and self._participant.starter == device:
@@ -319,12 +276,21 @@ class NodeRuns:
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
         own = device == self.me  # its user pressed Train: nothing to ask
-        refusal = None if own else self._why_refused(device, prepare, peer)
-        if refusal is not None:
-            self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
-            return
+        if own and (self._coordinator is None or self._coordinator.state.plan.run != prepare.plan.run):
+            return  # it gave way meanwhile
+        if not own:
+            refusal = self._admission.why_unfit(device, prepare, peer.problem if peer else None)
+            if refusal is None and self._makes_way(prepare.plan):
+                left, too_late = self._held_request.hold(device, prepare), problems.busy()
+                if left is not None:
+                    self._links.send(left[0], ms.Declined(run=left[1].plan.run, problem=too_late))
+                return
+            if refusal is None and (self.busy or self._closing):
+                refusal = precedence.why_busy(self._present, prepare.plan)
+            if refusal := refusal or self._admission.take(prepare.plan.run):
+                self._links.send(device, ms.Declined(run=prepare.plan.run, problem=refusal))
+                return
         self._begin_work()
-        self._stops_pressed = 0
         name = peer.shown_name if peer else prepare.plan.member(device).name
         participant = self._participant = ParticipantDriver(
             self._participant_context, prepare, name, emit=self._show, on_gone=self._participant_gone
@@ -334,9 +300,27 @@ class NodeRuns:
         else:
             self._context.background.start("ask for consent", self._ask(participant))
 
-    def _why_refused(self, device: DeviceId, prepare: ms.Prepare, peer: Device | None) -> Problem | None:
-        unlike = peer.problem if peer else None
-        return self._admission.why_refused(device, prepare, unlike=unlike, busy=self.busy or self._closing)
+    @property
+    def _present(self) -> Present | None:
+        starter, member = self._coordinator, self._participant
+        return precedence.present(starter.state if starter else None, member.state if member else None)
+
+    def _makes_way(self, coming: Plan) -> bool:
+        """Whether the present run ends, since Train was pressed twice at the same moment; or has ended."""
+        present = self._present
+        if coming.starter in self._planner.devices:
+            self._planner.end(precedence.lost_to(coming))
+        elif not self._is_tidying_up and (present is None or not precedence.gives_way(present, coming)):
+            return False
+        elif self._coordinator is not None:
+            self._coordinator.handle(co.GivesWay(precedence.lost_to(coming)))
+        return not self._closing
+
+    @property
+    def _is_tidying_up(self) -> bool:
+        """The last run is over here, but for words that are on their way."""
+        over = precedence.is_over(self._participant.state if self._participant else None)
+        return over and self._coordinator is None and not (self._planner.under_way or self._idle.is_set())
 
     async def _ask(self, participant: ParticipantDriver) -> None:
         state = participant.state
@@ -350,10 +334,6 @@ class NodeRuns:
             self._recorder.begin(event.plan)
         self._emit_event(event)
         self._recorder.record(event)
-
-    def _leave_starter(self, member: ParticipantDriver) -> None:
-        if member is self._participant:
-            member.handle(pa.StarterLost(problems.stopped_by(self._my_name())))
 
     def _asked(self, run: RunId) -> ParticipantDriver:
         member = self._participant
@@ -386,7 +366,9 @@ class NodeRuns:
             return
         self._idle.set()
         self._on_busy(False)
-        if self._hold_warm and not self._closing:
+        if (waiting := self._held_request.take()) is not None:
+            self._on_prepare(*waiting)
+        elif self._hold_warm and not self._closing:
             self._context.background.start("hold a trainer warm", self._warm.keep())
 
     def _my_name(self) -> str:
@@ -394,5 +376,10 @@ class NodeRuns:
         return me.name if me is not None else "this laptop"
 
     def _on_crash(self, name: str, error: BaseException) -> None:
-        problem = error.problem if isinstance(error, TandemError) else None
-        self._notice(problem or problems.work_broke(name, error))
+        self._notice(problems.work_broke(name, error))
+
+    def _broke(self, name: str, error: BaseException) -> None:
+        """A message to oneself got lost, which the run would wait for."""
+        self._on_crash(name, error)
+        if self._coordinator is not None:
+            self._coordinator.handle(co.Broke(problems.work_broke(name, error)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +23,23 @@ class Clock(Protocol):
     def time(self) -> float: ...
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer: ...
+
+
+class LaptopClock:
+    """The running loop's timers, with a time that goes on while the laptop sleeps, where that is told."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def time(self) -> float:
+        now_s = self._loop.time()
+        if sys.platform != "win32":
+            # Linux' CLOCK_MONOTONIC stands still in sleep, macOS' does not: clock_gettime(2) of each.
+            now_s = time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+        return now_s
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
+        return self._loop.call_later(delay, callback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Sentences:
 
 
 def expected(expectation: Expectation | None, plan: Plan, names: Names | None = None) -> Sentences:
-    """Before the first step: ``Two laptops: about 1.7 times as fast as anna alone; the wire takes …``."""
+    """Before the first step: ``Two laptops: about 1.7× as fast as anna alone; the wire takes …``."""
     if expectation is None or not sound(expectation, plan) or len(expectation.alone_s) < 2:
         return Sentences()
     devices = ranks(plan)
@@ -66,15 +66,15 @@ def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Senten
     base = _baselines(before, plan)[0]
     name, alone_s = _member(base, plan, names), before.alone_s[base]
     what = (
-        f"Expected {times(alone_s / before.step_s)} times as fast as {name} alone, "
-        f"came out {times(alone_s / after.step_s)} ({_off(before.step_s, after.step_s)}). "
+        f"Expected {times(alone_s / before.step_s)}×, measured {times(alone_s / after.step_s)}× "
+        f"the speed of {name} alone ({_off(before.step_s, after.step_s)}). "
         f"A step took {milliseconds(after.step_s)}"
     )
     rows = summary.settled.samples_s
     what += f", {rows:,.0f} samples/s" if rows else ""
     wire = ""
     if summary.settled.wire_s is not None:
-        wire = _wire(after.wire_s, after.step_s, after.wire_bytes, "took")
+        wire = _wire(after.wire_s, after.step_s, after.wire_bytes, "was")
     return Sentences(f"{what}{f'; {wire}' if wire else ''}.", advice(after, plan, names))
 
 
@@ -114,7 +114,7 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
     ideal_s = 1 / sum(1 / each for each in alone_s)  # rows shared by speed, and a wire that takes no time
     if fast / ideal_s < WORTH:
         slowest = _member(alone_s.index(slow), plan, names)
-        help_ = f"{name} is {times(slow / fast)} times as fast as {slowest}, which has little to add"
+        help_ = f"{name} is {times(slow / fast)}× as fast as {slowest}, which has little to add"
     elif fast < TINY_S and expectation.wire_bytes < SMALL_BYTES:
         help_ = (
             f"A step is too small to share ({name} alone does it in {milliseconds(fast)}): a larger "
@@ -133,7 +133,7 @@ def advice(expectation: Expectation, plan: Plan, names: Names | None = None) -> 
 
 
 def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | None) -> str:
-    """``The wire takes 22 % of a step (1.2 MB each way)``; ``""`` where it is not known."""
+    """``22 % of each step is network transfer (1.2 MB each way)``; ``""`` where it is not known."""
     if wire_s is None or step_s is None or not (isfinite(wire_s) and isfinite(step_s)) or step_s <= 0:
         return ""
     words = _wire(wire_s, step_s, sent_bytes or 0)
@@ -162,7 +162,7 @@ def _outcome(summary: Summary, plan: Plan) -> Expectation | None:
 
 
 def _against(expectation: Expectation, plan: Plan, names: Names | None) -> str:
-    """``about 1.3 times as fast as ben alone and 2.9 times as fast as anna alone``."""
+    """``about 1.3× as fast as ben alone and 2.9 times as fast as anna alone``."""
     said = [
         (expectation.alone_s[rank] / expectation.step_s, _member(rank, plan, names))
         for rank in _baselines(expectation, plan)
@@ -193,20 +193,20 @@ def _than(gain: float, name: str) -> str:
 
 def _compared(gain: float) -> str:
     if gain >= WORTH:
-        return f"about {times(gain)} times as fast"
+        return f"about {times(gain)}× as fast"
     if gain >= 1.005:
         return f"only {100 * (gain - 1):.0f} % faster"
     if gain > 0.995:
         return "no faster"
     if gain > 0.9:
         return f"{100 * (1 - gain):.0f} % slower"
-    return f"only {times(gain)} times as fast" if gain >= 0.05 else "less than a tenth as fast"
+    return f"{times(1 / gain)}× slower"
 
 
-def _wire(wire_s: float, step_s: float, sent_bytes: int, verb: str = "takes") -> str:
+def _wire(wire_s: float, step_s: float, sent_bytes: int, verb: str = "is") -> str:
     part = 100 * min(1.0, max(0.0, wire_s / step_s))
     shown = f"{part:.0f} %" if part >= 1 or part == 0 else "less than 1 %"
-    return f"the wire {verb} {shown} of a step" + (
+    return f"{shown} of each step {verb} network transfer" + (
         f" ({_size(sent_bytes)} each way)" if sent_bytes > 0 else ""
     )
 
@@ -220,7 +220,7 @@ def _off(expected_s: float, step_s: float) -> str:
         return f"each step {-100 * longer:.0f} % shorter than expected"
     if longer < 1:
         return f"each step {100 * longer:.0f} % longer than expected"
-    return f"each step {times(1 + longer)} times as long as expected"
+    return f"each step {times(1 + longer)}× as long as expected"
 
 
 def _size(count: int) -> str:

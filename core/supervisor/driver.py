@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,8 @@ import psutil
 
 from core.runtime.bounded_file import BoundedFile
 from core.runtime.lines import Lines
-from core.supervisor import memory_kills, pipe_ends, port_probe, problems, spawn
+from core.supervisor import memory_kills, pipe_ends, port_probe, problems, spawn, temporary
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.machine import Supervision
 from core.supervisor.output import Batches
 from core.supervisor.state import Effect, Force, Limits
@@ -52,6 +54,7 @@ class TrainerProcess:
         on_exit: Callable[[Exit], None],
         child: spawn.Child | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
+        loading: LoadingTimes | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._train = train
@@ -61,6 +64,7 @@ class TrainerProcess:
         self._on_exit = on_exit
         self._child = child
         self._limits = limits
+        self._loading = loading
         self._loop = loop or asyncio.get_running_loop()
         self._stops = _Stops()
         self._thread = threading.Thread(target=self._run, name=f"run {train.task}", daemon=True)
@@ -109,8 +113,11 @@ class TrainerProcess:
 
     def _own(self) -> Exit:
         before = memory_kills.counted()
+        limits = self._limits
+        if self._loading is not None:
+            limits = replace(limits, boot_s=self._loading.limit_s())
         self._child = child = self._child or spawn.spawn()
-        supervision = Supervision(self._train, self._limits, time.monotonic())
+        supervision = Supervision(self._train, limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:
             attendance = _Attendance(
@@ -119,17 +126,30 @@ class TrainerProcess:
                 log,
                 self._stops,
                 self._limits.drain_s,
-                partial(self._post, self._on_report),
+                self._pass_report,
                 partial(self._post, self._on_output),
             )
+            temporary.make(self._train.temporary)
             attendance.watch()
             status, tail = attendance.finish()
         finally:
             if child.leash >= 0:
                 child.end()
             log.close()
+            temporary.remove(self._train.temporary)
+        if supervision.too_slow:
+            self._keep_loading_time(limits.boot_s)
         memory = memory_kills.counted().more_than(before)
         return supervision.on_dead(status, memory=memory, tail=tail)
+
+    def _pass_report(self, report: trainer_messages.Report) -> None:
+        if isinstance(report, trainer_messages.Booted):
+            self._keep_loading_time(report.seconds)
+        self._post(self._on_report, report)
+
+    def _keep_loading_time(self, seconds: float) -> None:
+        if self._loading is not None:
+            self._loading.add(seconds)
 
     def _post(self, callback: Callable[..., None], *arguments: object) -> None:
         try:

@@ -21,6 +21,8 @@ class Supervision:
         self.train = train
         self.limits = limits
         self.booted = False
+        self.too_slow = False
+        """TensorFlow was not loaded within its limit."""
         self.deadline_s: float | None = now_s + limits.boot_s
         self._phase: Phase = "booting"
         self._meet_by_s = 0.0
@@ -38,6 +40,8 @@ class Supervision:
                 return ["train"]
             case trainer_messages.Meeting() if self._phase == "running":
                 self._meet_by_s = now_s + self.train.meet_timeout_s
+                if self.train.exchange is not None:  # such a trainer knows more, and says it itself by then
+                    self._meet_by_s += self.limits.own_verdict_s
                 knock_s = min(self.limits.knock_s, self.train.meet_timeout_s / 2)
                 if self._rung == "asked":  # Stop came just before: nothing reads orders while it waits.
                     return self._kill(Exit(reason="stopped"))
@@ -81,6 +85,7 @@ class Supervision:
             waited_s = self.limits.grace_s + self.limits.terminate_s
             return self._kill(problems.forced(f"The script did not end within {waited_s:.0f} s after Stop."))
         if self._phase == "booting":
+            self.too_slow = True
             return self._kill(problems.slow_boot(self.limits.boot_s))
         if self._phase == "meeting":
             self._phase = "knocking"

@@ -114,7 +114,8 @@ def slow_boot(limit_s: float) -> Exit:
         problem=Problem(
             code="tensorflow-slow",
             what=f"TensorFlow was not loaded after {limit_s:.0f} s.",
-            fix="The laptop may be very busy: try again. `tandem doctor` tries TensorFlow alone.",
+            fix="The laptop may be very busy. Try again: the next trainer gets longer. `tandem doctor` tries "
+            "TensorFlow alone.",
         ),
     )
 

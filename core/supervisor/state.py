@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.vocabulary.limits import STOP_S
+from core.vocabulary.limits import LOAD_S, STOP_S
 
 Phase = Literal["booting", "running", "meeting", "knocking", "unmet", "leaving"]
 """``knocking``: the peers' ports are being tried. ``unmet``: they were, and the limit has not run out yet."""
@@ -27,7 +27,7 @@ Effect = Literal["train", "stop", "terminate", "kill", "try-peers"]
 class Limits:
     """All in seconds. The limit on meeting comes with the order."""
 
-    boot_s: float = 120.0
+    boot_s: float = LOAD_S
     grace_s: float = STOP_S[0]
     """From the Stop order to SIGTERM: not sooner than the run itself loses its patience."""
     terminate_s: float = 5.0
@@ -37,3 +37,5 @@ class Limits:
     """A dead trainer's pipes are read for so long: a grandchild may hold them open for ever."""
     knock_s: float = 3.0
     """How long before the end of the meeting the peers' ports are tried."""
+    own_verdict_s: float = 15.0
+    """After the end of the meeting, where the trainer itself says who did not come."""

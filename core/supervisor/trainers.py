@@ -10,6 +10,8 @@ from typing import Literal, Protocol, cast
 from core.cluster.tf_config import address, tf_config
 from core.project.checkpoint_store import resumed
 from core.supervisor.driver import TrainerProcess
+from core.supervisor.loading_times import LoadingTimes
+from core.supervisor.temporary import place_of
 from core.supervisor.warm import WarmTrainer
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
@@ -43,8 +45,8 @@ class MakeTrainer(Protocol):
     ) -> Trainer: ...
 
 
-def real_trainers(warm: WarmTrainer) -> MakeTrainer:
-    """Real processes; the kept one, if any, is used first."""
+def real_trainers(warm: WarmTrainer, loading: LoadingTimes) -> MakeTrainer:
+    """Real processes; the kept one, if any, is used first. ``loading``: what TensorFlow took before."""
 
     def make(
         train: Train,
@@ -61,16 +63,28 @@ def real_trainers(warm: WarmTrainer) -> MakeTrainer:
             on_output=on_output,
             on_exit=on_exit,
             child=warm.take(),
+            loading=loading,
         )
 
     return make
 
 
-def order(plan: Plan, task: Task, folder: Path, run: Path, private_key: bytes = b"") -> Train:
+def order(
+    plan: Plan,
+    task: Task,
+    folder: Path,
+    run: Path,
+    private_key: bytes = b"",
+    *,
+    meet_s: float = limits.MEET_S,
+    temporary: Path | None = None,
+) -> Train:
     """What one trainer is told. ``folder`` has its script and the files beside it; ``run``: the run's own.
 
-    ``private_key``: where members meet over TLS, that of the task's certificate.
+    ``private_key``: where members meet over TLS, that of the task's certificate. ``temporary``: the home's
+    folder for temporary files.
     """
+    away_s = plan.away_s if plan.patient else 0.0
     in_cluster = [other for other in plan.tasks if other.role is not Role.EVALUATOR and other is not task]
     return Train(
         run=plan.run,
@@ -90,9 +104,11 @@ def order(plan: Plan, task: Task, folder: Path, run: Path, private_key: bytes = 
         checkpoints=str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else "",
         resume=str(place) if (place := resumed(run, plan)) is not None else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
-        meet_timeout_s=limits.meet_s(plan.away_s if plan.patient else 0.0),
-        linger_s=plan.away_s if plan.patient else 0.0,
+        meet_timeout_s=max(meet_s, away_s),
+        linger_s=away_s,
         exchange=_exchange(plan, private_key) if private_key else None,
+        names=tuple(_name(plan, each) for each in plan.tasks),
+        temporary=str(place_of(temporary, plan.run, task.name)) if temporary is not None else "",
     )
 
 
@@ -102,6 +118,11 @@ def _exchange(plan: Plan, private_key: bytes) -> ExchangeKeys:
         certificates=tuple(task.certificate for task in plan.tasks),
         private_key=private_key,
     )
+
+
+def _name(plan: Plan, task: Task) -> str:
+    name = plan.member(task.device).name
+    return name if len(plan.tasks_of(task.device)) == 1 else f"{name} ({task.name})"
 
 
 def _checkpoints(plan: Plan, task: Task, run: Path) -> Path:
@@ -117,12 +138,14 @@ class Trainers:
     def __init__(
         self,
         make: MakeTrainer,
+        temporary: Path,
         *,
         on_report: Callable[[str, Report], None],
         on_output: Callable[[LogLines], None],
         on_exit: Callable[[str, Exit], None],
     ) -> None:
         self._make = make
+        self._temporary = temporary
         self._on_report = on_report
         self._on_output = on_output
         self._on_exit = on_exit
@@ -135,11 +158,13 @@ class Trainers:
         folders: Mapping[str, Path],
         run: Path,
         private_keys: Mapping[str, bytes],
+        meet_s: float,
     ) -> None:
         """``folders`` and ``private_keys`` (see ``order``) by task name; ``run``: the run's own."""
         for task in plan.tasks_of(device):
+            key = private_keys.get(task.name, b"")
             trainer = self._make(
-                order(plan, task, folders[task.name], run, private_keys.get(task.name, b"")),
+                order(plan, task, folders[task.name], run, key, meet_s=meet_s, temporary=self._temporary),
                 log_path=run / LOGS / log_name(task.name),
                 on_report=partial(self._on_report, task.name),
                 on_output=self._on_output,

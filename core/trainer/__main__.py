@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,7 @@ def main(order_fd: int, report_fd: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     reporter = Reporter(report_fd)
     began_s = time.monotonic()
+    gc.disable()  # Nothing of what is imported is garbage, and looking for it took a fifth of the time.
     try:
         import tensorflow as tf
 
@@ -43,6 +45,8 @@ def main(order_fd: int, report_fd: int) -> None:
     except BaseException as error:
         _leave(reporter, _broken(error), 1)
         raise
+    gc.freeze()
+    gc.enable()
     devices = tuple(_name(tf, gpu) for gpu in tf.config.list_physical_devices("GPU"))
     reporter.send(Booted(seconds=time.monotonic() - began_s, devices=devices))
     orders = Orders(order_fd)

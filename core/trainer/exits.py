@@ -92,7 +92,11 @@ def of_meeting(error: BaseException) -> Exit:
 
 def of_exchange(failure: TandemError) -> Exit:
     """Members that meet without TensorFlow say themselves why a meeting came to nothing."""
-    reasons: dict[str, ExitReason] = {exchange.MISMATCH: "script-error", exchange.BROKEN: "killed"}
+    reasons: dict[str, ExitReason] = {
+        exchange.MISMATCH: "script-error",
+        exchange.ENDED: "script-error",
+        exchange.BROKEN: "killed",
+    }
     return Exit(reason=reasons.get(failure.code, "lost-peer"), problem=failure.problem)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -85,6 +86,9 @@ class TrainerSession:
 
     def _run(self) -> Exit:
         os.environ.update(_task_environment(self._train.tf_config, self._cluster))
+        if (temporary := self._train.temporary) and Path(temporary).is_dir():
+            # Programs that the script starts, and this one.
+            os.environ["TMPDIR"] = tempfile.tempdir = temporary
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":
@@ -119,11 +123,18 @@ class TrainerSession:
         if exit.reason not in ("finished", "stopped"):
             self._save_alone(exit, installation.models)
             return exit
+        saved = self._save(installation.models)  # before anything that another member may end
+        if exit.reason == "finished":
+            try:
+                installation.settle()
+            except Exception as error:
+                return self._exit_of(error)
         shared = not self._cluster or installation.trained
         exit = Exit(reason=exit.reason, weights_sha256=installation.weights_sha256(), shared=shared)
-        saved = self._save(installation.models)
         # The chief saves meanwhile; all members have the same models, and so the same limit.
         self._close(_CLOSING_S + saved_models.bytes_of(installation.models) / _SAVED_BYTES_S)
+        if exit.reason == "finished" and (broken := self._broken_meeting()):
+            return broken
         if exit.reason == "finished" and self._train.checkpoints:
             installation.end_checkpointing()
             self._clear(Path(self._train.checkpoints), saved)
@@ -148,9 +159,10 @@ class TrainerSession:
         return Checkpointing(Path(train.checkpoints), every_s, resume)
 
     def _save_alone(self, exit: Exit, models: Sequence[Any]) -> None:
-        """Also what a script trained before an error of its own. In a cluster the others are about to end
-        this process then, or would have to meet to read the variables of a strategy of the script's own."""
-        if not self._cluster and exit.reason in ("finished", "stopped", "script-error"):
+        """Also what a script trained before an error of its own, or of another member's script. Members of a
+        script's own strategy would have to meet to read its variables."""
+        readable = not self._cluster or self._train.strategy == "managed"
+        if readable and exit.reason in ("finished", "stopped", "script-error", "lost-peer"):
             self._save(models)
 
     def _save(self, models: Sequence[Any]) -> bool:
@@ -283,7 +295,10 @@ class TrainerSession:
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # A Stop that comes now comes too late.
         # A fit that was asked to stop has stopped; the script then went on to its end by itself.
-        return Exit(reason="stopped" if self._orders.stop_asked.is_set() else "finished")
+        if self._orders.stop_asked.is_set():
+            return Exit(reason="stopped")
+        # A script may have caught what ended the exchange: then it has trained something else than asked for.
+        return self._broken_meeting() or Exit(reason="finished")
 
     def _exit_of(self, error: BaseException) -> Exit:
         exit = self._broken_meeting() or exits.of_script(error, self._folder, cluster=bool(self._cluster))
@@ -305,6 +320,9 @@ class TrainerSession:
 
     def _close(self, limit_s: float) -> None:
         """Nobody leaves while another member still reads from it: all meet once more, within a limit."""
+        if self._tls is not None:
+            self._tls.close(limit_s)
+            return
         if not self._cluster or context.context().coordination_service is None:
             return
         self._reporter.flush(_CLOSING_S)

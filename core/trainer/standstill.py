@@ -164,10 +164,10 @@ def place_of(frame: FrameType | None, folder: Path) -> Place:
     while frame is not None:
         code = frame.f_code
         if not where and _is_in(code.co_filename, folder):
-            file = Path(code.co_filename).relative_to(folder)
-            where = f"{file}, line {frame.f_lineno}"
+            file = str(Path(code.co_filename).relative_to(folder))
+            where = f"{file[-200:]}, line {frame.f_lineno}"
             if code.co_name != "<module>":
-                where += f", in {code.co_name}"
+                where += f", in {code.co_name[:100]}"
         activity = activity or _sign(code.co_filename, code.co_name)
         frame = frame.f_back
     return activity or "script", where

@@ -34,7 +34,7 @@ class Meets(Protocol):
 
     rank: int
 
-    def gather_bytes(self, data: bytes) -> list[bytes]: ...
+    def gather_bytes(self, data: bytes, what: str = ...) -> list[bytes]: ...
 
 
 def agree(collectives: Meets, say: Callable[[str], None]) -> None:
@@ -43,7 +43,7 @@ def agree(collectives: Meets, say: Callable[[str], None]) -> None:
     What cannot be made alike is said, by the member that differs. Raises TandemError where strings have
     another order in sets.
     """
-    told = [json.loads(data) for data in collectives.gather_bytes(json.dumps(_own()).encode())]
+    told = [json.loads(data) for data in collectives.gather_bytes(json.dumps(_own()).encode(), "to begin")]
     chief = told[0]
     unlike = [rank for rank, each in enumerate(told) if each["order"] != chief["order"]]
     if unlike:

@@ -11,12 +11,14 @@ import errno
 import json
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from core.exchange.driver import Exchange, Peer
 from core.exchange.keys import Keyring, RunPair
+from core.exchange.problems import DONE, MISMATCH, ExchangeFailed, never_met
 from core.net.address import Address, parse
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.reporter import Reporter
@@ -29,7 +31,7 @@ LINGER_S = 10.0
 SWITCH_S = 2e-4
 """Python's threads take turns so often: a script's holds those of the exchange up. By default it is 5 ms. As
 measured, this made sums 1.6 times as fast beside a thread that never gives its turn away by itself."""
-_DONE = Problem(code="done", what="The run is over there.")
+_DONE = Problem(code=DONE, what="The script has ended there.")
 
 
 class TlsCluster:
@@ -40,11 +42,23 @@ class TlsCluster:
         rank, addresses = train.rank, _addresses(train.tf_config)
         pins = {other: der for other, der in enumerate(keys.certificates) if other != rank}
         keyring = Keyring(RunPair(keys.certificates[rank], keys.private_key), pins)
-        peers = [Peer(other, (at.host, at.port)) for other, at in enumerate(addresses) if other != rank]
+        names = train.names or tuple(f"member {each}" for each in range(len(addresses)))
+        peers = [
+            Peer(other, (at.host, at.port), names[other])
+            for other, at in enumerate(addresses)
+            if other != rank
+        ]
         sys.setswitchinterval(SWITCH_S)
         self._exchange = Exchange(
-            rank, peers, keyring, train.run, _listener(addresses[rank]), generation=keys.generation
+            rank,
+            peers,
+            keyring,
+            train.run,
+            _listener(addresses[rank]),
+            name=names[rank],
+            generation=keys.generation,
         )
+        self._meet_timeout_s = train.meet_timeout_s
         self.collectives = ExchangeCollectives(self._exchange, keys.generation)
         self._linger_s = max(LINGER_S, train.linger_s)
         self._folder = Path(train.folder)
@@ -68,9 +82,31 @@ class TlsCluster:
         self._lookout = Lookout(self._exchange, reporter, self._folder)
 
     def meet(self) -> None:
-        """Returns once every member has answered, however long that takes."""
+        """Until every member has answered. Raises ``ExchangeFailed``, which names those who have not."""
+        began_s = time.monotonic()
         self._exchange.start()
-        self.collectives.gather_words([self.collectives.rank])
+        try:
+            self.collectives.stand_together("the beginning", self._meet_timeout_s)
+        except TimeoutError:
+            now_s = time.monotonic()
+            raise ExchangeFailed(never_met(self._exchange.absent(), now_s - began_s, now_s)) from None
+        except ExchangeFailed as failed:
+            self.collectives.failure = failed
+            raise
+
+    def close(self, limit_s: float) -> None:
+        """The script has ended here: see that it ends on the others, too. ``failure`` if one goes on instead.
+
+        One that is still in its own code after ``limit_s`` is told when it comes back.
+        """
+        try:
+            self.collectives.stand_together("the end of the script", limit_s)
+        except TimeoutError:
+            pass
+        except ExchangeFailed as failed:
+            # Nothing more is wanted of the others: it does no harm if they have gone.
+            if failed.code == MISMATCH:
+                self.collectives.failure = failed
 
     def leave(self, why: Problem | None) -> None:
         """Tell the others. ``why``: what ended this member before its time; they need not wait for it."""

@@ -100,9 +100,13 @@ class ListRuns(Tagged, frozen=True, kw_only=True):
 
 
 class GetRun(Tagged, frozen=True, kw_only=True):
-    """One run with its metrics. Answer: ``RunDetails``. ``run`` may be a unique beginning of its id."""
+    """One run with its metrics. Answer: ``RunDetails``. ``run`` may be a unique beginning of its id.
+
+    ``points``: false leaves out metrics and log, which of a long run take long to read.
+    """
 
     run: RunId
+    points: bool = True
 
 
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):

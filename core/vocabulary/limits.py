@@ -22,13 +22,27 @@ CONSENT_S = 300.0
 """A member's user reads what would run, and decides."""
 RECEIVE_S = 60.0
 """Without any sign of a member that receives files and prepares."""
-START_S = 270.0
-"""From launch until every trainer has met the others: more than a trainer's own limits on loading TensorFlow
-and on meeting together, since its verdicts know more."""
-MEET_S = 120.0
-"""A trainer waits this long for the others, whose TensorFlow may load slowly."""
+LOAD_S = 120.0
+"""Loading TensorFlow. A laptop on which it took long gives itself longer (``core.supervisor.loading_times``),
+up to ``LOAD_MOST_S``, and says so before the launch."""
+LOAD_MOST_S = 900.0
+
+
+def loading_s(told_s: float) -> float:
+    """What another laptop told of itself, as far as it can be."""
+    return told_s if LOAD_S <= told_s <= LOAD_MOST_S else LOAD_S
+
+
+MEET_S = LOAD_S
+"""A trainer waits this long for the others, whose TensorFlow may load slowly; as long as the slowest of them
+may take, if that is longer."""
+START_MORE_S = 30.0
+"""What the starter adds to a trainer's own limits on loading TensorFlow and on meeting, whose verdicts know
+more: the longest from launch until every trainer has met the others."""
 CAUSE_S = 1.0
 """After a failure that another one may have caused: a peer that was lost, say."""
+KEEP_S = 15.0
+"""After a member's script failed: for the chief to end its part and keep the weights."""
 END_S = 5.0
 """After killing every trainer; a member that has not said so by then is left to itself."""
 STOP_S = (120.0, 15.0, 5.0)
@@ -45,17 +59,9 @@ SLACK_S = 15.0
 """What a member adds to the starter's limits, so that the starter's word comes first."""
 LOOK_S = 2.0
 """Between two looks at whom the run waits for, and at whether a trainer's process is stopped."""
+MISSED_S = 1.5
+"""A link that is there again sooner was merely replaced, or this laptop itself slept: nobody was away."""
 WAITS_TOLD_S = 5.0
 """Whom the run waits for is told again after so long, with the numbers of then."""
 FAREWELL_S = 10.0
 """A member whose trainers have ended waits this long for the starter's last word on the run."""
-
-
-def meet_s(away_s: float) -> float:
-    """How long a trainer waits for the others, of which one may be away for ``away_s``."""
-    return max(MEET_S, away_s)
-
-
-def start_s(away_s: float) -> float:
-    """From launch until every trainer has met the others."""
-    return START_S - MEET_S + meet_s(away_s)

@@ -7,6 +7,7 @@ import msgspec
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent, RunPlanned
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
+from core.vocabulary.limits import LOAD_S, MEET_S
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.readings import Hardware, Reading
@@ -73,9 +74,11 @@ class Chunk(Tagged, frozen=True, kw_only=True):
 
 
 class Launch(Tagged, frozen=True, kw_only=True):
-    """Everybody is prepared: start the trainers of this complete plan."""
+    """Everybody is prepared: start the trainers of this complete plan, each of which waits ``meet_s`` for the
+    others."""
 
     plan: Plan
+    meet_s: float = MEET_S
 
 
 class StopAsked(Tagged, frozen=True, kw_only=True):
@@ -167,6 +170,8 @@ class Prepared(Tagged, frozen=True, kw_only=True):
     run: RunId
     ports: dict[str, int]
     certificates: dict[str, bytes] = {}
+    load_s: float = LOAD_S
+    """The longest that TensorFlow may take to load here."""
 
 
 class Declined(Tagged, frozen=True, kw_only=True):

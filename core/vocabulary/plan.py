@@ -40,7 +40,7 @@ DEFAULT_EXCHANGE: Exchange = "tls"
 AWAY_S = 600.0
 """For so long a run waits by default for a laptop from which nothing comes."""
 ASK_AFTER_S = 300.0
-"""And so long after the last progress its user is asked whether to go on waiting."""
+"""And so long after the last progress its user is asked whether to keep waiting."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     away_s: float = AWAY_S
     """For so long the run waits for a laptop from which nothing comes."""
     ask_after_s: float = ASK_AFTER_S
-    """So long after the last progress the user is asked whether to go on waiting; 0: never."""
+    """So long after the last progress the user is asked whether to keep waiting; 0: never."""
     resume: RunId | None = None
     """Go on with this run, which ended before its time, from its newest checkpoint."""
 

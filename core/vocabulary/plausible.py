@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.vocabulary.plan import Moment, Plan, ranks
 from core.vocabulary.progress import Expectation, Settled, Summary
+from core.vocabulary.waits import Stand, WaitsFor
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
 """No step takes less or more; ratios of such times stay numbers that can be said."""
 MOST = 1e15
 """Of anything else."""
+LATEST_S = 2.0**32
+"""Of a time of the day: in the year 2106."""
+LONGEST_PLACE = 400
+"""Characters of a line in a script: its path, its number, its function."""
 
 
 def sound(expectation: Expectation, plan: Plan) -> bool:
@@ -37,6 +44,43 @@ def _sound(settled: Settled, plan: Plan) -> bool:
         and all(each is None or _fits(each) for each in numbers)
         and set(settled.shares) <= {member.device for member in plan.members}
         and all(share >= 0 for share in settled.shares.values())
+    )
+
+
+def sound_stand(stand: Stand, plan: Plan) -> bool:
+    """What a trainer, perhaps of another laptop, says that it does and waits for."""
+    waits = stand.peers
+    numbers = [stand.lasted_s]
+    for wait in waits:
+        numbers += [wait.lasted_s, wait.bytes_come, wait.bytes_total, wait.bytes_s, wait.heard_s]
+    known = {wait.rank for wait in waits} <= set(range(len(plan.tasks)))
+    return (
+        known
+        and len(waits) <= len(plan.tasks)
+        and len(stand.where) <= LONGEST_PLACE
+        and all(map(_fits, numbers))
+    )
+
+
+def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
+    """Whom another laptop says that the run waits for."""
+    numbers = [
+        number
+        for wait in waits
+        for number in (
+            wait.lasted_s,
+            wait.bytes_come,
+            wait.bytes_total,
+            wait.left_s or 0.0,
+            wait.since_s or 0.0,
+        )
+    ]
+    devices = [wait.device for wait in waits]
+    return (
+        len(set(devices)) == len(devices)
+        and set(devices) <= {member.device for member in plan.members} | {plan.starter}
+        and all(len(wait.where) <= LONGEST_PLACE and (wait.since_s or 0.0) <= LATEST_S for wait in waits)
+        and all(map(_fits, numbers))
     )
 
 

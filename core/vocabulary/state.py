@@ -13,7 +13,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
 from core.vocabulary.plan import Plan
-from core.vocabulary.plausible import sound, sound_summary
+from core.vocabulary.plausible import sound, sound_summary, sound_waits
 from core.vocabulary.progress import EpochEnd, Expectation, Progress, Summary
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.settings import Settings, own_name
@@ -333,6 +333,8 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
                 raise IllegalTransition(f"{event.phase} cannot follow {run.phase}")
             return replace(run, phase=event.phase, waiting=None if ended(event.phase) else run.waiting)
         case ev.WaitingChanged():
+            if not sound_waits(event.waits, run.plan):
+                raise IllegalTransition(f"{event} has numbers that cannot be")
             return replace(run, waiting=event if event.waits else None)
         case ev.RunSummarised():
             if not sound_summary(event.summary, run.plan):

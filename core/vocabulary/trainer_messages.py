@@ -67,8 +67,12 @@ class Train(Tagged, frozen=True, kw_only=True):
     meet_timeout_s: float = 60.0
     exchange: ExchangeKeys | None = None
     """None: members meet by TensorFlow."""
+    names: tuple[str, ...] = ()
+    """Of the members' laptops, by rank, for the words of a verdict; with the task where one has several."""
     linger_s: float = 0.0
     """For so long a member that has finished stays for one that still needs what it sent last."""
+    temporary: str = ""
+    """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
 
 
 class Stop(Tagged, frozen=True, kw_only=True):

@@ -59,5 +59,7 @@ class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
     """File, line and function of the script there."""
     bytes_come: int = 0
     bytes_total: int = 0
+    since_s: float | None = None
+    """Where it is away: since when, Unix time as the starter's clock has it."""
     left_s: float | None = None
     """Until all of it has come, as fast as it came lately. Where it is away: until the run is given up."""

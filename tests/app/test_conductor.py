@@ -1,5 +1,6 @@
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
@@ -24,7 +25,10 @@ from tests.app.run_events import phase, training
 from tests.core.fake_node import FakeNode, started
 
 LIMIT_MS = 60_000
-Make = Callable[[FakeOpening], Conductor]
+
+
+class Make(Protocol):
+    def __call__(self, opening: FakeOpening, *, first_run: bool = False) -> Conductor: ...
 
 
 class Plain(View):
@@ -61,8 +65,8 @@ def quits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def make(qtbot: QtBot, quits: list[int]) -> Iterator[Make]:
     made: list[Conductor] = []
 
-    def make(opening: FakeOpening) -> Conductor:
-        window = Window(tuple(screen.entry for screen in SCREENS))
+    def make(opening: FakeOpening, *, first_run: bool = False) -> Conductor:
+        window = Window(tuple(screen.entry for screen in SCREENS), first_run=first_run)
         qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
         window.show()
         conductor = Conductor(window, opening, PLAIN)
@@ -301,6 +305,29 @@ def test_the_first_run_begins_with_its_steps_and_ends_on_train(qtbot: QtBot, mak
     assert isinstance(train, Plain)
     assert train.chosen == ["digits"]
     assert conductor.window.navigation.isVisible()
+
+
+def test_before_the_first_steps_no_screen_flashes_by(qtbot: QtBot, make: Make) -> None:
+    conductor = make(settled(first_run_done=False), first_run=True)
+    assert not conductor.window.navigation.isVisible()
+    qtbot.waitUntil(lambda: conductor._welcome is not None, timeout=LIMIT_MS)
+    assert not conductor.window.navigation.isVisible()
+    assert conductor._welcome is not None
+    conductor._welcome.finished.emit("")
+    assert conductor.window.navigation.isVisible()
+
+
+def test_where_the_settings_file_was_wrong_about_the_first_run_the_screens_come(
+    qtbot: QtBot, make: Make, opening: FakeOpening
+) -> None:
+    conductor = make(opening, first_run=True)
+    qtbot.waitUntil(conductor.window.navigation.isVisible, timeout=LIMIT_MS)
+    assert conductor._welcome is None
+
+
+def test_a_node_that_cannot_start_is_said_in_place_of_the_first_steps(qtbot: QtBot, make: Make) -> None:
+    conductor = make(FakeOpening(PROBLEM), first_run=True)
+    qtbot.waitUntil(lambda: page(conductor) is not None, timeout=LIMIT_MS)
 
 
 def test_later_starts_show_the_devices_at_once(running: Conductor) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from app import desktop
 from app.cli.exit_codes import ExitCode
+from core.home import settings_file
+from core.vocabulary.settings import Settings
 
 HEAVY = (
     "tensorflow",
@@ -155,6 +157,15 @@ def test_nothing_heavy_is_loaded_before_the_first_paint(home: Path, environment:
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there is always a desktop")
+def test_whether_the_first_steps_are_to_come_is_read_before_the_first_paint(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    assert desktop.is_first_run(settings)
+    settings_file.write(settings, Settings(first_run_done=False))
+    assert desktop.is_first_run(settings)
+    settings_file.write(settings, Settings(first_run_done=True))
+    assert not desktop.is_first_run(settings)
+
+
 def test_without_a_desktop_it_says_so_instead_of_crashing(home: Path, environment: dict[str, str]) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         environment.pop(name, None)

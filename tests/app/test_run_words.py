@@ -93,7 +93,7 @@ def test_the_end_says_what_came_out() -> None:
     )
     assert run_words.summary_lines(summary, {DeviceId("x"): "x"}, "/runs/1") == [
         "loss 0.1000",
-        "184 steps in 8 epochs, 101.2 steps/s, first step after 9.5 s, 1:05 in all",
+        "184 steps in 8 epochs, 101.2 steps/s, first step after 9.5 s, 1:05 total",
         "The trained model: /runs/1/outputs/trained/model.keras",
         "2 files written by the script: /runs/1/outputs",
     ]
@@ -135,7 +135,7 @@ def test_the_end_says_what_was_expected_and_what_came_out() -> None:
     expectation = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(48, 16))
     summary = Summary(expectation=expectation, settled=Settled(step_s=0.2, wire_s=0.15))
     expected, advice = run_words.summary_lines(summary, {ME: "here"}, "", plan(OTHER))
-    assert expected.startswith("Expected 1.4 times as fast as here alone, came out 0.5")
+    assert expected.startswith("Expected 1.4×, measured 0.5× the speed of here alone")
     assert advice.startswith("What would help")
     assert run_words.summary_lines(summary, {}, "") == []
 

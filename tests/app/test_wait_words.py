@@ -1,5 +1,7 @@
 """What is said of a run that waits."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
@@ -12,14 +14,15 @@ from core.vocabulary.waits import WaitsFor
 from tests.app.cli.scripted_node import OTHER, RUN, plan
 
 NAMES = {OTHER: "Ben"}
+NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 
 
 @pytest.mark.parametrize(
     ("wait", "said"),
     [
         (
-            WaitsFor(device=OTHER, cause="away", lasted_s=70, left_s=530),
-            "Ben is away: nothing has come from it for 70 s. The run waits for it, 9 min more.",
+            WaitsFor(device=OTHER, cause="away", lasted_s=70, since_s=NOON_S, left_s=530),
+            "Ben is away since 12:00 (70 s). The run waits for it, 9 min more.",
         ),
         (
             WaitsFor(device=OTHER, cause="stopped", lasted_s=20),

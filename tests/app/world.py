@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from core.vocabulary import events as ev
 from core.vocabulary.answers import RunDetails, RunEntry, ScriptRead
 from core.vocabulary.errors import Problem
@@ -218,9 +220,10 @@ def entry(
     device_ids: tuple[DeviceId, ...] = (ME, OTHER),
     spec: RunSpec | None = None,
 ) -> RunEntry:
+    started_s = 1_795_000_000.0 - 86_000.0 * number
     return RunEntry(
-        run=RunId(f"20261121-1912{number:02}-9f3a01bc"),
-        started_s=1_795_000_000.0 - 86_000.0 * number,
+        run=RunId(f"{datetime.fromtimestamp(started_s, UTC):%Y%m%d-%H%M%S}-9f3a01bc"),
+        started_s=started_s,
         duration_s=31.0 + 400 * number,
         script=script,
         source=source,

@@ -98,6 +98,62 @@ async def outcome(laptop: Laptop) -> Outcome:
     return state.run.phase
 
 
+async def press_at_once(anna: Laptop, ben: Laptop, spec: RunSpec) -> ev.ConsentAsked:
+    """Both press Train. The one question that follows, on one laptop."""
+    asked: asyncio.Queue[ev.ConsentAsked] = asyncio.Queue()
+    leave = [
+        each.node.subscribe(
+            lambda event, _: asked.put_nowait(event) if isinstance(event, ev.ConsentAsked) else None
+        )
+        for each in (anna, ben)
+    ]
+    specs = [replace(spec, devices=(id_of(other.node),)) for other in (ben, anna)]
+    commands = [
+        each.node.submit(StartRun(spec=wanted)) for each, wanted in zip((anna, ben), specs, strict=True)
+    ]
+    answers = await asyncio.gather(*commands)
+    question = await asyncio.wait_for(asked.get(), LIMIT_S)
+    for end in leave:
+        end()
+    runs = [answer.run for answer in answers if isinstance(answer, RunAccepted)]
+    assert question.run in runs and asked.empty()
+    return question
+
+
+async def test_two_that_press_train_at_the_same_moment_train_together(tmp_path: Path, spec: RunSpec) -> None:
+    """Many times, since it depends on whose words come first: one wins, the other is asked to take part."""
+    crossings = 0
+    async with two(tmp_path) as (anna, ben):
+        heard = {id_of(laptop.node): Heard(laptop.node) for laptop in (anna, ben)}
+        for number in range(20):
+            for laptop in (anna, ben):
+                laptop.started.clear()
+                heard[id_of(laptop.node)].events.clear()
+            question = await press_at_once(anna, ben, replace(spec, arguments=(str(number),)))
+            loser = ben if question.device == id_of(anna.node) else anna
+            assert await loser.node.submit(AnswerConsent(run=question.run, decision="once")) == Done()
+            for laptop in (anna, ben):
+                await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
+                assert laptop.trainers[-1].train.run == question.run
+                laptop.trainers[-1].meet()
+                laptop.trainers[-1].make_step()
+            given_up = [
+                event.phase.problem.code
+                for event in heard[id_of(loser.node)].events
+                if isinstance(event, ev.RunPhaseChanged) and isinstance(event.phase, Failed)
+            ]
+            assert set(given_up) <= {"train-crossed"}
+            crossings += bool(given_up)
+            for laptop in (anna, ben):
+                laptop.trainers[-1].end()
+            assert [await outcome(laptop) for laptop in (anna, ben)] == [Finished(), Finished()]
+            for laptop in (anna, ben):
+                await wait_for(
+                    laptop.node, lambda s: not s.busy and not any(d.busy for d in s.devices.values())
+                )
+    assert crossings >= 5, "they did press at the same moment"
+
+
 async def test_both_screens_show_the_same_run_to_its_end(tmp_path: Path, spec: RunSpec) -> None:
     async with two(tmp_path) as (anna, ben):
         planned = await anna.node.submit(PlanRun(spec=spec))
@@ -296,3 +352,46 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(
     reports = [path.parent for path in tmp_path.rglob("report.html")]
     assert len(reports) == 2, "each laptop keeps its own"
     assert all((folder / name).stat().st_size for folder in reports for name in ("plot.svg", "history.csv"))
+
+
+APART = """
+import json
+import os
+
+import keras
+import numpy as np
+
+apart = json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker"
+data = np.ones((64, 4), "float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+model.compile(optimizer="sgd", loss="mse")
+if not apart:
+    model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
+model.evaluate(data, data[:, :2], verbose=0)
+"""
+
+
+@pytest.mark.cluster
+async def test_scripts_that_go_different_ways_are_named_on_both_screens_by_what_each_wants(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "somewhere" / "project"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(APART)
+    spec = RunSpec(script=str(folder / "train.py"), seed=3, exchange="tls")
+    async with (
+        node(tmp_path, "anna", discovery=False) as anna,
+        node(tmp_path, "ben", discovery=False) as ben,
+    ):
+        await pair(anna, ben)
+        assert await ben.submit(SetCodePolicy(device=id_of(anna), policy="always")) == Done()
+        accepted = await anna.submit(StartRun(spec=spec))
+        assert isinstance(accepted, RunAccepted), accepted
+        for laptop in (anna, ben):
+            state = await wait_for(laptop, lambda s: s.run is not None and s.run.over, limit_s=240.0)
+            assert state.run is not None and isinstance(state.run.phase, Failed), state.run
+            problem = state.run.phase.problem
+            assert problem.code == "exchange-mismatch"
+            assert problem.what.startswith("The script went different ways: anna wants to begin in fit 1,")
+            assert "; ben wants the first batch, of 32 rows of 2 batches" in problem.what
+            assert problem.what.endswith(" in evaluate 1.")

@@ -6,6 +6,7 @@ stdin closes, so that it never outlives the test.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -36,10 +37,14 @@ def end_with_parent() -> None:
 
 
 class Quiet:
-    """An observer that counts what it hears."""
+    """An observer that counts what it hears, and keeps what it is told in words."""
 
     def __init__(self) -> None:
         self.heard: dict[str, int] = {}
+        self.words: list[str] = []
+
+    def on_said(self, words: str) -> None:
+        self.words.append(words)
 
     def __getattr__(self, name: str) -> Any:
         def hear(*args: Any) -> None:
@@ -105,10 +110,12 @@ def leave(out: Path, record: dict[str, Any]) -> None:
 
 def main() -> None:
     end_with_parent()
+    gc.disable()  # nothing that is imported is garbage
     order = json.loads(sys.argv[1])
     out = Path(order["out"])
     device = order["devices"][order["rank"]]
-    installation = join(order, Quiet()) if order["shares"] else None
+    observer = Quiet()
+    installation = join(order, observer) if order["shares"] else None
     import keras
     import numpy as np
     import tensorflow as tf
@@ -116,6 +123,8 @@ def main() -> None:
     from tests.exactness import unlike
     from tests.exactness.scenarios.catalogue import SCENARIOS
 
+    gc.freeze()  # each scenario collects garbage, which need not look through all of that
+    gc.enable()
     times: dict[str, float] = {}
     computing = partial(tf.device, f"CPU:{device}") if device else nullcontext
     for name in order["names"]:
@@ -125,6 +134,9 @@ def main() -> None:
         os.chdir(folder)
         keras.backend.clear_session()
         keras.utils.set_random_seed(SEED)
+        observer.words.clear()
+        if installation:
+            installation.say_again()
         began = time.perf_counter()
         try:
             with computing():
@@ -142,6 +154,7 @@ def main() -> None:
             (out / f"{name}.part.npz").rename(out / f"{name}.npz")
         except Exception:
             (out / f"{name}.error").write_text(traceback.format_exc())
+        (out / f"{name}.said.json").write_text(json.dumps(observer.words))
         times[name] = time.perf_counter() - began
         (out / "times.json").write_text(json.dumps(times))
     if any(order["devices"]):

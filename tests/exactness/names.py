@@ -16,6 +16,7 @@ class Named:
     near: bool = False
     tolerance: float = TOLERANCE
     values_tolerance: float = VALUES_TOLERANCE
+    told: str = ""
 
 
 def _found() -> dict[str, Named]:
@@ -34,6 +35,9 @@ def _found() -> dict[str, Named]:
 SCENARIOS = _found()
 EVERY = tuple(SCENARIOS)
 CORE = tuple(name for name, named in SCENARIOS.items() if named.core)
+NOT_FOR_ONE_ROW = ("mixed_precision",)
+"""The gradient of a single row may be more than float16 holds, where the mean of all rows is not: one process
+trains by a step that members then leave out, as a LossScaleOptimizer does."""
 
 BY_TENSORFLOW = (
     "batch_normalisation_synchronised",

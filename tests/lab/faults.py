@@ -75,10 +75,8 @@ def lid_closed(network: Network, host: int, agent: Agent) -> Iterator[None]:
 
 def move(network: Network, host: int, address: str) -> None:
     """Another address in the same network, as after another Wi-Fi; the former one is gone. Not undone."""
-    former = _addresses(network, host)
+    network.do(host, "ip", "-4", "address", "flush", "dev", "eth0")
     network.do(host, "ip", "address", "add", f"{address}/24", "dev", "eth0")
-    for each in former:
-        network.do(host, "ip", "address", "del", f"{each}/24", "dev", "eth0")
     assert _addresses(network, host) == [address]
 
 
@@ -90,8 +88,8 @@ def calls_from(network: Network, host: int, address: str) -> int:
 
 
 def _addresses(network: Network, host: int) -> list[str]:
-    (found,) = json.loads(network.do(host, "ip", "-json", "-4", "address", "show", "dev", "eth0"))
-    return [each["local"] for each in found["addr_info"]]
+    found = json.loads(network.do(host, "ip", "-json", "-4", "address", "show", "dev", "eth0"))
+    return [address["local"] for link in found for address in link["addr_info"]]
 
 
 def _stands_still(process: psutil.Process) -> bool:

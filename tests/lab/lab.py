@@ -16,7 +16,7 @@ from core.vocabulary.commands import AnswerPairing, Pair
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 from tests.lab.agent import Agent
-from tests.lab.network import RATE, Network
+from tests.lab.network import BUFFER_S, RATE, Network
 
 NAMES = ("anna", "ben", "cleo")
 
@@ -24,9 +24,9 @@ NAMES = ("anna", "ben", "cleo")
 class Lab:
     """``folder`` holds the homes. Whatever was started ends with it."""
 
-    def __init__(self, folder: Path, *, hosts: int = 2, rate: str = RATE) -> None:
+    def __init__(self, folder: Path, *, hosts: int = 2, rate: str = RATE, buffer_s: float = BUFFER_S) -> None:
         self.folder = folder
-        self.network = Network(hosts, rate)
+        self.network = Network(hosts, rate, buffer_s)
         self._ends = ExitStack()
         self._ends.callback(self.network.close)
 

@@ -14,6 +14,8 @@ from typing import Self
 
 RATE = "936mbit"
 """What TCP gets of a gigabit cable."""
+BUFFER_S = 0.05
+"""What waits to be sent is at most so old; more is lost. Many a home's router keeps seconds of it."""
 
 NETWORK = "10.77.0"
 ENTER_S = 60.0
@@ -28,7 +30,7 @@ class NoLab(Exception):
 class Network:
     """``hosts`` namespaces with the addresses ``NETWORK.1``, ``.2``, …; ``close`` takes them away."""
 
-    def __init__(self, hosts: int, rate: str) -> None:
+    def __init__(self, hosts: int, rate: str, buffer_s: float = BUFFER_S) -> None:
         self._holders: list[subprocess.Popen[bytes]] = []
         self._user = False
         try:
@@ -36,7 +38,7 @@ class Network:
             self._in(self._switch, "ip", "link", "set", "lo", "up")
             self._in(self._switch, "ip", "link", "add", "switch", "type", "bridge", "forward_delay", "0")
             self._in(self._switch, "ip", "link", "set", "switch", "up")
-            self._hosts = [self._add(number, rate) for number in range(hosts)]
+            self._hosts = [self._add(number, rate, buffer_s) for number in range(hosts)]
         except BaseException:
             self.close()
             raise
@@ -94,7 +96,7 @@ class Network:
                 refusals.append(str(refusal))
         raise NoLab(f"no network namespaces here: {'; '.join(refusals)}")
 
-    def _add(self, number: int, rate: str) -> int:
+    def _add(self, number: int, rate: str, buffer_s: float) -> int:
         entry = self._entry(self._switch)
         host, port = self._hold(*entry, "unshare", "--net", "--mount", "cat"), f"port{number}"
         end = ("type", "veth", "peer", "name", "eth0", "netns", str(host))
@@ -103,7 +105,7 @@ class Network:
         self._in(host, "ip", "address", "add", f"{self.address(number)}/24", "dev", "eth0")
         for link in ("lo", "eth0"):
             self._in(host, "ip", "link", "set", link, "up")
-        shape = ("tbf", "rate", rate, "burst", "256kb", "latency", "50ms")
+        shape = ("tbf", "rate", rate, "burst", "256kb", "latency", f"{1000 * buffer_s:g}ms")
         self._in(host, "tc", "qdisc", "add", "dev", "eth0", "root", *shape)
         return host
 

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,29 +16,57 @@ from core.vocabulary import events as ev
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.waits import Cause
 from tests.lab import faults
 from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, weights
 from tests.lab.network import Network
 
-pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
-STEPS = 600
-BETWEEN = 10
+BETWEEN = 5
 """So many steps are made by everybody between two faults."""
+TOLD_S = 20.0
+"""What lasts so long is told meanwhile; a silence takes the longest, ten seconds, to be taken for one."""
 ASLEEP_AT, SLOW_AT = 5, 10
 
 Fault = Callable[[], AbstractContextManager[None]]
 
 
-def naps(laptops: Laptops, folder: Path, *arguments: str) -> RunId:
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """``steps`` of the training: each takes at least ``pace_s`` where it goes on while a node stands still.
+    ``both``: a trainer and a node stand still on either side in turn, else on ben's alone."""
+
+    steps: int
+    pace_s: float
+    both: bool
+    asleep_s: float
+    slow_s: float
+    trainer_s: float
+    node_s: float
+    lid_s: float
+    cables_s: tuple[float, ...]
+
+
+LENGTHS = [
+    # Longer than TensorFlow's runtime and the nodes' links wait for a sign of life.
+    pytest.param(Lengths(180, 0.15, False, 11, 11, 11, 12, 12, (15,)), id="short"),
+    pytest.param(
+        Lengths(260, 0.25, True, 60, 60, 20, 20, 30, (15, 60)), id="long", marks=pytest.mark.complete
+    ),
+]
+
+
+def train(laptops: Laptops, folder: Path, steps: int, *arguments: str) -> RunId:
     """Press Train, for anna and ben."""
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
     spec = RunSpec(
         script=str(folder / SCRIPT.name),
-        arguments=("--steps", str(STEPS), *arguments),
+        arguments=("--steps", str(steps), *arguments),
         devices=(laptops.ben.device,),
         seed=7,
         exchange="tls",
@@ -58,9 +87,21 @@ def steps(agent: Agent, run: RunId, since_s: float = 0.0, until_s: float = float
     ]
 
 
-def go_on(agents: tuple[Agent, ...], run: RunId) -> None:
-    """Until everybody has made ``BETWEEN`` steps more than anybody has now."""
-    newest = max(step for agent in agents for step in [0, *steps(agent, run)])
+def made_steps(agent: Agent, run: RunId, since_s: float, until_s: float) -> bool:
+    """Whether its own trainer made some between these moments of the epoch, whenever that was told."""
+    made = {
+        told.event.progress.step
+        for told in agent.told
+        if isinstance(told.event, ev.MemberProgressed)
+        and (told.event.run, told.event.device) == (run, agent.device)
+        and since_s <= told.event.progress.at_s <= until_s
+    }
+    return len(made) > 1
+
+
+def go_on(agents: tuple[Agent, ...], run: RunId, at_least: int = 0) -> None:
+    """Until everybody has made ``BETWEEN`` steps more than anybody has now, or than ``at_least``."""
+    newest = max(step for agent in agents for step in [at_least, *steps(agent, run)])
     for agent in agents:
 
         def is_beyond(event: ev.MemberProgressed, agent: Agent = agent) -> bool:
@@ -69,8 +110,10 @@ def go_on(agents: tuple[Agent, ...], run: RunId) -> None:
         agent.hears(ev.MemberProgressed, is_beyond, limit_s=TRAINED_S)
 
 
-def befall(agents: tuple[Agent, ...], run: RunId, fault: Fault, lasts_s: float) -> None:
-    """While it lasts nobody comes further; afterwards all do."""
+def befall(
+    agents: tuple[Agent, Agent], run: RunId, who: Agent, fault: Fault, lasts_s: float, cause: Cause
+) -> None:
+    """While it lasts nobody comes further, and if it lasts the other one says why; afterwards all go on."""
     began_s = time.monotonic()
     with fault():
         time.sleep(lasts_s)
@@ -80,6 +123,18 @@ def befall(agents: tuple[Agent, ...], run: RunId, fault: Fault, lasts_s: float) 
     for agent in agents:
         stood = steps(agent, run, (began_s + ended_s) / 2, ended_s)
         assert len(set(stood)) <= 1, f"{agent.name} made steps: {stood}"
+    (other,) = (agent for agent in agents if agent is not who)
+    assert lasts_s < TOLD_S or waits(other, run, who, cause, began_s)
+
+
+def waits(agent: Agent, run: RunId, other: Agent, cause: Cause, since_s: float) -> bool:
+    """Whether it was told since then that the run waits for that laptop, for that reason."""
+    return any(
+        (wait.device, wait.cause) == (other.device, cause)
+        for told in agent.told
+        if isinstance(told.event, ev.WaitingChanged) and told.event.run == run and told.at_s >= since_s
+        for wait in told.event.waits
+    )
 
 
 def said(agent: Agent, run: RunId) -> str:
@@ -91,44 +146,85 @@ def said(agent: Agent, run: RunId) -> str:
 
 
 @pytest.fixture(scope="module")
-def undisturbed() -> dict[str, str]:
-    """By name: the digest of each member's weights after a run to which nothing happened."""
+def undisturbed() -> dict[int, str]:
+    """By steps: the digest of the weights after a run to which nothing happened."""
     return {}
 
 
-def expected(laptops: Laptops, folder: Path, undisturbed: dict[str, str]) -> str:
-    if not undisturbed:
-        run = naps(laptops, folder / "undisturbed", "--pace-s", "0")
-        assert laptops.anna.ends(run) == Finished()
-        undisturbed.update(weights(laptops.anna))
-    (digest,) = set(undisturbed.values())
-    assert len(undisturbed) == 2 and digest
-    return digest
+def expected(laptops: Laptops, folder: Path, undisturbed: dict[int, str], steps: int) -> str:
+    if steps not in undisturbed:
+        run = train(laptops, folder / "undisturbed", steps, "--pace-s", "0")
+        assert laptops.anna.ends(run, 2 * TRAINED_S) == Finished()
+        assert len(weights(laptops.anna)) == 2
+        (undisturbed[steps],) = set(weights(laptops.anna).values())
+    return undisturbed[steps]
 
 
-def ends_as(laptops: Laptops, run: RunId, digest: str) -> None:
+def ends_as(laptops: Laptops, run: RunId, digest: str, last: int) -> None:
     for agent in (laptops.anna, laptops.ben):
-        assert agent.ends(run) == Finished()
+        assert agent.ends(run, 2 * TRAINED_S) == Finished()
         assert weights(agent) == {"anna": digest, "ben": digest}
-        assert len(set(steps(agent, run))) > 10 and max(steps(agent, run)) == STEPS - 1
+        assert len(set(steps(agent, run))) > 10 and max(steps(agent, run)) == last - 1
 
 
-@pytest.mark.parametrize("lasts_s", [12.0, pytest.param(60.0, marks=pytest.mark.complete)])
+@pytest.mark.parametrize("lengths", LENGTHS)
 def test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for(
-    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, str], lasts_s: float
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[int, str], lengths: Lengths
 ) -> None:
     anna, ben = both = laptops.anna, laptops.ben
-    digest = expected(laptops, tmp_path, undisturbed)
-    asleep, slow = ("--asleep", str(ASLEEP_AT), str(lasts_s)), ("--slow", str(SLOW_AT), str(lasts_s))
-    run = naps(laptops, tmp_path / "naps", *asleep, *slow)
+    digest = expected(laptops, tmp_path, undisturbed, lengths.steps)
+    asleep, slow = f"{lengths.asleep_s:g}", f"{lengths.slow_s:g}"
+    naps_of = ("--asleep", str(ASLEEP_AT), asleep, "--slow", str(SLOW_AT), slow)
+    run = train(laptops, tmp_path / "naps", lengths.steps, *naps_of)
     for agent in both:
         agent.trains(run)
 
-    go_on(both, run)
-    assert said(ben, run).count(f"worker callback at step {ASLEEP_AT} took {lasts_s:g}") == 1
-    assert said(anna, run).count(f"step at step {SLOW_AT} took {lasts_s:g}") == 2
-    for agent in both:
-        befall(both, run, partial(faults.stopped, agent.trainers()), min(lasts_s, 20.0))
-    befall(both, run, partial(faults.cable_out, network, 1), 3.0)
+    go_on(both, run, SLOW_AT)
+    assert waits(anna, run, ben, "script", 0.0)
+    assert said(ben, run).count(f"worker callback at step {ASLEEP_AT} took {asleep}") == 1
+    assert said(anna, run).count(f"step at step {SLOW_AT} took {slow}") == 2
+    for agent in both if lengths.both else (ben,):
+        befall(both, run, agent, partial(faults.stopped, agent.trainers()), lengths.trainer_s, "stopped")
+    befall(both, run, ben, partial(faults.cable_out, network, 1), 3.0, "silent")
 
-    ends_as(laptops, run, digest)
+    ends_as(laptops, run, digest, lengths.steps)
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing(
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[int, str], lengths: Lengths
+) -> None:
+    """Longer than a link may be silent."""
+    anna, ben = both = laptops.anna, laptops.ben
+    digest = expected(laptops, tmp_path, undisturbed, lengths.steps)
+    run = train(laptops, tmp_path / "lids", lengths.steps, "--pace-s", str(lengths.pace_s))
+    for agent in both:
+        agent.trains(run)
+    assert anna.run().plan.chief.device == anna.device
+
+    for host, agent in enumerate(both):
+        befall(both, run, agent, partial(faults.lid_closed, network, host, agent), lengths.lid_s, "away")
+    for agent in both if lengths.both else (ben,):
+        began_s = time.time()
+        with faults.stopped([agent.process]):
+            time.sleep(lengths.node_s)
+            ended_s = time.time()
+        go_on(both, run)
+        # Trainers are processes of their own, which went on meanwhile; its node learned of it afterwards.
+        assert made_steps(anna, run, began_s, ended_s)
+    for cable_s in lengths.cables_s:
+        befall(both, run, ben, partial(faults.cable_out, network, 1), cable_s, "away")
+
+    moved, former = "10.77.0.12", network.address(1)
+    try:
+        assert faults.calls_from(network, 0, former) >= 2 and not faults.calls_from(network, 0, moved)
+        faults.move(network, 1, moved)
+        go_on(both, run)
+        assert faults.calls_from(network, 0, moved) >= 2
+        ends_as(laptops, run, digest, lengths.steps)
+    finally:
+        since = len(anna.told)
+        faults.move(network, 1, former)
+    # The link that stood over the other address falls silent, and they meet again.
+    anna.hears(ev.LinkDown, since=since)
+    linked(anna, ben)

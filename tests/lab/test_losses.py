@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from core.vocabulary import events as ev
+from core.vocabulary.commands import StopRun
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, ended
+from core.vocabulary.phases import Failed, Stopped, ended
 from tests.lab.agent import TRAINED_S, Agent, Told
+from tests.lab.faults import cable_out
 from tests.lab.lab import linked
 from tests.lab.laptops import Laptops, digits, reason, weights
 from tests.lab.network import Network
@@ -22,7 +26,8 @@ PROMISE_S = 3.0
 
 def training(laptops: Laptops, folder: Path, *others: Agent) -> RunId:
     """A long run in which everybody makes steps."""
-    run = laptops.anna.train(digits(folder, "--epochs", "10000", others=others))
+    spec = digits(folder, "--epochs", "10000", others=others)
+    run = laptops.anna.train(spec)
     for agent in (laptops.anna, *others):
         agent.trains(run)
     return run
@@ -32,6 +37,16 @@ def end_of(agent: Agent, run: RunId) -> Told:
     return agent.hears(
         ev.RunPhaseChanged, lambda event: event.run == run and ended(event.phase), limit_s=TRAINED_S
     )
+
+
+def misses(agent: Agent, run: RunId, other: Agent) -> Told:
+    """Until it is told that this run waits for the other one, since nothing comes from it."""
+
+    def is_away(event: ev.WaitingChanged) -> bool:
+        causes = {(wait.device, wait.cause) for wait in event.waits}
+        return event.run == run and (other.device, "away") in causes
+
+    return agent.hears(ev.WaitingChanged, is_away)
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -96,17 +111,39 @@ def test_a_killed_trainer_is_told_by_everyone_within_three_seconds(laptops: Lapt
         assert len(set(weights(agent).values())) == 1
 
 
-def test_a_pulled_cable_ends_the_run_on_both_of_its_ends(
+def test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_ends_the_run_on_both_of_its_ends(
+    laptops: Laptops, network: Network, tmp_path: Path
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    spec = digits(tmp_path / "digits", "--epochs", "10000", others=(ben,))
+    run = anna.train(replace(spec, away_s=20.0))
+    for agent in (anna, ben):
+        agent.trains(run)
+    trainers = [*anna.trainers(), *ben.trainers()]
+
+    with cable_out(network, 1):
+        began_s = time.monotonic()
+        for agent, other in ((anna, ben), (ben, anna)):
+            told = misses(agent, run, other)
+            over = end_of(agent, run)
+            assert over.at_s - told.at_s >= 15.0
+            assert reason(agent.run().phase).startswith(f"device-away: Nothing has come from {other.name}")
+        assert time.monotonic() - began_s >= 20.0
+        assert gone(trainers)
+    linked(anna, ben)
+
+
+def test_stop_is_taken_at_once_while_a_laptop_is_away(
     laptops: Laptops, network: Network, tmp_path: Path
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
     run = training(laptops, tmp_path / "digits", ben)
-    trainers = [*anna.trainers(), *ben.trainers()]
+    (trainer,) = anna.trainers()
 
-    network.cable(1, plugged=False)
-
-    said = {agent.name: (agent.ends(run), reason(agent.run().phase))[1] for agent in (anna, ben)}
-    assert "ben" in said["anna"] and "anna" in said["ben"]
-    assert gone(trainers)
-    network.cable(1, plugged=True)
+    with cable_out(network, 1):
+        misses(anna, run, ben)
+        anna.do(StopRun())
+        assert anna.ends(run, 60.0) == Stopped(by="anna")
+        assert gone([trainer])
+    assert ended(ben.ends(run))
     linked(anna, ben)

@@ -24,6 +24,11 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}run/coordinator/test_machine.py::"
         "test_a_script_error_that_comes_after_its_consequence_is_still_the_cause",
     ),
+    "script that cannot write on one member": (
+        f"{TROUBLE}scripts.py::test_a_worker_that_cannot_write_does_not_throw_away_the_training",
+        f"{CORE}run/coordinator/test_machine.py::"
+        "test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends",
+    ),
     "script calling sys.exit": (
         f"{TROUBLE}scripts.py::test_a_script_that_leaves_says_so",
         f"{CORE}trainer/test_exits.py::test_leaving_with_zero_is_a_good_end",
@@ -71,12 +76,30 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CLI}run.py::test_ctrl_c_stops_then_terminates_then_leaves",
         f"{CLI}demo.py::test_ctrl_c_ends_every_process_of_the_demo",
     ),
+    "a terminal that is closed, a command that is killed": (
+        f"{TROUBLE}terminals.py::test_a_run_ends_with_its_terminal_unless_it_is_to_outlive_it",
+        f"{TROUBLE}terminals.py::test_a_run_goes_on_in_the_node_that_owns_it_when_tandem_run_is_killed",
+        f"{CLI}interrupts.py::test_a_closed_terminal_counts_unless_the_program_is_to_outlive_it",
+        f"{CLI}screen.py::test_words_to_a_terminal_that_was_closed_go_nowhere",
+    ),
     # --- laptops and networks ------------------------------------------------------------------------------
     "port taken": (
         f"{CORE}node/test_node.py::test_a_taken_port_is_told_and_another_one_used",
         f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
     ),
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
+    "nobody else there to take part": (
+        f"{CORE}run/test_runs.py::test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_alone",
+        f"{CORE}run/test_planning.py::test_whom_a_run_for_whoever_is_there_goes_without_is_named",
+        f"{CLI}run.py::test_a_run_that_would_be_one_alone_is_asked_about_first",
+        f"{CLI}run.py::test_without_anybody_to_ask_a_run_that_would_be_one_alone_is_refused",
+        f"{APP}views/test_train_setup.py::test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts",
+    ),
+    "Train pressed on two laptops at the same moment": (
+        f"{CORE}test_two_nodes_run.py::test_two_that_press_train_at_the_same_moment_train_together",
+        f"{CORE}run/test_precedence.py::test_of_two_that_press_at_once_one_wins_and_the_other_takes_part",
+        f"{CORE}run/test_precedence.py::test_of_three_that_press_at_once_one_wins",
+    ),
     "peer closed while its user is asked": (
         f"{TROUBLE}consent.py::test_a_laptop_that_is_closed_while_its_user_is_asked_is_named",
     ),
@@ -101,8 +124,26 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{APP}test_peer_lost.py::test_a_question_whose_asker_is_lost_goes_and_says_why",
     ),
     "cable pulled": (
-        f"{LAB}losses.py::test_a_pulled_cable_ends_the_run_on_both_of_its_ends",
+        f"{LAB}losses.py::"
+        "test_a_pulled_cable_is_waited_for_as_long_as_was_asked_and_then_ends_the_run_on_both_of_its_ends",
+        f"{LAB}losses.py::test_stop_is_taken_at_once_while_a_laptop_is_away",
+        f"{LAB}faults.py::test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing",
         f"{LAB}meeting.py::test_a_pulled_cable_is_told_after_ten_seconds_and_they_meet_again_once_it_is_back",
+    ),
+    "a lid closed, a node that stands still, a cable out for a while, another address": (
+        f"{LAB}faults.py::test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing",
+    ),
+    "a script asleep, a step that takes long, a trainer that stands still": (
+        f"{LAB}faults.py::test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for",
+        f"{CORE}exchange/test_processes.py::test_a_process_that_stands_still_is_waited_for",
+    ),
+    "a wire on which one step takes most of a minute": (
+        f"{LAB}slow_wire.py::"
+        "test_25_million_parameters_train_at_20_mbit_even_if_the_cable_is_out_in_the_midst_of_a_step",
+    ),
+    "a laptop that slept itself": (
+        f"{TROUBLE}sleep.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
+        f"{CORE}link/test_machine.py::test_a_laptop_that_itself_slept_does_not_blame_the_other",
     ),
     "version mismatch": (
         f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",
@@ -124,6 +165,12 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}exchange/test_strangers.py::"
         "test_hundreds_of_junk_connections_leave_no_thread_no_socket_and_no_memory",
         f"{CORE}exchange/test_strangers.py::test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends",
+    ),
+    "strangers at the ports of a run, another user of the laptop, somebody who reads along": (
+        f"{LAB}sealed.py::test_a_third_host_finds_no_port_that_answers",
+        f"{LAB}sealed.py::test_another_user_of_the_laptop_finds_no_port_that_answers_and_no_file",
+        f"{LAB}sealed.py::test_who_reads_along_does_not_see_what_members_send",
+        f"{LAB}sealed.py::test_the_trainer_has_the_runs_key_and_never_the_laptops",
     ),
     "mDNS records with oversized, malformed or spoofed fields": (
         f"{CORE}discovery/test_presence.py::"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,38 @@ model.fit(x, x[:, :1], batch_size=16, epochs=100000, verbose=0, callbacks=[Break
     assert "(train.py, line " in said
     detail = getattr(laptops.anna.run().phase, "problem").detail  # noqa: B009
     assert "raise ValueError" in detail and "core/trainer" not in detail
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("after_fit_s", [0, 3], ids=["both at once", "the chief is slower"])
+def test_a_worker_that_cannot_write_does_not_throw_away_the_training(
+    laptops: Laptops, tmp_path: Path, after_fit_s: int
+) -> None:
+    text = f"""{FIT}
+import json
+import os
+import time
+
+history = model.fit(x, x[:, :1], batch_size=16, epochs=5, verbose=0)
+if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker":
+    with open("/dev/full", "w") as file:
+        file.write(str(history.history))
+time.sleep({after_fit_s})
+"""
+    run = laptops.anna.train(script(tmp_path / "project", text))
+
+    assert "On ben: OSError: [Errno 28] No space left on device" in failure(laptops, run)
+
+    details = laptops.anna.ask(GetRun(run=run))
+    assert isinstance(details, RunDetails)
+    kept = Path(details.entry.folder) / "outputs" / "trained" / "model.keras"
+    by_s = time.monotonic() + 60
+    while not kept.exists():
+        assert time.monotonic() < by_s, sorted(Path(details.entry.folder).rglob("*"))
+        time.sleep(0.1)
+    with zipfile.ZipFile(kept) as archive:
+        assert "model.weights.h5" in archive.namelist()
+    assert "keeps the weights before the run ends" in told(laptops.anna, run, "tandem")
 
 
 @pytest.mark.cluster

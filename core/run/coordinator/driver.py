@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -47,7 +48,8 @@ class CoordinatorDriver:
     ) -> None:
         self.context = context
         folder, files = checkpoint or (None, None)
-        self.state = co.coordinate(context.me, plan, manifest, str(source), pressed_s, files)
+        begun = co.coordinate(context.me, plan, manifest, str(source), pressed_s, files)
+        self.state = replace(begun, unix_s=context.unix_s)
         self._source = source
         self._checkpoint = folder
         self._emit = emit

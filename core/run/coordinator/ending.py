@@ -42,7 +42,7 @@ def emit(turn: Turn, event: RunEvent) -> None:
         replay, number = turn.state.replay.after(event)
         turn.state = replace(turn.state, replay=replay)
     for device, part in turn.state.parts.items():
-        if part.joined and device != turn.state.me:
+        if part.joined and device != turn.state.me and not (part.resuming and number):
             send(turn, device, ms.Mirrored(event=event, number=number))
 
 
@@ -95,6 +95,8 @@ def look_for_end(turn: Turn) -> None:
             conclude(turn)
         case co.Failing(cause) if state.all_ended():
             abandon(turn, cause, cause=cause, weak=True)
+        case co.Keeping(cause) if not state.may_keep:
+            abandon(turn, cause, cause=cause)
         case co.Draining() if state.outputs == "here":
             conclude(turn)
         case co.Running() | co.Releasing() | co.Halting() if state.all_ended():
@@ -143,7 +145,7 @@ def stop(turn: Turn, by: str, force: int) -> None:
     match turn.state.stage:
         case co.Assembling() | co.Draining():
             abandon(turn, problems.stopped_by(by), by=by)
-        case co.Failing(cause):
+        case co.Failing(cause) | co.Keeping(cause):
             abandon(turn, cause, cause=cause, weak=True, by=by)
         case co.Running() | co.Releasing() | co.Halting():
             if isinstance(turn.state.phase, Starting):
@@ -171,7 +173,7 @@ def close(turn: Turn, by: str) -> None:
     match turn.state.stage:
         case co.Ending() as ending:
             enter(turn, replace(ending, by=by if ending.by is None else ending.by))
-        case co.Failing(cause):
+        case co.Failing(cause) | co.Keeping(cause):
             abandon(turn, problems.closed(by), cause=cause, weak=True, by=by)
         case _:
             abandon(turn, problems.closed(by), by=by)
@@ -186,6 +188,8 @@ def fail(turn: Turn, problem: Problem, *, weak: bool = False) -> None:
         case co.Ending(cause=cause, weak=replaceable) as ending:
             if cause is None or (replaceable and not weak):
                 enter(turn, replace(ending, cause=problem, weak=weak))
+        case co.Keeping():
+            look_for_end(turn)
         case co.Failing() if weak:
             pass
         case _ if weak:
@@ -194,6 +198,19 @@ def fail(turn: Turn, problem: Problem, *, weak: bool = False) -> None:
             turn.wait("cause", limits.CAUSE_S)
         case _:
             abandon(turn, problem, cause=problem)
+
+
+def fail_with_script(turn: Turn, problem: Problem, device: DeviceId) -> None:
+    """The script on ``device`` failed: what was trained until then is kept, before everything ends."""
+    chief = turn.state.plan.chief
+    if not isinstance(turn.state.stage, co.Running) or device == chief.device or not turn.state.may_keep:
+        fail(turn, problem)
+        return
+    enter(turn, co.Keeping(problem))
+    turn.no_longer("start", "finish")
+    turn.wait("cause", limits.KEEP_S)
+    say(turn, f"{problem.what} {turn.state.name(chief.device)} keeps the weights before the run ends.")
+    send(turn, chief.device, ms.StopAsked(run=turn.state.plan.run, force=0))
 
 
 def outputs_lost(turn: Turn, why: Problem | None = None) -> None:
@@ -236,6 +253,8 @@ def conclude(turn: Turn) -> None:
             phase = Failed(problem=cause)
         case _ if state.stopped_by is not None:
             phase = Stopped(by=state.stopped_by)
+        case _ if weights_differ(turn):
+            phase = Failed(problem=problems.unequal_weights())
         case _:
             phase = Finished()
             say_what_was_not_shared(turn)
@@ -253,8 +272,12 @@ def say_what_was_not_shared(turn: Turn) -> None:
     exits = turn.state.exits
     if turn.state.plan.solo:
         return
-    weights = {end.weights_sha256 for end in exits if end.weights_sha256}
     if not any(end.shared for end in exits):
         say(turn, problems.nothing_shared())
-    elif turn.state.plan.strategy == "managed" and len(weights) > 1:
-        say(turn, problems.unequal_weights())
+
+
+def weights_differ(turn: Turn) -> bool:
+    """Whether members that keep their weights equal ended with different ones."""
+    plan = turn.state.plan
+    weights = {end.weights_sha256 for end in turn.state.exits if end.weights_sha256}
+    return plan.strategy == "managed" and not plan.solo and len(weights) > 1

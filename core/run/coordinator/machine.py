@@ -21,6 +21,7 @@ from core.run.coordinator.ending import (
     conclude,
     emit,
     fail,
+    fail_with_script,
     know,
     look_for_end,
     on_first_step,
@@ -69,7 +70,7 @@ def _take(turn: Turn, input: co.Input) -> None:
         case co.SendingFailed(device, problem) if isinstance(state.stage, co.Assembling):
             fail(turn, problems.declined(state.name(device), problem))
         case From(device, ms.Resumed(run=run)) if device in state.parts and run == state.plan.run:
-            turn.send(device, ms.RunAbandoned(run=run, problem=problems.over_meanwhile(state.name(state.me))))
+            patience.turn_away(turn, device)
         case co.MemberLost(device, problem) if device in state.parts and state.parts[device].takes_part:
             _on_lost(turn, device, problem)
         case co.MemberReturned(device) if device in state.parts:
@@ -80,6 +81,10 @@ def _take(turn: Turn, input: co.Input) -> None:
             patience.wait_on(turn)
         case co.NodeEnds(by):
             close(turn, by)
+        case co.GivesWay(problem) if isinstance(state.stage, co.Assembling):
+            fail(turn, problem)
+        case co.Broke(problem):
+            fail(turn, problem)
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)
@@ -122,6 +127,8 @@ def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
         case ms.Prepared():
             _on_prepared(turn, device, message)
         case ms.Declined(problem=problem):
+            if not isinstance(state.stage, co.Assembling):  # it has left: no end of its trainers will be told
+                know(turn, device, replace(state.parts[device], linked=False))
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
             _on_stop(turn, state.name(device), force)
@@ -199,11 +206,12 @@ def _launch(turn: Turn) -> None:
         return
     turn.no_longer("receive")
     turn.state = replace(turn.state, plan=plan, stage=co.Running())
+    patience.note_progress(turn)
     emit(turn, ev.RunPlanned(plan=plan))
     show(turn, Starting())
-    turn.wait("start", limits.start_s(plan.away_s if plan.patient else 0.0))
+    turn.wait("start", turn.state.start_s)
     for device in turn.state.parts:
-        send(turn, device, ms.Launch(plan=plan))
+        send(turn, device, ms.Launch(plan=plan, meet_s=turn.state.load_s))
 
 
 # --- training ----------------------------------------------------------------------------------------------
@@ -259,7 +267,10 @@ def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
     emit(turn, event)
     if _is_failure(turn.state, end, event.task):
         problem = problems.trainer_failed(state.plan, device, event.task, end)
-        fail(turn, problem, weak=end.reason in problems.CONSEQUENCES)
+        if end.reason == "script-error":
+            fail_with_script(turn, problem, device)
+        else:
+            fail(turn, problem, weak=end.reason in problems.CONSEQUENCES)
     look_for_end(turn)
 
 
@@ -339,9 +350,11 @@ def _on_wait_over(turn: Turn, wait: Wait) -> None:
         case "start", _:
             late = [d for d, part in state.parts.items() if part.phase not in ("training", "ended")]
             ports = [task.port for device in late for task in state.plan.tasks_of(device) if task.port]
-            fail(turn, problems.not_started([state.name(device) for device in late], ports))
+            fail(turn, problems.not_started([state.name(device) for device in late], ports, state.start_s))
         case "cause", co.Failing(cause):
             abandon(turn, cause, cause=cause, weak=True)
+        case "cause", co.Keeping(cause):
+            abandon(turn, cause, cause=cause)
         case "end", _:
             say(turn, problems.ended_by_force([state.name(device) for device in state.unfinished()]))
             conclude(turn)

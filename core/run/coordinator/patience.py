@@ -17,6 +17,7 @@ from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.plausible import sound_stand
 from core.vocabulary.waits import Stand, WaitsFor
 
 _LIVELY_S = 30.0
@@ -28,7 +29,12 @@ _LIVELY_S = 30.0
 
 def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> None:
     state = turn.state
-    if not state.plan.patient or task not in {each.name for each in state.plan.tasks_of(device)}:
+    own = {each.name for each in state.plan.tasks_of(device)}
+    if (
+        not state.plan.patient
+        or task not in own
+        or (stand is not None and not sound_stand(stand, state.plan))
+    ):
         return
     stands = {name: heard for name, heard in state.stands.items() if name != task}
     if stand is not None:
@@ -64,7 +70,7 @@ def look(turn: Turn) -> None:
     if watched and (is_news or is_due):
         turn.state = replace(state, vigil=replace(vigil, told=waits, told_s=turn.now_s, asks=asks))
         emit(turn, ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))
-    if not waits:
+    if not waits and all(part.away_s is None for part in state.parts.values()):
         turn.no_longer("look")
     elif "look" not in turn.state.waits:
         turn.wait("look", limits.LOOK_S)
@@ -95,7 +101,6 @@ def miss(turn: Turn, device: DeviceId) -> None:
     part = turn.state.parts[device]
     if part.away_s is None:
         know(turn, device, replace(part, linked=False, away_s=turn.now_s))
-        say(turn, problems.away(turn.state.name(device), turn.state.plan.away_s))
     if "away" not in turn.state.waits:
         turn.wait("away", turn.state.plan.away_s)
     turn.no_longer("start")  # its own limits on the others' meeting know more
@@ -108,9 +113,10 @@ def welcome(turn: Turn, device: DeviceId) -> None:
     part = state.parts[device]
     if part.away_s is None:
         return
-    know(turn, device, replace(part, linked=True, away_s=None))
+    know(turn, device, replace(part, linked=True, away_s=None, resuming=True))
     send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
-    say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
+    if turn.now_s - part.away_s >= limits.MISSED_S:
+        say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
     if all(each.away_s is None for each in turn.state.parts.values()):
         turn.no_longer("away")
     look(turn)
@@ -118,8 +124,17 @@ def welcome(turn: Turn, device: DeviceId) -> None:
 
 def repeat(turn: Turn, device: DeviceId, heard: int) -> None:
     """What a member missed while it had no link."""
+    know(turn, device, replace(turn.state.parts[device], resuming=False))
     for event, number in turn.state.replay.since(heard):
         send(turn, device, ms.Mirrored(event=event, number=number))
+
+
+def turn_away(turn: Turn, device: DeviceId) -> None:
+    """It comes back to a run that is ending: it hears of that, and how."""
+    state = turn.state
+    know(turn, device, replace(state.parts[device], linked=True))
+    name = state.plan.member(state.plan.starter).name
+    send(turn, device, ms.RunAbandoned(run=state.plan.run, problem=problems.over_meanwhile(name)))
 
 
 def on_away_over(turn: Turn) -> None:

@@ -11,12 +11,13 @@ from core.run.draft import Shared
 from core.run.replay import Replay
 from core.runtime.timers import TimerFired
 from core.speed.summary import Tally
+from core.vocabulary import limits
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Prepared
-from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning
+from core.vocabulary.phases import Exit, MemberPhase, Phase, Planning, Training
 from core.vocabulary.plan import Plan, Role, Task
 from core.vocabulary.waits import Stand, WaitsFor
 
@@ -70,6 +71,20 @@ class NodeEnds:
 
 
 @dataclass(frozen=True, slots=True)
+class GivesWay:
+    """To a run that was started elsewhere at the same moment: see ``core.run.precedence``."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """Tandem failed on this laptop while it dealt with the run."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class OutputsCame:
     """A piece of the outputs came: a sign of life."""
 
@@ -95,6 +110,8 @@ Input = (
     | StopWanted
     | WaitedOn
     | NodeEnds
+    | GivesWay
+    | Broke
     | TimerFired[Wait]
     | OutputsCame
     | OutputsStored
@@ -169,6 +186,14 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """Another member's script failed after steps were trained. The chief was asked to end, and keeps the
+    weights first."""
+
+    cause: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """Every member was told that the run is over; trainers that still run are being killed."""
 
@@ -185,7 +210,7 @@ class Over:
     """The last phase has been told; nothing follows."""
 
 
-Stage = Assembling | Running | Releasing | Halting | Draining | Failing | Ending | Over
+Stage = Assembling | Running | Releasing | Halting | Draining | Failing | Keeping | Ending | Over
 """What the coordinator is doing; its ``phase`` is what screens are told of it."""
 
 # --- the state ---------------------------------------------------------------------------------------------
@@ -205,6 +230,8 @@ class Part:
     """Since then nothing comes from it, and the run waits for it. Not ``linked``."""
     heard: int = 0
     """The newest number among what it reported."""
+    resuming: bool = False
+    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
 
     @property
     def takes_part(self) -> bool:
@@ -249,6 +276,8 @@ class Coordination:
     phase: Phase = field(default_factory=Planning)
     outputs: Literal["expected", "coming", "here"] = "expected"
     """Of the chief. No stage: they may come while others still train, are stopped, or fail."""
+    unix_s: float = 0.0
+    """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
     replay: Replay = field(default_factory=Replay)
     """What was mirrored."""
@@ -279,8 +308,28 @@ class Coordination:
         return 0
 
     @property
+    def load_s(self) -> float:
+        """The longest that TensorFlow may take to load on a member, and so that the others wait for it."""
+        told = [part.prepared.load_s for part in self.parts.values() if part.prepared is not None]
+        return max(map(limits.loading_s, told), default=limits.LOAD_S)
+
+    @property
+    def start_s(self) -> float:
+        """From launch until every trainer has met the others."""
+        away_s = self.plan.away_s if self.plan.patient else 0.0
+        return self.load_s + max(self.load_s, away_s) + limits.START_MORE_S
+
+    @property
     def exits(self) -> list[Exit]:
         return [end for part in self.parts.values() for end in part.exits.values()]
+
+    @property
+    def may_keep(self) -> bool:
+        """The chief's trainer runs, and has weights that are worth it."""
+        chief = self.plan.chief
+        part = self.parts[chief.device]
+        trains = isinstance(self.phase, Training) and self.plan.strategy == "managed"
+        return trains and part.linked and chief.name not in part.exits
 
     def all_ended(self) -> bool:
         """Every trainer of a member that is linked or may come back."""

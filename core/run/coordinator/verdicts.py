@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.run.coordinator.state import Coordination, Heard
+from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Task
 from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
@@ -74,7 +75,10 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
         return None
     if part.away_s is not None:
         lasted_s = now_s - part.away_s
-        return _waits(task, "away", lasted_s, left_s=max(0.0, state.plan.away_s - lasted_s))
+        if lasted_s < limits.MISSED_S:
+            return None
+        left_s = max(0.0, state.plan.away_s - lasted_s)
+        return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_s, left_s=left_s)
     own = heard.stand if heard is not None else None
     if heard is not None and heard.stand.stopped:
         return _waits(task, "stopped", heard.stand.lasted_s + now_s - heard.at_s)
@@ -120,6 +124,7 @@ def _waits(
     *,
     bytes_come: int = 0,
     bytes_total: int = 0,
+    since_s: float | None = None,
     left_s: float | None = None,
 ) -> WaitsFor:
     return WaitsFor(
@@ -128,5 +133,6 @@ def _waits(
         lasted_s=lasted_s,
         bytes_come=bytes_come,
         bytes_total=bytes_total,
+        since_s=since_s,
         left_s=left_s,
     )

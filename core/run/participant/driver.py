@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from core.exchange import keys
@@ -35,6 +37,9 @@ from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import OUTPUTS, TASKS, task_name
 from core.vocabulary.trainer_messages import Report
 
+PART_S = 5.0
+"""How long a participant whose user pressed Stop a third time still waits for the starter's answer."""
+
 
 class ParticipantDriver:
     """This node's part in one run, from ``Prepare`` on. ``on_gone`` is called once, at its end."""
@@ -49,13 +54,15 @@ class ParticipantDriver:
         on_gone: Callable[[], None],
     ) -> None:
         self.context = context
-        self.state = machine.take_part(context.me, prepare, starter_name)
+        invited = machine.take_part(context.me, prepare, starter_name)
+        self.state = replace(invited, unix_s=context.unix_s)
         self._emit = emit
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.state.local else None
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._trainers = Trainers(
             context.make_trainer,
+            context.temporary,
             on_report=self._on_report,
             on_output=self._on_output,
             on_exit=self._on_exit,
@@ -66,6 +73,7 @@ class ParticipantDriver:
         """Of this run alone. In the state there are the certificates, the private keys are only here."""
         self._folders: dict[str, Path] = {}
         self._snapshot: FolderSnapshot | None = None
+        self._stops_pressed = 0
 
     @property
     def folder(self) -> Path:
@@ -87,6 +95,25 @@ class ParticipantDriver:
         else:
             self.handle(From(device, message))
 
+    def stop(self, by: str) -> None:
+        """The user pressed Stop. Pressed a third time, or while the starter is away, this laptop leaves."""
+        if isinstance(self.state.stage, pa.Asking):
+            self.handle(pa.Decided(False))
+            return
+        force = min(self._stops_pressed, 2)
+        self._stops_pressed += 1
+        self.context.links.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
+        if self.state.away_s is not None:
+            self._leave_starter(by)
+        elif force == 2:
+            self.context.clock.call_later(PART_S, partial(self._leave_starter, by))
+
+    def _leave_starter(self, by: str) -> None:
+        if not isinstance(self.state.stage, pa.Gone):
+            left = problems.stopped_by(by)
+            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=left))
+            self.handle(pa.StarterLost(left))
+
     # --- effects -------------------------------------------------------------------------------------------
 
     def _do(self, effect: pa.Effect) -> None:
@@ -101,10 +128,10 @@ class ParticipantDriver:
                 self._start("list the project's files", self._list_missing())
             case pa.MakeReady():
                 self._start("make a run ready", self._make_ready())
-            case pa.StartTrainers(plan):
+            case pa.StartTrainers(plan, meet_s):
                 self._held.release()
-                private_keys = {task: pair.private_key for task, pair in self._pairs.items()}
-                self._trainers.start(plan, self.context.me, self._folders, self.folder, private_keys)
+                own_keys = {task: pair.private_key for task, pair in self._pairs.items()}
+                self._trainers.start(plan, self.context.me, self._folders, self.folder, own_keys, meet_s)
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
             case pa.LookAtTrainers():
@@ -157,7 +184,7 @@ class ParticipantDriver:
 
     async def _make_ready(self) -> None:
         try:
-            await self.context.files.do(self._make_folders)
+            load_s = await self.context.files.do(self._make_folders)
         except Exception as error:
             self._preparing_failed(error)
             return
@@ -166,7 +193,7 @@ class ParticipantDriver:
             return
         tasks = self.state.plan.tasks_of(self.context.me)
         if self.state.plan.solo:
-            self.handle(pa.MadeReady({task.name: 0 for task in tasks}))
+            self.handle(pa.MadeReady({task.name: 0 for task in tasks}, load_s=load_s))
             return
         try:
             self._held = hold_ports(tasks)
@@ -176,10 +203,13 @@ class ParticipantDriver:
         if self.state.plan.exchange == "tls":
             self._pairs = {task.name: keys.make() for task in tasks}
         certificates = {task: pair.cert_der for task, pair in self._pairs.items()}
-        self.handle(pa.MadeReady(self._held.ports, certificates))
+        self.handle(pa.MadeReady(self._held.ports, certificates, load_s))
 
-    def _make_folders(self) -> None:
-        """On the files' thread. The starter's own chief runs where the script lies; all others on a copy."""
+    def _make_folders(self) -> float:
+        """On the files' thread. The starter's own chief runs where the script lies; all others on a copy.
+
+        The longest that TensorFlow may take to load here, in seconds.
+        """
         manifest, plan = self.state.manifest, self.state.plan
         for task in plan.tasks_of(self.context.me):
             home = self.folder / TASKS / task_name(task.name)
@@ -194,6 +224,7 @@ class ParticipantDriver:
                 self._folders[task.name] = self._source
             else:
                 self._folders[task.name] = _copied(manifest, self._source, home / "work")
+        return self.context.loading.limit_s()
 
     def _preparing_failed(self, error: Exception) -> None:
         self.handle(

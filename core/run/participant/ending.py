@@ -41,7 +41,8 @@ def report(turn: Turn, event: RunEvent) -> None:
     if turn.state.plan.patient and not turn.state.local:
         replay, number = turn.state.replay.after(event)
         turn.state = replace(turn.state, replay=replay)
-    tell_starter(turn, ms.Reported(event=event, number=number))
+    if not (number and turn.state.resuming):
+        tell_starter(turn, ms.Reported(event=event, number=number))
 
 
 def show(turn: Turn, event: RunEvent) -> None:
@@ -107,8 +108,8 @@ def leave(turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded
     if isinstance(state.stage, pa.Asking):
         settle(turn, False)
     turn.no_longer(*(turn.state.waits - {"farewell"}))
-    if not state.joined:
-        go(turn)
+    if not state.joined or isinstance(state.stage, pa.Listing):
+        go(turn)  # the starter has heard of no yes: it tells no last phase
         return
     before = state.stage
     if isinstance(before, pa.Leaving):

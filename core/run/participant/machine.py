@@ -21,6 +21,7 @@ from core.run.participant.ending import (
     conclude,
     decline,
     enter,
+    go,
     go_if_over,
     leave,
     lose_starter,
@@ -88,12 +89,8 @@ def _take(turn: Turn, input: pa.Input) -> None:
         case pa.FilesHere() if isinstance(state.stage, pa.Receiving):
             turn.no_longer("receive")
             _make_ready(turn)
-        case pa.MadeReady(ports, certificates) if isinstance(state.stage, pa.Copying):
-            enter(turn, pa.Ready())
-            ready = ms.Prepared(run=state.plan.run, ports=dict(ports), certificates=dict(certificates))
-            tell_starter(turn, ready)
-            say_phase(turn, "prepared")
-            turn.wait("launch", limits.LAUNCH_S)
+        case pa.MadeReady() if isinstance(state.stage, pa.Copying):
+            _on_ready(turn, input)
         case pa.PreparingFailed(problem) if isinstance(state.stage, pa.Listing | pa.Receiving | pa.Copying):
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
@@ -190,6 +187,19 @@ def _make_ready(turn: Turn) -> None:
     turn.effects.append(pa.MakeReady())
 
 
+def _on_ready(turn: Turn, made: pa.MadeReady) -> None:
+    enter(turn, pa.Ready())
+    prepared = ms.Prepared(
+        run=turn.state.plan.run,
+        ports=dict(made.ports),
+        certificates=dict(made.certificates),
+        load_s=made.load_s,
+    )
+    tell_starter(turn, prepared)
+    say_phase(turn, "prepared")
+    turn.wait("launch", limits.LAUNCH_S)
+
+
 # --- the starter's word --------------------------------------------------------------------------------
 
 
@@ -197,12 +207,14 @@ def _on_message(turn: Turn, message: Message) -> None:
     if getattr(message, "run", turn.state.plan.run) != turn.state.plan.run:
         return
     match message:
-        case ms.Launch(plan=plan) if isinstance(turn.state.stage, pa.Ready):
-            _on_launch(turn, plan)
+        case ms.Launch() if isinstance(turn.state.stage, pa.Ready):
+            _on_launch(turn, message)
         case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.Running):
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
             turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
             say_doing(turn)
+        case ms.RunAbandoned() if turn.state.unheard:
+            go(turn)
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
         case ms.Mirrored(event=event, number=number):
@@ -218,9 +230,9 @@ def _on_message(turn: Turn, message: Message) -> None:
             pass
 
 
-def _on_launch(turn: Turn, plan: Plan) -> None:
+def _on_launch(turn: Turn, launch: ms.Launch) -> None:
     turn.no_longer("launch")
-    state = turn.state
+    state, plan = turn.state, launch.plan
     tasks = state.plan.tasks_of(state.me)
     try:
         if not same_run(state.plan, plan):
@@ -235,7 +247,7 @@ def _on_launch(turn: Turn, plan: Plan) -> None:
         return
     turn.state = replace(turn.state, plan=plan, stage=pa.Running())
     _do(turn, {task.name: "starting" for task in tasks})
-    turn.effects.append(pa.StartTrainers(plan))
+    turn.effects.append(pa.StartTrainers(plan, limits.loading_s(launch.meet_s)))
     say_doing(turn)
     patience.begin(turn)
 

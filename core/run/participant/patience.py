@@ -22,7 +22,8 @@ from core.vocabulary.waits import Stand, WaitsFor
 def may_wait_for(turn: Turn, problem: Problem) -> bool:
     """Whether this part goes on although its starter's link is lost for this reason."""
     at_work = isinstance(turn.state.stage, pa.Running | pa.Trained)
-    return turn.state.plan.patient and at_work and problem.code in problems.SILENCES
+    stopping = "stopping" in turn.state.doing.values()
+    return turn.state.plan.patient and at_work and not stopping and problem.code in problems.SILENCES
 
 
 def miss_starter(turn: Turn) -> None:
@@ -30,7 +31,6 @@ def miss_starter(turn: Turn) -> None:
         turn.state = replace(turn.state, away_s=turn.now_s)
         turn.wait("away", turn.state.plan.away_s)
         turn.wait("look", limits.LOOK_S)
-        _show_away(turn)
 
 
 def welcome_starter(turn: Turn) -> None:
@@ -38,14 +38,16 @@ def welcome_starter(turn: Turn) -> None:
     if turn.state.away_s is None:
         return
     turn.no_longer("away")
-    turn.state = replace(turn.state, away_s=None)
+    turn.state = replace(turn.state, away_s=None, resuming=True)
     run = turn.state.plan.run
-    show(turn, ev.WaitingChanged(run=run))
+    if (shown := turn.state.shown.run) is not None and shown.waiting is not None:
+        show(turn, ev.WaitingChanged(run=run))
     tell_starter(turn, ms.Resumed(run=run, heard=turn.state.heard))
 
 
 def repeat(turn: Turn, heard: int) -> None:
     """What the starter missed while there was no link."""
+    turn.state = replace(turn.state, resuming=False)
     for event, number in turn.state.replay.since(heard):
         tell_starter(turn, ms.Reported(event=event, number=number))
 
@@ -60,8 +62,16 @@ def _show_away(turn: Turn) -> None:
     if state.away_s is None:
         return
     lasted_s = turn.now_s - state.away_s
+    if lasted_s < limits.MISSED_S:
+        return
     left_s = max(0.0, state.plan.away_s - lasted_s)
-    away = WaitsFor(device=state.plan.starter, cause="away", lasted_s=lasted_s, left_s=left_s)
+    away = WaitsFor(
+        device=state.plan.starter,
+        cause="away",
+        lasted_s=lasted_s,
+        since_s=state.away_s + state.unix_s,
+        left_s=left_s,
+    )
     show(turn, ev.WaitingChanged(run=state.plan.run, waits=(away,)))
 
 

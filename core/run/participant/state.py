@@ -12,7 +12,7 @@ from core.run.replay import Replay
 from core.runtime.timers import TimerFired
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import Wait
+from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From
 from core.vocabulary.phases import Exit, MemberPhase
@@ -67,6 +67,8 @@ class MadeReady:
 
     ports: Mapping[str, int]
     certificates: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
+    load_s: float = LOAD_S
+    """The longest that TensorFlow may take to load here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,11 @@ class MakeReady:
 
 @dataclass(frozen=True, slots=True)
 class StartTrainers:
-    """One trainer for each of this device's tasks. Each will come back as ``TrainerEnded``."""
+    """One trainer for each of this device's tasks, which waits ``meet_s`` for the others. Each will come back
+    as ``TrainerEnded``."""
 
     plan: Plan
+    meet_s: float = MEET_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +285,16 @@ class Participation:
     outputs_taken: bool = False
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
+    resuming: bool = False
+    """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
     heard: int = 0
     """The newest number among what the starter mirrored."""
     replay: Replay = field(default_factory=Replay)
     """What was reported."""
     stopped: frozenset[str] = frozenset()
     """Tasks whose process is stopped."""
+    unix_s: float = 0.0
+    """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
 
     def waiting(self, waits: frozenset[Wait]) -> Self:
@@ -296,6 +304,15 @@ class Participation:
     def joined(self) -> bool:
         """This user, or an earlier decision, allowed the run: it is shown here."""
         return not isinstance(self.stage, Invited | Asking)
+
+    @property
+    def unheard(self) -> bool:
+        """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
+        return self.joined and not self.local and self.shown.run is None
+
+    @property
+    def launched(self) -> bool:
+        return isinstance(self.stage, Running | Trained | Leaving | Gone)
 
     @property
     def starter_lost(self) -> bool:

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from app.charts.curve import Curve, Look
+from app.charts.marks import apart
 from app.charts.points import Points
 from app.charts.readout import best_mark, brief, cursor_at, end_marks
 
@@ -26,7 +27,7 @@ def curve(
 
 def test_a_line_ends_with_its_last_value() -> None:
     (mark,) = end_marks([curve(3.0, 2.0, 0.17923)], Look())
-    assert (mark.x, mark.y, mark.words) == (2.0, 0.17923, "0.1792")
+    assert (mark.x, mark.y, mark.words) == (2.0, 0.17923, "0.179")
 
 
 def test_a_line_that_ends_in_what_is_no_number_says_the_last_that_is() -> None:
@@ -91,3 +92,9 @@ def test_what_is_no_number_is_said_and_not_drawn() -> None:
     assert found.marks[0].words == "training infinite"
     assert math.isnan(found.marks[0].y)
     assert brief(math.nan) == "NaN"
+
+
+def test_last_values_keep_apart_and_inside() -> None:
+    assert apart([10.0, 12.0, 50.0], 10.0, 100.0) == [10.0, 20.0, 50.0]
+    assert apart([80.0, 89.0, 95.0], 10.0, 100.0) == [70.0, 80.0, 90.0]
+    assert apart([], 10.0, 100.0) == []

@@ -7,10 +7,22 @@ from app.cli.agent_talk import AgentTalk, Allowed, allows
 from app.cli.prompts import Asker
 from core.vocabulary import events as ev
 from core.vocabulary.commands import AnswerConsent, AnswerPairing
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
-from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, THIRD, ScriptedNode, Words, follower, paired
+from core.vocabulary.phases import Failed, Preparing
+from core.vocabulary.waits import WaitsFor
+from tests.app.cli.scripted_node import (
+    OTHER,
+    PROBLEM,
+    RUN,
+    THIRD,
+    ScriptedNode,
+    Words,
+    follower,
+    paired,
+    plan,
+)
 from tests.app.cli.test_pairing import BEGAN, CODE
 from tests.app.cli.test_prompts import Keyboard
 
@@ -118,7 +130,7 @@ async def test_the_end_of_a_long_argument_is_shown_and_where_each_begins() -> No
 async def test_a_checkpoint_that_comes_too_is_said() -> None:
     async with Talking() as talking:
         talking.node.happen(structs.replace(asked(), checkpoint_bytes=70_000))
-        await talking.screen.wait_said("goes on from a checkpoint of 70,000 bytes")
+        await talking.screen.wait_said("resumes from a checkpoint of 70,000 bytes")
 
 
 async def test_without_anybody_to_ask_the_answer_is_no() -> None:
@@ -136,6 +148,35 @@ async def test_a_device_named_with_allow_is_not_asked_about() -> None:
             await talking.wait_command(AnswerConsent(run=RUN, decision="once"))
             await talking.screen.wait_said("was named with --allow")
     assert "May other" not in talking.screen.said
+
+
+async def test_why_a_run_failed_is_said_with_its_mend() -> None:
+    """The person at this terminal may have lent the laptop and see no other screen."""
+    why = Problem(
+        code="script-error",
+        what="On other: ValueError: no.",
+        fix="Correct the script.",
+        detail="line 1\nline 2",
+    )
+    async with Talking() as talking:
+        talking.node.happen(ev.RunPlanned(plan=plan(OTHER)))
+        talking.node.happen(ev.RunPhaseChanged(run=RUN, phase=Preparing()))
+        talking.node.happen(ev.RunPhaseChanged(run=RUN, phase=Failed(problem=why)))
+        await talking.screen.wait_said("line 2")
+    said = talking.screen.said
+    assert (
+        said.index("failed\n") < said.index("On other: ValueError: no.") < said.index("Correct the script.")
+    )
+
+
+async def test_whom_a_run_waits_for_is_said_on_the_agents_terminal_too() -> None:
+    wait = WaitsFor(device=OTHER, cause="stopped", lasted_s=4.0)
+    async with Talking() as talking:
+        talking.node.happen(ev.RunPlanned(plan=plan(OTHER)))
+        talking.node.happen(ev.WaitingChanged(run=RUN, waits=(wait,)))
+        talking.node.happen(ev.WaitingChanged(run=RUN))
+        await talking.screen.wait_said("The run goes on.")
+    assert "Waits for other: its training process has been stopped for 4 s." in talking.screen.said
 
 
 def test_allow_means_one_paired_device_and_no_namesake() -> None:

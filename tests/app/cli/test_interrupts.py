@@ -17,3 +17,22 @@ async def test_signals_are_waited_for_and_the_old_handling_comes_back() -> None:
             await asyncio.wait_for(interrupts.wait_next(), 30)
     assert interrupts.count == 2
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.real
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGHUP")
+@pytest.mark.parametrize("handling", [signal.SIG_IGN, signal.SIG_DFL])
+async def test_a_closed_terminal_counts_unless_the_program_is_to_outlive_it(
+    handling: signal.Handlers,
+) -> None:
+    before = signal.signal(signal.SIGHUP, handling)
+    try:
+        with Interrupts() as interrupts:
+            for number in (signal.SIGHUP, signal.SIGTERM):
+                os.kill(os.getpid(), number)
+            await asyncio.wait_for(interrupts.wait_next(), 30)
+            await asyncio.sleep(0.1)
+        assert interrupts.count == (1 if handling is signal.SIG_IGN else 2)
+        assert signal.getsignal(signal.SIGHUP) is handling
+    finally:
+        signal.signal(signal.SIGHUP, before)

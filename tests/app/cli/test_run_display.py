@@ -60,7 +60,7 @@ def test_plain_lines_tell_each_thing_once() -> None:
         epoch(OTHER),
     )
     assert screen.said.splitlines() == [
-        "preparing: consent and files",
+        "preparing",
         "other: receives the files, 10 %",
         "other: is ready",
         "here: epoch 1/2: loss 0.5000 (1.2 s)",
@@ -69,7 +69,7 @@ def test_plain_lines_tell_each_thing_once() -> None:
 
 EXPECTED = Expectation(alone_s=(0.1, 0.1), step_s=0.06, wire_s=0.0132, wire_bytes=1_200_000, shares=(48, 16))
 SENTENCE = (
-    "Two laptops: about 1.7 times as fast as here alone; the wire takes 22 % of a step (1.2 MB each way)."
+    "Two laptops: about 1.7× as fast as here alone; 22 % of each step is network transfer (1.2 MB each way)."
 )
 
 
@@ -85,7 +85,7 @@ def test_what_is_expected_is_said_as_soon_as_it_is_measured() -> None:
         assert SENTENCE in screen.said
     screen = Words()
     play(running(), Plain(screen, Clock()), measured(replace(EXPECTED, step_s=0.3, wire_s=0.2)))
-    assert "only 0.3 times as fast" in screen.said
+    assert "3.0× slower than" in screen.said
     assert "What would help: half the bytes (--wire bf16)" in screen.said
 
 
@@ -216,7 +216,13 @@ def test_whom_the_run_waits_for_is_said_when_it_changes_and_now_and_then() -> No
     play(node, display, waits(12.0), waits(13.0, "away"), ev.WaitingChanged(run=RUN))
     _, later, away, on = screen.said.splitlines()
     assert "stopped for 12 s" in later and "away" in away
-    assert on == "The run goes on."
+    assert on == "The run continues."
+
+
+def test_that_it_goes_on_is_said_only_where_it_was_said_to_wait() -> None:
+    screen = Words()
+    play(running(), Plain(screen, Clock()), ev.WaitingChanged(run=RUN))
+    assert screen.said == ""
 
 
 def test_the_moving_display_shows_whom_the_run_waits_for() -> None:

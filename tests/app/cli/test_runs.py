@@ -85,7 +85,7 @@ async def test_what_was_expected_and_what_came_out_is_told_of_a_past_run() -> No
     node.answers[GetRun] = answers.RunDetails(entry=entry, plan=plan(OTHER))
     with follower(node) as events:
         await runs._one(events, screen, RUN)
-    assert "Expected 1.4 times as fast as member alone, came out 1.2" in screen.said
+    assert "Expected 1.4×, measured 1.2× the speed of member alone" in screen.said
 
 
 async def test_a_stopped_run_says_where_it_goes_on_and_a_resumed_one_from_which() -> None:
@@ -95,8 +95,8 @@ async def test_a_stopped_run_says_where_it_goes_on_and_a_resumed_one_from_which(
     with follower(node) as events:
         await runs._one(events, screen, RUN)
     said = screen.said.splitlines()
-    assert "Goes on from the run 20261121-191204-9f3a01bc." in said
-    assert f"Goes on at epoch 4, step 120. To go on: tandem resume {RUN}" in said
+    assert "Resumed from run 20261121-191204-9f3a01bc." in said
+    assert f"Resumes at epoch 4, step 120. To resume: tandem resume {RUN}" in said
 
 
 @pytest.mark.parametrize("ours", [None, Moment(step=1)])
@@ -114,8 +114,8 @@ async def test_a_stopped_run_says_which_other_laptop_has_a_newer_checkpoint(ours
     ]
     with follower(node) as events:
         await runs._one(events, screen, RUN)
-    where = "Goes on at epoch 4, step 120, with the checkpoint on other."
-    assert f"{where} To go on: tandem resume {RUN}" in screen.said.splitlines()
+    where = "Resumes at epoch 4, step 120, with the checkpoint on other."
+    assert f"{where} To resume: tandem resume {RUN}" in screen.said.splitlines()
 
 
 async def test_a_failed_run_says_why() -> None:

@@ -1,6 +1,10 @@
+import errno
 import io
+import os
 
-from app.cli.screen import LinesScreen
+import pytest
+
+from app.cli.screen import Lasting, LinesScreen
 from core.node import json_lines
 from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem
@@ -51,3 +55,34 @@ def test_where_stdout_is_json_lines_a_failure_is_one_of_them() -> None:
 def test_nothing_moves_where_no_terminal_is() -> None:
     assert not Words().live
     assert not Words(json=True).live
+
+
+@pytest.mark.real
+@pytest.mark.skipif(os.name != "posix", reason="terminals as POSIX has them")
+def test_words_to_a_terminal_that_was_closed_go_nowhere() -> None:
+    person, terminal = os.openpty()
+    with open(terminal, "w", encoding="utf-8") as screen:  # noqa: PTH123 (the file of a descriptor)
+        lasting = Lasting(screen)
+        lasting.write("before\n")
+        lasting.flush()
+        assert os.read(person, 100) == b"before\r\n"
+        os.close(person)
+        with pytest.raises(OSError, match="Input/output error") as hung_up:
+            os.write(terminal, b"x")
+        assert hung_up.value.errno == errno.EIO
+        for _ in range(2):
+            lasting.write("after\n")
+            lasting.flush()
+
+
+@pytest.mark.real
+def test_words_to_a_reader_that_has_left_end_the_program() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    screen = open(write, "w", encoding="utf-8", buffering=1)  # noqa: PTH123, SIM115 (its end fails, too)
+    try:
+        with pytest.raises(BrokenPipeError):
+            Lasting(screen).write("more\n")
+    finally:
+        with pytest.raises(BrokenPipeError):
+            screen.close()

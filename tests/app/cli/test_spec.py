@@ -49,13 +49,14 @@ async def test_everything_that_can_be_said_reaches_the_spec() -> None:
         with_other(),
         *("--with", "other,me", "--role", "me=worker,ps", "--role", "other=CHIEF"),
         *("--share", "other=48", "--seed", "5", "--strategy", "own", "--wire", "bf16"),
-        *("--exchange", "tls"),
+        *("--exchange", "tls", "--wait-for-away", "30", "--ask-after", "0"),
     )
     assert wanted.devices == (OTHER,)
     assert wanted.roles == {ME: (Role.WORKER, Role.PS), OTHER: (Role.CHIEF,)}
     assert wanted.shares == {OTHER: 48}
     assert (wanted.seed, wanted.strategy, wanted.wire, wanted.solo) == (5, "own", "bf16", False)
     assert wanted.exchange == "tls"
+    assert (wanted.away_s, wanted.ask_after_s) == (1800.0, 0.0)
     others = {"arguments", "solo", "shares_total", "resume"}
     assert unsaid(wanted) == others, "a field of RunSpec that this test does not try"
 

@@ -53,7 +53,7 @@ def test_who_has_other_versions_or_a_run_does_not() -> None:
     problem = Problem(code="versions-differ", what="Keras differs.")
     assert why_not(state_of(*world.linked(problem=problem)).devices[OTHER]) == "no run possible"
     busy = state_of(*world.linked(), ev.BusyChanged(device=OTHER, busy=True))
-    assert why_not(busy.devices[OTHER]) == "has another run"
+    assert why_not(busy.devices[OTHER]) == "is busy with another run"
 
 
 def test_arguments_are_words_as_a_shell_takes_them() -> None:
@@ -133,6 +133,8 @@ THEN = RunSpec(
     seed=7,
     wire="bf16",
     exchange="tls",
+    away_s=60.0,
+    ask_after_s=0.0,
 )
 CLEO = DeviceId("c" * 64)
 

@@ -158,15 +158,13 @@ def test_without_an_earlier_run_the_speed_up_will_be_measured() -> None:
 
 
 def test_how_fast_it_was_is_said_as_it_is() -> None:
-    was = "Last time on these laptops: about 1.6 times as fast as here alone."
+    was = "Last time on these laptops: about 1.6× as fast as here alone."
     line = found(plan=PlanMade(plan=world.plan(), expectation=was))["speed"]
     assert (line.level, line.what) == ("ok", was)
 
 
 def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> None:
-    plan = PlanMade(
-        plan=world.plan(), expectation="Last time: only 0.6 times as fast.", advice="Take a cable."
-    )
+    plan = PlanMade(plan=world.plan(), expectation="Last time: 1.7× slower.", advice="Take a cable.")
     lines = found(plan=plan)
     assert (lines["speed"].level, lines["speed"].fix) == ("warning", "Take a cable.")
     assert preflight.ready(list(lines.values()), plan), "who wants to may"

@@ -47,7 +47,7 @@ def test_it_says_who_wants_to_run_what(sheet: ConsentSheet, core: FakeCore) -> N
 
 def test_a_checkpoint_that_comes_too_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
     core.happen(replace(consent_asked(), checkpoint_bytes=5 << 20))
-    assert sheet.total.text() == "2 files, 5 MB, and a checkpoint of 5 MB to go on from"
+    assert sheet.total.text() == "2 files, 5 MB, and a checkpoint of 5 MB to resume from"
 
 
 def test_a_changed_script_is_said(sheet: ConsentSheet, core: FakeCore) -> None:

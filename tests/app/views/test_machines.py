@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.bridge import Bridge
 from app.models.stragglers import SAY_AFTER_S
 from app.views.machines import MachinesView
+from app.widgets.history import KEPT_S
 from app.widgets.page import Page
 from core.vocabulary import events as ev
 from tests.app import world
@@ -114,7 +115,7 @@ def test_the_wires_part_of_a_step_and_each_ones_rows_are_shown(core: FakeCore, s
     step = replace(world.progress(3), wire_s=0.02, wire_bytes=2_400_000, share=46)
     core.happen(world.progressed(ME, step), world.told(ME, world.reading(41.0)))
     assert view.wire.isVisible()
-    assert view.wire.text() == "The wire takes 20 % of a step (2.4 MB each way)."
+    assert view.wire.text() == "20 % of each step is network transfer (2.4 MB each way)."
     assert words(view, ME)["Share"] == "46 of 64 rows"
     core.happen(*world.finished())
     assert not view.wire.isVisible()
@@ -145,8 +146,23 @@ def test_hidden_it_keeps_the_history_and_does_no_more(core: FakeCore, shown: Sho
     core.happen(world.told(ME, world.reading(10.0)))
     view.hide()
     core.happen(world.told(ME, world.reading(20.0)))
-    assert [round(part or 0, 2) for part in view.cards[ME].gauges["CPU"].history] == [0.1, 0.2]
+    assert [round(parts["CPU"], 2) for _, parts in view.cards[ME].history.kept] == [0.1, 0.2]
     assert not view._age_timer.isActive()
+
+
+def test_the_last_ten_minutes_are_drawn_with_gaps_where_nothing_came(core: FakeCore, shown: Shown) -> None:
+    view, now_s = shown
+    for second in (0, 1, 2, 30, 31):
+        now_s[0] = 100.0 + second
+        core.happen(world.told(ME, world.reading(float(second))))
+    history = view.cards[ME].history
+    assert history.names == ["CPU", "Memory"], "no GPU here, and the network has no whole"
+    assert history.pieces("CPU") == [[(31, 0.0), (30, 0.01), (29, 0.02)], [(1, 0.3), (0, 0.31)]]
+    assert history.isVisible()
+    view.grab()
+    now_s[0] = 100.0 + 31 + KEPT_S
+    core.happen(world.told(ME, world.reading(50.0)))
+    assert history.pieces("CPU") == [[(600.0, 0.31)], [(0.0, 0.5)]], "what is older is forgotten"
 
 
 @settings(

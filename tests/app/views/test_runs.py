@@ -21,7 +21,7 @@ from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, Ru
 from core.vocabulary.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, Stopped
+from core.vocabulary.phases import Failed, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Role, RunSpec
 from tests.app import world
 from tests.app.fake_core import FakeCore
@@ -99,7 +99,7 @@ def test_a_past_run_says_what_was_expected_and_what_came_out(
     qtbot.keyClick(view.table, Qt.Key.Key_Return)
     core.flush()
     lines = [label.text() for label in view.past.outcome.lines]
-    assert any(text.startswith("Expected 1.2 times as fast as here alone") for text in lines)
+    assert any(text.startswith("Expected 1.2×, measured 1.2× the speed of here alone") for text in lines)
 
 
 def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
@@ -135,7 +135,8 @@ def test_runs_of_the_same_minute_are_told_apart(qtbot: QtBot, core: FakeCore, vi
     def at_once(command: Command) -> Answer:
         found = details(command)
         assert isinstance(found, RunDetails)
-        return replace(found, entry=replace(found.entry, script="train.py", started_s=60.0))
+        same_minute = RunId(f"20261121-1912{found.entry.run[13:]}")
+        return replace(found, entry=replace(found.entry, script="train.py", run=same_minute))
 
     core.answers[GetRun] = at_once
     choose(view, 0, 2)
@@ -155,7 +156,7 @@ def test_measured_runs_are_compared_by_what_they_gained() -> None:
     summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
     lines = lines_of(replace(ENTRIES[0], summary=summary))
     assert lines["Speed"] == "753 samples/s", "without the first seconds"
-    assert lines["Against one alone"] == "1.2 times as fast"
+    assert lines["Speed-up"] == "1.2×"
 
 
 def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: RunsView) -> None:
@@ -226,8 +227,8 @@ def test_a_stopped_run_goes_on_with_the_laptops_roles_and_shares_of_then(
     open_run(core, view, PAUSED)
     outcome = view.past.outcome
     assert outcome.go_on.isVisible()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120."
-    assert outcome.go_on.accessibleName() == "Go on"
+    assert outcome.where.text() == "Resumes at epoch 4, step 120."
+    assert outcome.go_on.accessibleName() == "Resume"
     assert outcome.go_on.accessibleDescription() == outcome.where.text()
     assert outcome.again.property("kind") == "", "one main deed"
     core.held = True
@@ -278,7 +279,7 @@ def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeC
     assert not outcome.go_on.isVisible()
     core.happen(world.found(PAUSED.run))
     assert outcome.go_on.isVisible()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    assert outcome.where.text() == "Resumes at epoch 4, step 120, with the checkpoint on Bob's laptop."
     assert outcome.go_on.accessibleDescription() == outcome.where.text()
     assert outcome.head.text() == "Stopped on here"
     core.happen(world.linked()[1])
@@ -296,7 +297,7 @@ def test_a_run_goes_on_with_a_checkpoint_that_lies_on_another_laptop(core: FakeC
     core.release()
     core.flush()
     assert outcome.not_started.problem == problem
-    assert outcome.where.text() == "Goes on at epoch 5, step 1, with the checkpoint on Bob's laptop."
+    assert outcome.where.text() == "Resumes at epoch 5, step 1, with the checkpoint on Bob's laptop."
     core.happen(world.lost())
     assert not outcome.go_on.isVisible(), "nobody can send it now"
 
@@ -321,7 +322,7 @@ def test_going_on_can_be_stopped_while_the_checkpoint_is_fetched(
     core.release()
     core.flush()
     assert not outcome.stop.isVisible() and outcome.go_on.hasFocus()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120."
+    assert outcome.where.text() == "Resumes at epoch 4, step 120."
     assert outcome.not_started.problem is None, "it is what the user wanted"
 
 
@@ -329,11 +330,11 @@ def test_a_newer_checkpoint_elsewhere_takes_the_place_of_ours(core: FakeCore, vi
     core.happen(*world.linked())
     open_run(core, view, PAUSED, Moment(step=1))
     where = view.past.outcome.where
-    assert where.text() == "Goes on at epoch 1, step 1."
+    assert where.text() == "Resumes at epoch 1, step 1."
     core.happen(world.found(PAUSED.run))
-    assert where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    assert where.text() == "Resumes at epoch 4, step 120, with the checkpoint on Bob's laptop."
     open_run(core, view, PAUSED)
-    assert where.text() == "Goes on at epoch 4, step 120.", "it was brought here meanwhile"
+    assert where.text() == "Resumes at epoch 4, step 120.", "it was brought here meanwhile"
 
 
 def test_nobody_is_asked_for_checkpoints_of_what_cannot_go_on(core: FakeCore, view: RunsView) -> None:
@@ -359,7 +360,7 @@ def test_a_refusal_to_go_on_is_said_until_another_run_is_opened(core: FakeCore, 
     core.flush()
     assert outcome.not_started.problem == problem
     assert outcome.not_started.isVisible()
-    assert outcome.where.text() == "Goes on at epoch 4, step 120.", "it can be tried again"
+    assert outcome.where.text() == "Resumes at epoch 4, step 120.", "it can be tried again"
     open_run(core, view, replace(PAUSED, folder="/runs/other"))
     assert not outcome.not_started.isVisible()
     core.held = True
@@ -384,13 +385,39 @@ def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: Run
 def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView) -> None:
     resumed = replace(ENTRIES[0], resumed=RunId("20261121-191204-9f3a01bc"))
     then = when(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
-    assert words(resumed, Column.STATE) == f"finished, goes on from {then}"
-    assert lines_of(resumed)["State"] == f"finished, goes on from {then}"
+    assert words(resumed, Column.STATE) == f"finished, resumed from {then}"
+    assert lines_of(resumed)["State"] == f"finished, resumed from {then}"
     assert (
-        words(replace(resumed, resumed=RunId("odd\n-id")), Column.STATE) == "finished, goes on from odd -id"
+        words(replace(resumed, resumed=RunId("odd\n-id")), Column.STATE) == "finished, resumed from odd -id"
     )
     open_run(core, view, resumed)
-    assert f"goes on from {then}" in view.past.about.text()
+    assert f"resumed from {then}" in view.past.about.text()
+
+
+def test_the_run_under_way_is_shown_live(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    """Its record is still being written: there would be nothing to plot."""
+    core.happen(*world.begun())
+    core.answers[ListRuns] = RunList(
+        runs=(replace(ENTRIES[0], run=world.RUN, phase=Training()), *ENTRIES[1:])
+    )
+    core.happen(world.phase(Stopping()))
+    core.flush()
+    choose(view, 0)
+    assert view.chosen[0].run == world.RUN
+    with qtbot.waitSignal(view.live_asked, timeout=60_000):
+        view.open.click()
+    assert not core.asked(GetRun)
+
+
+def test_a_runs_start_is_the_same_on_every_laptop() -> None:
+    """By the record of each it was another moment, and no continued run matched the one before it."""
+    here = replace(ENTRIES[0], run=RunId("20261121-191204-9f3a01bc"), started_s=0.0)
+    there = replace(here, started_s=9e9)
+    then = when(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
+    assert words(here, Column.STARTED) == words(there, Column.STARTED) == then
+    assert words(replace(here, resumed=here.run), Column.STATE).endswith(f" {then}")
+    odd = replace(here, run=RunId("odd"), started_s=60.0)
+    assert words(odd, Column.STARTED) == when(60.0)
 
 
 def test_a_folder_that_is_gone_is_said(qtbot: QtBot, bridge: Bridge, core: FakeCore, tmp_path: Path) -> None:

@@ -11,23 +11,33 @@ from PySide6.QtCore import QUrl
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.charts.points import CurveKey
+from app.charts.points import CPU_USE, GPU_USE, CurveKey
+from app.models.headline import Figure
+from app.models.laptop_rows import LaptopRow
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
+from app.widgets.run_progress import RunProgress
+from core.telemetry.nvidia import Nvidia
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Refused, RunDetails, RunEntry
-from core.vocabulary.commands import AnalyseScript, FindCheckpoints, GetRun, StartRun, StopRun
+from core.vocabulary.commands import AnalyseScript, FindCheckpoints, GetRun, GoOnWaiting, StartRun, StopRun
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.phases import Failed, Finished, Stopped, Stopping
+from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, RunSpec
 from core.vocabulary.progress import LogLines
+from core.vocabulary.state import State, apply
+from core.vocabulary.waits import WaitsFor
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started
+from tests.core.telemetry.fake_nvml import FakeNvml
 
 LIMIT_MS = 60_000
 LOSS = CurveKey(DeviceId(""), "loss", False)
+
+
+MOVED = "Bob's laptop (worker:0, 20 of 64 rows) trains; waits 10 of 100 ms"
 
 
 def made_view(qtbot: QtBot, bridge: Bridge) -> TrainView:
@@ -66,22 +76,34 @@ def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, li
     progress = live.progress
     assert progress.state.text() == "Training"
     qtbot.waitUntil(progress.step.isVisible, timeout=LIMIT_MS)
-    assert progress.step.text() == "Epoch 2/8, step 23/23"
-    assert progress.left.text() == "640 samples/s, 0:14 left"
+    assert progress.step.text() == "Epoch 2/8, step 23/23 · 640 samples/s"
+    assert [figure.figure for figure in progress.figures] == [
+        Figure("Loss", "0.500"),
+        Figure("Accuracy", "0.833"),
+        Figure("Time left", "0:14", "epoch 2 of 8"),
+        Figure("Speed", "640", "samples/s"),
+    ]
     assert progress.bar.value() == 250
     assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch) trains"
 
 
-def test_what_is_expected_is_shown_as_soon_as_it_is_measured(core: FakeCore, live: TrainLive) -> None:
+def test_what_is_expected_is_told_under_why_as_soon_as_it_is_measured(
+    core: FakeCore, live: TrainLive
+) -> None:
     core.happen(*world.linked(), *world.begun())
-    assert not live.progress.expected.isVisible()
+    assert not live.progress.why.isVisible()
     core.happen(world.measured())
+    assert live.progress.why.isVisible()
+    assert not live.progress.expected.isVisible(), "prose is for those who ask"
+    live.progress.why.head.click()
+    assert live.progress.expected.isVisible()
     assert live.progress.expected.text() == (
-        "Two laptops: about 1.2 times as fast as here alone; the wire takes 22 % of a step (1.2 MB each way)."
+        "Two laptops: about 1.2× as fast as here alone; "
+        "22 % of each step is network transfer (1.2 MB each way)."
     )
     assert not live.progress.advice.isVisible()
     core.happen(world.measured(replace(world.EXPECTED, step_s=0.3, wire_s=0.25)))
-    assert "only 0.3 times as fast as here alone" in live.progress.expected.text()
+    assert "3.0× slower than here alone" in live.progress.expected.text()
     assert live.progress.advice.isVisible()
     assert live.progress.advice.text().startswith(
         "What would help: half the bytes (Options: gradients travel as), a cable"
@@ -95,7 +117,24 @@ def test_rows_that_move_while_training_are_shown(qtbot: QtBot, core: FakeCore, l
     assert label.text() == "Bob's laptop (worker:0) trains", "nobody knows yet"
     core.happen(world.measured())
     core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
-    qtbot.waitUntil(lambda: label.text() == "Bob's laptop (worker:0, 20 of 64 rows) trains", timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: label.text() == MOVED, timeout=LIMIT_MS)
+
+
+def test_the_small_batch_at_an_epochs_end_is_not_taken_for_the_share(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    def shown() -> str:
+        row = live.progress.members[OTHER].row
+        return row.share if row is not None else ""
+
+    core.happen(*world.linked(), *world.begun(replace(world.plan(), balance=True)))
+    core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
+    qtbot.waitUntil(lambda: shown() == "20 of 64 rows", timeout=LIMIT_MS)
+    core.happen(world.progressed(OTHER, replace(world.progress(22), share=0, samples_s=290.0)))
+    assert shown() == "20 of 64 rows"
+    smaller = replace(world.progress(0), fit=1, share=4, samples_s=80.0)
+    core.happen(world.progressed(OTHER, smaller))
+    assert shown() == "4 of 8 rows", "another fit may have smaller batches"
 
 
 def test_what_came_out_is_compared_with_what_was_expected(core: FakeCore, live: TrainLive) -> None:
@@ -103,9 +142,161 @@ def test_what_came_out_is_compared_with_what_was_expected(core: FakeCore, live: 
     core.happen(*world.linked(), *world.begun(), *world.finished(summary))
     words = [label.text() for label in live.outcome.lines if label.isVisible()]
     assert (
-        "Expected 1.2 times as fast as here alone, came out 1.2 (each step 6 % longer than expected). "
-        "A step took 85 ms, 753 samples/s; the wire took 24 % of a step (1.2 MB each way)."
+        "Expected 1.2×, measured 1.2× the speed of here alone (each step 6 % longer than expected). "
+        "A step took 85 ms, 753 samples/s; 24 % of each step was network transfer (1.2 MB each way)."
     ) in words
+
+
+def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.measured())
+    speed = live.progress.figures[3]
+    core.happen(world.progressed(ME, replace(world.progress(45), step_s=0.05)))
+    assert speed.figure == Figure("Speed", "2.0×", "as fast as this laptop alone")
+    core.happen(world.progressed(ME, replace(world.progress(46), step_s=0.5)))
+    assert speed.figure == Figure("Speed", "5.0× slower", "than this laptop alone", "warning")
+    assert speed.accessibleName() == "Speed 5.0× slower than this laptop alone"
+
+
+def test_the_start_is_shown_step_by_step_with_what_it_waits_for(core: FakeCore, live: TrainLive) -> None:
+    def waits(device: DeviceId, phase: MemberPhase, done: int = 0) -> None:
+        total = 40 if done else 0
+        core.happen(ev.MemberPhaseChanged(run=world.RUN, device=device, phase=phase, done=done, total=total))
+
+    progress = live.progress
+    core.happen(*world.linked(), *world.begun()[:2])
+    waits(ME, "prepared")
+    waits(OTHER, "consent")
+    assert progress.allow.isVisible()
+    assert progress.allow.text() == "Press Allow on Bob's laptop"
+    assert progress.awaited.text() == "Waiting for someone to press Allow on Bob's laptop"
+    assert [step.state for step in progress.stepper.steps] == ["now", "ahead", "ahead", "ahead", "ahead"]
+    assert progress.stepper.text().startswith("Allowed under way, Files to come")
+    waits(OTHER, "receiving", done=30)
+    assert not progress.allow.isVisible()
+    assert progress.awaited.text() == "Waiting for the files to reach Bob's laptop (75 %)"
+    waits(OTHER, "prepared")
+    core.happen(world.phase(Starting()))
+    waits(ME, "meeting")
+    waits(OTHER, "starting")
+    assert progress.awaited.text() == "Waiting for TensorFlow to start on Bob's laptop"
+    waits(OTHER, "meeting")
+    assert progress.awaited.text() == "Waiting for here and Bob's laptop to meet the others"
+    waits(ME, "training")
+    waits(OTHER, "training")
+    assert progress.awaited.text() == "Waiting for the first step: the model is being built"
+    assert [step.state for step in progress.stepper.steps] == ["done", "done", "done", "done", "now"]
+    live.grab()
+    core.happen(world.phase(Training()))
+    assert not progress.stepper.isVisible() and not progress.awaited.isVisible()
+
+
+def test_on_the_laptop_that_is_asked_nobody_is_sent_to_itself(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun()[:2])
+    core.happen(ev.MemberPhaseChanged(run=world.RUN, device=ME, phase="consent"))
+    assert not live.progress.allow.isVisible()
+
+
+def test_gpu_use_is_in_the_laptops_row_and_under_the_loss(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    """With what a graphics card's driver tells, by way of the real reader of cards."""
+    cards = Nvidia.open(FakeNvml())
+    assert isinstance(cards, Nvidia)
+    busy = world.reading(gpus=cards.read())
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
+    core.happen(world.told(ME, busy), world.told(OTHER, world.reading(gpus=(world.gpu(80),))))
+    mine, other = live.progress.members[ME].row, live.progress.members[OTHER].row
+    assert mine is not None and other is not None
+    assert mine.gpu.part == pytest.approx(0.405), "the mean of its two cards"
+    assert (other.gpu.words, other.gpu.note) == ("80 %", "5 GB of 8 GB · 71 °C · 60 W")
+    assert (other.cpu.words, other.network) == ("40 %", ("↑ 2.4 MB/s", "↓ 3.3 MB/s"))
+    assert list(live.points.curves[CurveKey(OTHER, GPU_USE, False)].values) == [80]
+    assert not live.no_gpu.isVisible()
+    qtbot.waitUntil(lambda: bool(live.charts.uses), timeout=LIMIT_MS)
+    assert [plot.shown for plot in live.charts.uses] == [GPU_USE, CPU_USE]
+    qtbot.waitUntil(lambda: live.charts.uses[0].legend.names == ["here", "Bob's laptop"], timeout=LIMIT_MS)
+    live.grab()
+
+
+def test_without_a_gpu_the_one_reason_is_said(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
+    assert not live.no_gpu.isVisible(), "nobody has said anything yet"
+    why = "CPU only: no NVIDIA driver, and no other graphics card was found."
+    core.happen(world.told(ME, world.reading(no_gpu=why)), world.told(OTHER, world.reading(no_gpu=why)))
+    assert live.no_gpu.isVisible()
+    assert live.no_gpu.text() == (
+        "No GPU use to plot: no NVIDIA driver, and no other graphics card was found."
+    )
+    qtbot.waitUntil(lambda: [plot.shown for plot in live.charts.uses] == [CPU_USE], timeout=LIMIT_MS)
+
+
+def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    def waits(*what: WaitsFor, asks: bool = False) -> None:
+        core.happen(ev.WaitingChanged(run=world.RUN, waits=what, asks=asks))
+
+    def row(device: DeviceId) -> LaptopRow:
+        found = live.progress.members[device].row
+        assert found is not None
+        return found
+
+    core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(3)))
+    assert not live.progress.held.isVisible()
+    waits(WaitsFor(device=OTHER, cause="away", lasted_s=70, left_s=530))
+    assert live.progress.held.isVisible()
+    assert live.progress.held.text() == ("Bob's laptop is away for 70 s. The run waits for it, 9 min more.")
+    away = row(OTHER)
+    assert (away.state, away.detail, away.troubled) == ("Away", "for 70 s, 9 min left", True)
+    assert (row(ME).state, row(ME).troubled) == ("Waits for Bob's laptop", False)
+    assert not live.progress.keep_waiting.isVisible()
+    waits(
+        WaitsFor(device=OTHER, cause="script", activity="callback", where="a.py, line 2", lasted_s=9),
+        asks=True,
+    )
+    assert (row(OTHER).state, row(OTHER).detail) == ("Is in a callback", "a.py, line 2")
+    live.progress.keep_waiting.click()
+    assert core.asked(GoOnWaiting) == [GoOnWaiting(run=world.RUN)]
+    waits()
+    assert not live.progress.held.isVisible() and not live.progress.keep_waiting.isVisible()
+    assert (row(OTHER).state, row(OTHER).detail) == ("Trains", "back after 70 s")
+    live.grab()
+
+
+def test_that_a_laptop_came_back_is_said_for_a_while(qtbot: QtBot) -> None:
+    now_s = [50.0]
+    progress = RunProgress(lambda: now_s[0])
+    qtbot.addWidget(progress)
+    names = {ME: "anna", OTHER: "ben"}
+
+    def shown(*waits: WaitsFor) -> str:
+        state = State()
+        known = (started(), *world.begun(), ev.WaitingChanged(run=world.RUN, waits=waits))
+        for event in known:
+            state = apply(state, event)
+        assert state.run is not None
+        progress.show_run(state.run, state, names, "")
+        row = progress.members[OTHER].row
+        return row.detail if row is not None else ""
+
+    assert shown() == ""
+    assert shown(WaitsFor(device=OTHER, cause="away", lasted_s=200)) == "for 3 min"
+    assert shown() == "back after 3 min"
+    now_s[0] += 10
+    assert shown() == "back after 3 min"
+    now_s[0] += 10
+    assert shown() == ""
+
+
+def test_a_laptop_that_is_away_shows_no_old_reading(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), world.told(OTHER, world.reading()))
+    core.happen(world.progressed(ME, world.progress(0)))
+    row = live.progress.members[OTHER].row
+    assert row is not None and row.cpu.words == "40 %"
+    core.happen(world.lost())
+    core.happen(world.progressed(ME, world.progress(1)))
+    row = live.progress.members[OTHER].row
+    assert row is not None and row.cpu.words == ""
 
 
 def test_without_a_known_end_there_is_no_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
@@ -163,7 +354,7 @@ def test_a_stopped_run_goes_on_from_its_result(qtbot: QtBot, core: FakeCore, liv
     core.happen(*world.finished(last=last))
     core.flush()
     qtbot.waitUntil(live.outcome.go_on.hasFocus, timeout=LIMIT_MS)
-    assert live.outcome.where.text() == "Goes on at fit 2, epoch 1, step 6."
+    assert live.outcome.where.text() == "Resumes at fit 2, epoch 1, step 6."
     problem = Problem(code="no-checkpoint", what="No laptop has a checkpoint.", fix="Start anew.")
     core.answers[StartRun] = Refused(problem=problem)
     live.outcome.go_on.click()
@@ -190,7 +381,7 @@ def test_a_run_whose_checkpoint_lies_on_the_other_laptop_goes_on_from_its_result
     assert core.asked(FindCheckpoints) == [asked, asked], "it is back, and may have one"
     core.happen(world.found())
     assert live.outcome.go_on.isVisible()
-    assert live.outcome.where.text() == "Goes on at epoch 4, step 120, with the checkpoint on Bob's laptop."
+    assert live.outcome.where.text() == "Resumes at epoch 4, step 120, with the checkpoint on Bob's laptop."
     core.held = True
     live.outcome.go_on.click()
     assert live.outcome.where.text() == "Looking for the newest checkpoint…"
@@ -252,6 +443,12 @@ def test_what_came_out_is_shown_with_its_folder(
     assert "The script wrote digits.keras." in words
     live.outcome.open.click()
     assert opened == [str(tmp_path / "outputs")]
+
+
+def test_at_its_end_a_runs_points_are_not_read_once_more(core: FakeCore, live: TrainLive) -> None:
+    core.happen(*world.linked(), *world.begun(), *world.finished())
+    core.flush()
+    assert core.asked(GetRun) == [GetRun(run=world.RUN, points=False)]
 
 
 def test_a_folder_that_is_gone_is_said(core: FakeCore, live: TrainLive, tmp_path: Path) -> None:

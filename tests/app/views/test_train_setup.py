@@ -299,13 +299,14 @@ def test_arguments_and_options_reach_the_run(
     qtbot.keyClicks(setup.arguments, '--epochs 3 --name "two words"')
     setup.options.head.click()
     qtbot.keyClicks(setup.options._seed, "7")
+    qtbot.keyClicks(setup.options._exchange, "TLS")
     settle()
     click(setup, "train")
     core.flush()
     asked = core.asked(StartRun)[0]
     assert isinstance(asked, StartRun)
     assert asked.spec.arguments == ("--epochs", "3", "--name", "two words")
-    assert asked.spec.seed == 7
+    assert (asked.spec.seed, asked.spec.exchange) == (7, "tls")
     assert asked.spec.solo
 
 
@@ -460,7 +461,7 @@ def test_readings_do_not_make_it_plan_anew(core: FakeCore, setup: TrainSetup, se
 def test_a_refused_start_says_why_and_may_be_tried_again(
     core: FakeCore, setup: TrainSetup, settle: Settle
 ) -> None:
-    why = Problem(code="device-busy", what="It has another run.", fix="Wait.")
+    why = Problem(code="device-busy", what="It is busy with another run.", fix="Wait.")
     core.answers[StartRun] = Refused(problem=why)
     setup.choose("/a.py")
     settle()
@@ -477,6 +478,30 @@ def test_a_mend_that_fails_says_why(core: FakeCore, view: TrainView) -> None:
     core.flush()
     assert view.setup.problem.problem == why
     assert core.asked(RunDoctor), "it looks again all the same"
+
+
+def test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked(), world.lost())
+    setup.choose("/a.py")
+    settle()
+    click(setup, "train")
+    core.flush()
+    assert not core.asked(StartRun)
+    asked = setup.problem.problem
+    assert asked is not None and "one alone: without Bob's laptop (not connected)" in asked.what
+    assert setup.train.text() == "Train alone"
+    core.happen(*world.linked())
+    settle()
+    assert setup.problem.problem is None and setup.train.text() == "Train on 2 laptops"
+    core.happen(world.lost())
+    settle()
+    for _ in range(2):
+        click(setup, "train")
+    core.flush()
+    (begun,) = core.asked(StartRun)
+    assert isinstance(begun, StartRun) and begun.spec.solo
 
 
 def test_train_cannot_be_pressed_twice(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
@@ -509,6 +534,7 @@ THEN = RunSpec(
     strategy="managed",
     seed=7,
     wire="bf16",
+    exchange="tensorflow",
 )
 
 
@@ -521,6 +547,7 @@ def test_run_again_restores_everything_that_was_chosen(
     assert setup.roles.rows[OTHER].role.currentText() == "chief"
     assert setup.roles.by_hand.isChecked()
     assert (setup.options.seed, setup.options.strategy, setup.options.wire) == (7, "managed", "bf16")
+    assert setup.options.exchange == "tensorflow"
     assert setup.options.is_open, "what is not as usual is in sight"
     click(setup, "train")
     assert core.asked(StartRun) == [StartRun(spec=THEN)]

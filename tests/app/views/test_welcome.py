@@ -95,7 +95,7 @@ def test_what_is_being_typed_stays_when_the_state_changes(view: WelcomeView, cor
 
 def test_pairing_is_the_second_step_and_may_be_left_out(view: WelcomeView, core: FakeCore) -> None:
     view.next.click()
-    assert view.next.text() == "Go on alone"
+    assert view.next.text() == "Continue alone"
     assert view.next.property("kind") == "primary"
     core.happen(found())
     assert view.next.property("kind") == "", "Pair is the deed now"

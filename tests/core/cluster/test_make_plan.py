@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -183,7 +184,14 @@ def test_what_the_user_asked_for_is_in_the_plan() -> None:
 
 def test_what_a_spec_and_a_plan_both_name_is_carried_over() -> None:
     spec = RunSpec(
-        script="train.py", arguments=("-x",), strategy="managed", seed=7, wire="bf16", exchange="tls"
+        script="train.py",
+        arguments=("-x",),
+        strategy="managed",
+        seed=7,
+        wire="bf16",
+        exchange="tls",
+        away_s=60.0,
+        ask_after_s=0.0,
     )
     both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"resume"}  # fetched, then named
     assert not unsaid(spec) & both, "a field of RunSpec that this test does not try"
@@ -196,6 +204,15 @@ def test_managed_members_meet_as_asked_or_by_the_default() -> None:
     assert plan_for(RunSpec(script="t", exchange="tls")).exchange == "tls"
     assert plan_for(RunSpec(script="t", exchange="tensorflow")).exchange == "tensorflow"
     assert plan_of((ANNA,), exchange="tls").exchange == "tensorflow", "nobody to meet"
+
+
+@pytest.mark.parametrize(
+    "spec", [{"away_s": 0.0}, {"away_s": 1e9}, {"ask_after_s": -1.0}, {"away_s": math.nan}]
+)
+def test_a_patience_that_cannot_be_is_refused(spec: dict[str, float]) -> None:
+    with pytest.raises(TandemError) as failure:
+        plan_for(RunSpec(script="t", **spec))  # type: ignore[arg-type]
+    assert failure.value.code == "bad-patience"
 
 
 def test_a_strategy_of_the_scripts_own_meets_by_tensorflow_alone() -> None:

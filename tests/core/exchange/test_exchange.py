@@ -291,8 +291,8 @@ def test_a_mismatch_is_named_on_both_sides_instead_of_a_hang(tmp_path: Path) -> 
         found = together(meet, exchanges)
     assert found[0] == found[1]
     assert found[0].code == problems.MISMATCH
-    assert "member 0 wants a sum of float32 [12] for 'gradients'" in found[0].what
-    assert "member 1 wants a sum of float32 [3, 4] for 'gradients'" in found[0].what
+    assert "member 0 wants gradients (sum of float32 [12]); member 1 wants" in found[0].what
+    assert "member 1 wants gradients (sum of float32 [3, 4])." in found[0].what
 
 
 def test_a_large_mismatch_that_comes_in_the_middle_of_the_others_is_named(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_closing_ends_waits_at_once_on_both_sides_and_says_why(tmp_path: Path) -
     by_rank = {rank: (failure, at_s - began_s) for rank, failure, at_s in failures}
     assert by_rank[0][0].problem == STOPPED
     assert by_rank[1][0].code == problems.LEFT
-    assert "Member 0 has left: Ben pressed Stop." in str(by_rank[1][0])
+    assert "member 0 has left: Ben pressed Stop." in str(by_rank[1][0])
     assert all(after_s < 1.0 for _, after_s in by_rank.values())
 
 

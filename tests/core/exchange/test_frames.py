@@ -30,7 +30,7 @@ from core.exchange.frames import (
     piece_header,
     read_header,
 )
-from core.exchange.state import DTYPE_NAMES, MAX_DIMENSIONS, Call, Key
+from core.exchange.state import DTYPE_NAMES, MAX_DIMENSIONS, MAX_WORD, Call, Key
 from core.vocabulary.errors import Problem
 
 _u32 = st.integers(0, 2**32 - 1)
@@ -124,7 +124,7 @@ def test_a_whole_piece_fits() -> None:
         {"call": ["sum", "float32", [2**62] * 16]},
         {"call": ["gather", "float32", [2**62, 0]]},
         {"call": ["sum", "float32", [0] * (MAX_DIMENSIONS + 1)]},
-        {"call": ["sum", "float32", [2], "f32", "x" * 201]},
+        {"call": ["sum", "float32", [2], "f32", "x" * (MAX_WORD + 1)]},
         {"call": ["maximum", "float32", [2]]},
         {"call": ["sum", "float32", [2], "f32", "", 1]},
     ],

@@ -17,8 +17,9 @@ import pytest
 from core.exchange import handshake, problems
 from core.exchange.driver import Exchange, Peer
 from core.exchange.frames import VERSION, Ack, Alive, Begin, Goodbye, MemberHello, encode
-from core.exchange.handshake import HandshakeRefused, MemberConnection, Sockets
+from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.problems import ExchangeFailed
+from core.exchange.reach import HandshakeRefused
 from core.exchange.state import LIMITS, Key, Limits, PeerStatus, Wire
 from core.vocabulary.errors import Problem, TandemError
 from tests.core.exchange import members
@@ -277,6 +278,16 @@ def test_who_is_far_ahead_waits_on_the_way(meeting: Meeting) -> None:
         assert all(same_bits(each, expected(2, elements)) for each in ahead.wait(keys))
 
 
+def test_a_wait_may_have_a_limit_and_go_on_after_it(meeting: Meeting) -> None:
+    with meeting(2) as (one, other):
+        one.hand_over(KEY, numbers(0, 10))
+        with pytest.raises(TimeoutError, match=r"within 0 s"):
+            one.wait([KEY], 0.05)
+        assert one.waiting() == []
+        other.hand_over(KEY, numbers(1, 10))
+        assert same_bits(one.wait([KEY], 60.0)[0], other.wait([KEY])[0])
+
+
 def test_a_mismatch_is_named_alike_on_both_sides(meeting: Meeting) -> None:
     def meet(exchange: Exchange) -> Problem:
         exchange.hand_over(KEY, np.zeros((3, 4) if exchange.rank else (12,), np.float32), word="gradients")
@@ -288,7 +299,7 @@ def test_a_mismatch_is_named_alike_on_both_sides(meeting: Meeting) -> None:
         one, other = together(meet, exchanges)
     assert one == other
     assert one.code == problems.MISMATCH
-    assert "member 1 wants a sum of float32 [3, 4] for 'gradients'" in one.what
+    assert "member 1 wants gradients (sum of float32 [3, 4])." in one.what
 
 
 def test_closing_ends_waits_on_both_sides_and_says_why(meeting: Meeting) -> None:
@@ -303,7 +314,7 @@ def test_closing_ends_waits_on_both_sides_and_says_why(meeting: Meeting) -> None
             one.close(STOPPED)
         assert own == [STOPPED]
         assert [(problem.code, problem.fix) for problem in theirs] == [(problems.LEFT, theirs[0].fix)]
-        assert "Member 0 has left: Ben pressed Stop." in theirs[0].what
+        assert "member 0 has left: Ben pressed Stop." in theirs[0].what
         assert only_peer(other).connection == "closed"
         one.close(DONE)
         one.hand_over(Key(0, 0, 2, 0), numbers(0, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from core.exchange import machine, problems
 from core.exchange.frames import PIECE_BYTES
 from core.exchange.pack import Pack, Payload, call_for
 from core.exchange.state import (
+    GATHER_BYTES,
+    GATHER_TIMES,
     Add,
     Added,
     Announced,
@@ -264,7 +267,56 @@ def test_a_mismatch_is_named_on_both_sides(own: Call, theirs: Call, early: int) 
     assert found[0] == found[1]
     problem = found[0]
     assert problem and problem.code == problems.MISMATCH
-    assert f"member 0 wants a {own}, member 1 wants a {theirs}" in problem.what
+    alike = own.word == theirs.word
+    assert f"member 0 wants {own if alike else own.word or own}; member 1 wants " in problem.what
+    assert problem.what.endswith(f"member 1 wants {theirs if alike else theirs.word or theirs}.")
+
+
+def test_a_gather_beyond_all_measure_is_a_mismatch_before_a_byte_of_it_is_taken() -> None:
+    one, _ = two()
+    own = np.zeros((2, 3), np.int32)
+    one.hand_over(key(), own, kind="gather")
+    rows = GATHER_BYTES // 12
+    assert any(isinstance(each, Take) for each in one.happens(announced(rows, key())))
+    one.hand_over(key(step=1), own, kind="gather")
+    effects = one.happens(announced(rows + 1, key(step=1)))
+    assert not any(isinstance(each, Take) for each in effects)
+    problem = one.over[key(step=1)]
+    assert problem and problem.code == problems.MISMATCH
+
+
+def test_a_long_gather_may_be_answered_by_one_as_long_in_proportion() -> None:
+    own = Call("gather", "int32", (GATHER_BYTES // 4,))
+    assert own.fits(Call("gather", "int32", (GATHER_TIMES * GATHER_BYTES // 4,)))
+    assert not own.fits(Call("gather", "int32", (GATHER_TIMES * GATHER_BYTES // 4 + 1,)))
+
+
+def announced(rows: int, at: Key) -> Announced:
+    return Announced(1, at, "part", Call("gather", "int32", (rows, 3)))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_who_goes_on_where_another_has_ended_says_so(early: bool) -> None:
+    one = Member(0, 2)
+    one.state = replace(one.state, names=("anna", "ben"))
+    ended = Left(1, Problem(code=problems.DONE, what="The script has ended there."))
+    if early:
+        one.happens(ended)
+    one.hand_over(key(), numbers(0, 10))
+    if not early:
+        one.happens(ended)
+    problem = one.over[key()]
+    assert problem and problem.code == problems.ENDED
+    said = "The script went different ways: on ben it has ended; anna wants a sum of float32 [10]."
+    assert problem.what == said
+
+
+def test_a_mismatch_that_another_member_found_is_passed_on_as_it_is() -> None:
+    one = Member(0, 2)
+    one.hand_over(key(), numbers(0, 10))
+    found = Problem(code=problems.MISMATCH, what="anna wants one thing, ben another.", fix="Look.")
+    one.happens(Left(1, found))
+    assert one.over[key()] == found
 
 
 def test_a_gather_of_other_lengths_is_no_mismatch() -> None:
@@ -283,7 +335,7 @@ def test_a_member_that_left_fails_what_still_needs_it_and_nothing_else() -> None
     assert all_of[0].over[key()] is None, "its part had come"
     problem = all_of[0].over[key(pack=1)]
     assert problem and problem.code == problems.LEFT
-    assert "Member 2" in problem.what
+    assert "member 2 has left" in problem.what
     assert BYE.what in problem.what
     all_of[0].hand_over(key(step=1), numbers(0, 10))
     assert all_of[0].over[key(step=1)] is not None

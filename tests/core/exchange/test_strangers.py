@@ -22,9 +22,10 @@ from core.exchange import frames, handshake, keys
 from core.exchange.acceptor import AT_ONCE_FROM_ONE
 from core.exchange.driver import Exchange, Peer
 from core.exchange.frames import Begin, MemberHello, MessageHead, Word
-from core.exchange.handshake import HandshakeRefused, Sockets
+from core.exchange.handshake import Sockets
 from core.exchange.keys import Keyring
 from core.exchange.problems import ExchangeFailed
+from core.exchange.reach import HandshakeRefused
 from core.exchange.state import LIMITS, Call, Key, Limits
 from core.exchange.tls_stream import TlsStream
 from core.home.identity import Identity
@@ -231,7 +232,7 @@ def test_a_member_that_talks_nonsense_is_told_so_and_the_wait_ends(tmp_path: Pat
         exchange.hand_over(Key(0, 0, 0, 0), numbers(0, 10))
         with pytest.raises(ExchangeFailed) as failure:
             exchange.wait([Key(0, 0, 0, 0)])
-        assert "Member 1" in failure.value.what
+        assert "member 1 has left: member 1" in failure.value.what
         caller.join()
 
 

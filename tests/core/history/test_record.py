@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core.history.index import History
-from core.history.read import LOG_BYTES, MOST_POINTS, read_run
+from core.history.read import LOG_BYTES, MOST_POINTS, read_outcome, read_run
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
 from core.vocabulary import wire
@@ -87,6 +88,7 @@ def test_a_run_is_kept_from_its_plan_to_its_end(kept: Kept) -> None:
     assert details.epochs == {BEN: (epoch,)}
     assert "--- worker-0 ---\nhello" in details.log
     assert "--- tandem ---\nNothing was shared." in details.log
+    assert read_outcome(entry, kept.folder) == replace(details, steps={}, epochs={}, log="")
 
 
 def test_what_was_measured_is_kept_at_once(kept: Kept) -> None:

@@ -323,7 +323,7 @@ async def test_a_port_where_nobody_answers_is_tried_in_growing_pauses(node: Make
     async with asyncio.timeout(LIMIT_S):
         while len(calls) < 3:  # noqa: ASYNC110  (each call is a turn of the loop)
             await asyncio.sleep(0.005)
-    assert bert.links.trouble(anna.device).code == "nobody-listens"  # type: ignore[union-attr]
+    assert bert.links.trouble(anna.device).code in ("nobody-listens", "unreachable")  # type: ignore[union-attr]
     assert not bert.diary.all(Down)
 
 

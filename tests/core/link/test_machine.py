@@ -184,3 +184,40 @@ def test_whatever_happens_a_link_comes_up_at_most_once_and_ends_at_most_once(
     if Deliver in kinds:
         assert CameUp in kinds[: kinds.index(Deliver)]
     assert not isinstance(state, Opening) or CameUp not in kinds
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        Broken(PROBLEM),
+        Received(
+            Bye(problem=Problem(code="link-silent", what="anna fell silent: nothing came from it for 10 s."))
+        ),
+    ],
+    ids=["broken", "given up by the peer"],
+)
+@pytest.mark.parametrize("ticks_first", [False, True])
+def test_a_laptop_that_itself_slept_does_not_blame_the_other(end: Event, ticks_first: bool) -> None:
+    state, _ = step(up(), Ticked(), HEARTBEAT_S)
+    woke_s = 2 * HEARTBEAT_S + 40.0
+    if ticks_first:
+        state, _ = step(state, Ticked(), woke_s)
+        state, _ = step(state, Ticked(), woke_s + HEARTBEAT_S)
+        woke_s += 3.0
+    over, _ = step(state, end, woke_s)
+    assert isinstance(over, Over)
+    assert over.problem.code == "link-slept"
+    assert "This laptop slept or stood still for 40 s, and its connection to bert ended." in over.problem.what
+
+
+def test_a_link_that_ends_long_after_a_sleep_or_by_the_peers_own_word_has_its_own_reason() -> None:
+    state, _ = step(up(), Ticked(), HEARTBEAT_S)
+    over, _ = step(state, Received(Bye(problem=PROBLEM)), 60.0)
+    assert isinstance(over, Over) and over.problem == PROBLEM
+    now_s = 60.0
+    while now_s < 100.0:
+        state, _ = step(state, Ticked(), now_s)
+        state, _ = step(state, Received(Ping()), now_s)
+        now_s += HEARTBEAT_S
+    over, _ = step(state, Broken(PROBLEM), now_s)
+    assert isinstance(over, Over) and over.problem == PROBLEM

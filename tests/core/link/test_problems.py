@@ -15,7 +15,13 @@ EVERY = [
     for name, made in vars(problems).items()
     if inspect.isfunction(made) and made.__module__ == problems.__name__ and not name.startswith("_")
 ]
-GIVEN: dict[str, object] = {"limit_s": 30.0, "waiting_bytes": 5 << 20, "detail": "why", "message": "why"}
+GIVEN: dict[str, object] = {
+    "limit_s": 30.0,
+    "seconds": 40.0,
+    "waiting_bytes": 5 << 20,
+    "detail": "why",
+    "message": "why",
+}
 
 
 @pytest.mark.parametrize("made", EVERY, ids=lambda made: made.__name__)

@@ -85,7 +85,7 @@ def test_the_page_says_what_was_trained_by_whom_how_and_what_came_out() -> None:
         "Anna's aaaaaaaa chief:0 1 of 2 4,321 10.0 ms 2.0 ms abababababababab finished",
         "Ben's bbbbbbbb worker:0",
         "loss 0.5 val_loss 0.55 accuracy 0.65",
-        "first step after 7.2 s training 1 min 01 s in all 1 min 15 s",
+        "first step after 7.2 s training 1 min 01 s total 1 min 15 s",
         "steps/s 99.25",
         "4/4 0.5 0.55 0.65 1.5 s",
         "script /home/anna/train.py arguments --epochs 4 strategy MultiWorkerMirroredStrategy",
@@ -104,11 +104,11 @@ def test_the_page_says_what_was_expected_of_both_and_what_came_out() -> None:
     )
     text = shown(run_told(summary=replace(SUMMARY, expectation=EXPECTED, settled=settled))).text
     assert "47 of 64 rows" in text and "17 of 64 rows" in text
-    out = "came out 0.3 (each step 3.8 times as long as expected)"
-    assert f"Speed Expected 1.2 times as fast as Anna's alone, {out}" in text
+    out = "measured 0.3× the speed of Anna's alone (each step 3.8× as long as expected)"
+    assert f"Speed Expected 1.2×, {out}" in text
     assert "What would help: half the bytes" in text
     short = shown(run_told(summary=replace(SUMMARY, expectation=EXPECTED))).text
-    assert "Speed Two laptops: about 1.2 times as fast as Anna's alone" in short
+    assert "Speed Two laptops: about 1.2× as fast as Anna's alone" in short
     assert " Speed " not in shown(run_told(summary=SUMMARY)).text
 
 

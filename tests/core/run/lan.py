@@ -34,6 +34,7 @@ from tests.core.run.world import FINISHED, failing, progress
 
 PATIENCE_S = 60.0
 LOST = Problem(code="link-closed", what="The link closed.")
+CLOSED = Problem(code="closed", what="Tandem was closed there.")
 
 
 @dataclass(order=True)
@@ -142,6 +143,7 @@ class Lan:
         self.nodes = {name: LanNode(self, name, certificates, folder / name) for name in names}
         self.by_device = {node.device: node for node in self.nodes.values()}
         self._cut: set[frozenset[DeviceId]] = set()
+        self._on_their_way: list[Callable[[], None]] | None = None
 
     async def __aenter__(self) -> Lan:
         for node in self.nodes.values():
@@ -155,14 +157,36 @@ class Lan:
         for node in self.nodes.values():
             await node.runs.close()
 
+    def carry(self, arrive: Callable[[], None]) -> None:
+        """A message is under way."""
+        if self._on_their_way is None:
+            asyncio.get_running_loop().call_soon(arrive)
+        else:
+            self._on_their_way.append(arrive)
+
+    def pause(self) -> None:
+        """Nothing arrives anywhere until ``go_on``."""
+        self._on_their_way = []
+
+    def go_on(self) -> None:
+        waiting, self._on_their_way = self._on_their_way or [], None
+        for arrive in waiting:
+            self.carry(arrive)
+
     def linked(self, one: DeviceId, other: DeviceId) -> bool:
         return frozenset((one, other)) not in self._cut
 
-    def cut(self, one: LanNode, other: LanNode) -> None:
+    def cut(self, one: LanNode, other: LanNode, problem: Problem = LOST) -> None:
         self._cut.add(frozenset((one.device, other.device)))
         for node, peer in ((one, other), (other, one)):
-            node.emit(ev.LinkDown(device=peer.device, problem=LOST))
-            node.runs.on_link_down(peer.device, LOST)
+            node.emit(ev.LinkDown(device=peer.device, problem=problem))
+            node.runs.on_link_down(peer.device, problem)
+
+    def mend(self, one: LanNode, other: LanNode) -> None:
+        self._cut.discard(frozenset((one.device, other.device)))
+        for node, peer in ((one, other), (other, one)):
+            node.meet(peer)
+            node.runs.on_link_up(peer.device)
 
     async def wait_until(self, true: Callable[[], object]) -> None:
         """Until ``true()``. Looks each time the loop has had a turn: the threads' work ends when it ends."""
@@ -246,7 +270,7 @@ class LanNode:
         if not self.lan.linked(self.device, device):
             return False
         data = wire.to_msgpack(message)
-        asyncio.get_running_loop().call_soon(partial(self._arrive, device, data))
+        self.lan.carry(partial(self._arrive, device, data))
         return True
 
     async def send_flowing(self, device: DeviceId, message: Message) -> bool:

@@ -33,10 +33,14 @@ class Wire:
         return f"own to {device}"
 
 
+def no_crash(name: str, error: BaseException) -> None:
+    raise AssertionError(name) from error
+
+
 async def test_what_one_sends_to_oneself_arrives_on_the_next_turn_and_in_order() -> None:
     heard: list[tuple[DeviceId, Message]] = []
     wire = Wire()
-    links = Loopback(ANNA, wire, lambda device, message: heard.append((device, message)))
+    links = Loopback(ANNA, wire, lambda device, message: heard.append((device, message)), no_crash)
     assert links.send(ANNA, FIRST) and links.send(ANNA, SECOND)
     assert heard == []
     await asyncio.sleep(0)
@@ -46,9 +50,25 @@ async def test_what_one_sends_to_oneself_arrives_on_the_next_turn_and_in_order()
 
 async def test_what_is_for_others_takes_their_links() -> None:
     wire = Wire()
-    links = Loopback(ANNA, wire, lambda device, message: None)
+    links = Loopback(ANNA, wire, lambda device, message: None, no_crash)
     assert links.send(BEN, FIRST)
     assert not links.send(DeviceId("nobody"), FIRST)
     assert await links.send_flowing(BEN, SECOND)
     assert [message for _, message in wire.sent] == [FIRST, FIRST, SECOND]
     assert (links.peer_host(BEN), links.own_host(BEN)) == (f"peer of {BEN}", f"own to {BEN}")
+
+
+async def test_a_message_that_breaks_whoever_hears_it_is_told_and_the_next_one_comes() -> None:
+    heard: list[Message] = []
+    crashes: list[tuple[str, str]] = []
+
+    def deliver(device: DeviceId, message: Message) -> None:
+        heard.append(message)
+        if message is FIRST:
+            raise ZeroDivisionError("broke")
+
+    links = Loopback(ANNA, Wire(), deliver, lambda name, error: crashes.append((name, str(error))))
+    assert links.send(ANNA, FIRST) and links.send(ANNA, SECOND)
+    await asyncio.sleep(0)
+    assert crashes == [("a run's StopAsked", "broke")]
+    assert heard == [FIRST, SECOND]

@@ -90,7 +90,7 @@ def test_a_run_whose_plan_is_gone_and_a_broken_history_say_nothing(past: Past) -
 
 def test_what_it_was_is_said_with_todays_names_and_shares() -> None:
     made = with_last_time(PlanMade(plan=plan_of()), SUMMARY, plan_of())
-    assert made.expectation == "Last time on these laptops: about 1.6 times as fast as Anna's alone."
+    assert made.expectation == "Last time on these laptops: about 1.6× as fast as Anna's alone."
     assert (made.advice, made.last_shares) == ("", {ANNA: 40, BEN: 24})
     fixed = replace(plan_of(), balance=False)
     assert with_last_time(PlanMade(plan=fixed), SUMMARY, plan_of()).last_shares == {}

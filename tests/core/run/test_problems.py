@@ -45,11 +45,15 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         ),
         (problems.declined("Ben", WHY), "why", "Ben does not take part: The link closed."),
         (problems.refused_by_user(), "consent-refused", "its user did not allow"),
-        (problems.busy(), "device-busy", "another run under way"),
+        (problems.busy(), "device-busy", "busy with another run"),
         (problems.known_run(), "run-known", "heard of this very run"),
         (problems.not_prepared(["Ben"]), "not-prepared", "Ben did not get ready: no sign"),
-        (problems.not_started(["Ben"], [20001]), "not-started", "on Ben (TCP port 20001) did not start"),
-        (problems.not_started(["Ben"], []), "not-started", "on Ben did not start"),
+        (
+            problems.not_started(["Ben"], [20001], 270.0),
+            "not-started",
+            "on Ben (TCP port 20001) did not start",
+        ),
+        (problems.not_started(["Ben"], [], 270.0), "not-started", "on Ben did not start"),
         (problems.lost_device("Ben", WHY), "device-lost", "Ben was lost during the run: The link closed."),
         (problems.lost_starter("Ben", WHY), "starter-lost", "Ben, which started the run, was lost"),
         (problems.never_launched("Ben"), "never-launched", "Ben asked for this run"),
@@ -96,4 +100,9 @@ def test_times_are_said_in_seconds_and_long_ones_in_minutes() -> None:
     assert "now terminated" in problems.slow_to_stop(["Ben"], 120.0, 1)
     assert "within 15 seconds; the training there is now killed" in problems.slow_to_stop(["Ben"], 15.0, 2)
     assert problems.ended_by_force(["Anna", "Ben"]).startswith("Anna and Ben did not say within 5 seconds")
-    assert problems.nothing_shared() and problems.unequal_weights()
+    assert problems.nothing_shared()
+
+
+def test_a_laptop_that_itself_slept_says_so_of_a_run_that_was_lost_by_that() -> None:
+    slept = Problem(code="link-slept", what="This laptop slept for 40 s.", fix="Keep it awake.")
+    assert problems.lost_device("Ben", slept) == problems.lost_starter("Ben", slept) == slept

@@ -9,6 +9,7 @@ import os
 import ssl
 from base64 import b64encode
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from msgspec.structs import replace
@@ -18,19 +19,22 @@ from core.home import trust_file
 from core.home.trust import may_run
 from core.project.store import ProjectStore
 from core.run.context import RunLimits
+from core.run.coordinator.driver import CoordinatorDriver
+from core.run.participant import state as pa
+from core.run.participant.driver import ParticipantDriver
 from core.vocabulary import events as ev
 from core.vocabulary import limits, wire
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import Prepare
+from core.vocabulary.peer_messages import Message, Prepare
 from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
-from core.vocabulary.plan import Role, RunSpec
+from core.vocabulary.plan import Exchange, Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Measured, Progressed
-from tests.core.run.lan import LOST, FakeTrainer, Lan, LanNode
+from tests.core.run.lan import CLOSED, LOST, FakeTrainer, Lan, LanNode
 from tests.core.run.world import failing
 
 
@@ -153,7 +157,7 @@ async def test_the_next_plan_says_how_fast_the_last_run_was(lan: Lan, spec: RunS
         node.trainers[0].end()
     await wait_over(lan)
     made = await anna.runs.plan(spec)
-    assert made.expectation == "Last time on these laptops: about 1.4 times as fast as Anna alone."
+    assert made.expectation == "Last time on these laptops: about 1.4× as fast as Anna alone."
     assert list(made.last_shares.values()) == [44, 20]
     solo = await anna.runs.plan(replace(spec, solo=True))
     assert solo.expectation == ""
@@ -293,6 +297,33 @@ async def test_a_peer_that_was_lost_in_between_is_named(lan: Lan, spec: RunSpec)
     assert caught.value.code == "device-offline"
 
 
+async def test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_alone(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    lan.cut(anna, ben)
+    with pytest.raises(
+        TandemError, match=r"No other laptop can take part in this run\. Ben is not"
+    ) as caught:
+        await anna.runs.start(spec)
+    assert caught.value.code == "would-be-alone"
+    assert not anna.runs.busy and anna.state.run is None
+    await anna.runs.start(replace(spec, solo=True))
+    await lan.wait_until(lambda: anna.runs_a_trainer)
+    anna.trainers[0].end()
+    await lan.wait_until(lambda: anna.over)
+
+
+async def test_a_run_of_some_names_whom_it_goes_without(three: Lan, spec: RunSpec) -> None:
+    anna, cleo = three.nodes["Anna"], three.nodes["Cleo"]
+    three.cut(anna, cleo)
+    await anna.runs.start(spec)
+    logged = [event.lines.text for event in anna.events if isinstance(event, ev.MemberLogged)]
+    assert [text for text in logged if "Cleo is not connected" in text and "goes without it" in text]
+    anna.runs.stop()
+    await three.wait_until(lambda: anna.over)
+
+
 async def test_stop_without_a_run_says_so(lan: Lan) -> None:
     with pytest.raises(TandemError) as caught:
         lan.nodes["Anna"].runs.stop()
@@ -404,7 +435,7 @@ async def test_a_link_lost_at_the_question(lan: Lan, spec: RunSpec) -> None:
 @pytest.mark.parametrize("stage", ["starting", "training"])
 async def test_a_link_lost_ends_both_parts(lan: Lan, spec: RunSpec, stage: str) -> None:
     anna, ben = both(lan)
-    await (launch if stage == "starting" else train)(lan, spec)
+    await (launch if stage == "starting" else train)(lan, replace(spec, exchange="tensorflow"))
     lan.cut(anna, ben)
     await wait_over(lan)
     assert problem_of(anna) == "device-lost"
@@ -412,15 +443,87 @@ async def test_a_link_lost_ends_both_parts(lan: Lan, spec: RunSpec, stage: str) 
     assert [trainer.forces for node in (anna, ben) for trainer in node.trainers] == [[2], [2]]
 
 
-async def test_a_link_lost_while_stopping(lan: Lan, spec: RunSpec) -> None:
+@pytest.mark.parametrize("exchange", ["tensorflow", "tls"])
+async def test_a_link_lost_while_stopping(lan: Lan, spec: RunSpec, exchange: Exchange) -> None:
     anna, ben = both(lan)
-    await train(lan, spec)
+    await train(lan, replace(spec, exchange=exchange))
     for node in (anna, ben):
         node.trainers[0].stubborn = True
     anna.runs.stop()
     lan.cut(anna, ben)
+    await lan.wait_until(lambda: anna.over)
+    if exchange == "tls":  # the word did not reach Ben, who waits for Anna
+        lan.mend(anna, ben)
     await wait_over(lan)
     assert isinstance(anna.phase, Stopped)
+    assert exchange == "tensorflow" or ben.phase == anna.phase
+
+
+async def test_a_link_lost_in_training_is_waited_for_and_what_it_swallowed_comes_later(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    lan.cut(anna, ben)
+    lan.clock.advance(3.0)
+    for node, other in ((anna, ben), (ben, anna)):
+        assert node.state.run is not None and node.state.run.waiting is not None
+        assert [(wait.device, wait.cause) for wait in node.state.run.waiting.waits] == [
+            (other.device, "away")
+        ]
+    ben.trainers[0].write(LogLines(task="worker:0", stream="stdout", text="said while away"))
+    lan.clock.advance(120.0)
+    assert anna.runs_a_trainer and ben.runs_a_trainer
+    lan.mend(anna, ben)
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished) and ben.phase == anna.phase
+    run = anna.state.run
+    assert run is not None and run.waiting is None
+    assert run.members[ben.device].log["worker:0"] == ("said while away",)
+
+
+async def test_a_laptop_that_lost_its_run_meanwhile_ends_it(lan: Lan, spec: RunSpec) -> None:
+    """Tandem was killed there, started anew, and is linked before a call was refused."""
+    anna, ben = both(lan)
+    await train(lan, spec)
+    lan.cut(anna, ben)
+    part = ben.runs._participant
+    assert part is not None
+    part.handle(pa.StarterLost(CLOSED))
+    await lan.wait_until(lambda: not ben.runs.busy)
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: anna.over)
+    assert problem_of(anna) == "part-gone"
+
+
+async def test_stop_ends_the_part_of_a_laptop_whose_starter_is_away(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    lan.cut(anna, ben)
+    ben.runs.stop()
+    await lan.wait_until(lambda: ben.over)
+    assert ben.trainers[0].forces == [2]
+    anna.runs.stop()
+    await lan.wait_until(lambda: anna.over)
+    assert isinstance(anna.phase, Stopped)
+
+
+async def test_only_the_starter_that_asks_lets_a_run_go_on_waiting(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    await train(lan, replace(spec, ask_after_s=60.0))
+    assert anna.state.run is not None
+    run = anna.state.run.plan.run
+    for node, wrong in ((ben, run), (anna, RunId("another"))):
+        with pytest.raises(TandemError) as failure:
+            node.runs.go_on_waiting(wrong)
+        assert failure.value.code == "no-such-question"
+    lan.cut(anna, ben)
+    lan.clock.advance(70.0)
+    assert anna.state.run.waiting is not None and anna.state.run.waiting.asks
+    anna.runs.go_on_waiting(run)
+    assert anna.state.run.waiting is not None and not anna.state.run.waiting.asks
 
 
 async def test_a_script_error_reaches_both_screens_with_its_member(lan: Lan, spec: RunSpec) -> None:
@@ -510,7 +613,7 @@ async def test_a_member_that_wants_out_does_not_depend_on_the_starter(lan: Lan, 
     lan.clock.advance(6.0)
     await lan.wait_until(lambda: ben.over)
     assert ben.trainers[0].forces == [2]
-    lan.cut(anna, ben)
+    lan.cut(anna, ben, CLOSED)
     await lan.wait_until(lambda: anna.over)
 
 
@@ -540,7 +643,7 @@ async def test_a_node_that_ends_leaves_no_trainer(tmp_path: Path, spec: RunSpec,
         await closing.runs.close()
         assert closing.trainers[0].over
         other = next(node for node in lan.nodes.values() if node is not closing)
-        lan.cut(closing, other)
+        lan.cut(closing, other, CLOSED)
         await lan.wait_until(lambda: other.over)
         assert closing.over
         del lan.nodes[who]
@@ -569,13 +672,38 @@ async def test_a_laptop_that_cannot_make_a_run_ready_is_named_with_the_reason(
     monkeypatch.setattr(broken, full_disk)
     anna, ben = both(lan)
     await anna.runs.start(spec)
-    await lan.wait_until(lambda: anna.over)
-    lan.clock.advance(limits.FAREWELL_S)  # who had not joined yet is not told how it ended
-    await wait_over(lan)
+    await wait_over(lan)  # no time passes: whoever could not join is free for another run at once
     assert isinstance(anna.phase, Failed)
     assert "does not take part" in anna.phase.problem.what
     assert not any(node.trainers for node in (anna, ben))
     assert not anna.runs.busy and not ben.runs.busy
+
+
+@pytest.mark.parametrize(
+    "side", ["coordinator.driver.CoordinatorDriver", "participant.driver.ParticipantDriver"]
+)
+async def test_a_run_that_tandem_itself_breaks_ends_with_the_reason(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    """On the starter's own side no link could be lost, so nothing else would end it."""
+    anna, ben = both(lan)
+    broken: list[Message] = []
+    whole = resolve_name(f"core.run.{side}").on_message
+
+    def on_message(driver: CoordinatorDriver | ParticipantDriver, device: DeviceId, message: Message) -> None:
+        if not broken and device == driver.context.me == anna.device:
+            broken.append(message)
+            raise ZeroDivisionError("a bug")
+        whole(driver, device, message)
+
+    monkeypatch.setattr(f"core.run.{side}.on_message", on_message)
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: "run-work-broke" in anna.notices)
+    lan.clock.advance(limits.END_S)  # of a trainer that was never started nobody hears an end
+    await wait_over(lan)
+    assert broken
+    assert problem_of(anna) == "run-work-broke"
+    assert not isinstance(ben.phase, Finished)
 
 
 async def test_a_run_that_is_over_leaves_no_alarm(lan: Lan, spec: RunSpec) -> None:

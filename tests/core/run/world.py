@@ -124,7 +124,7 @@ class World:
                     if not isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
                         assert device != self.me, "the starter's screen is the coordinator's"
                         self.screens[device] = apply(self.screens[device], event)
-                case pa.StartTrainers(plan):
+                case pa.StartTrainers(plan=plan):
                     side.trainers = {task.name: -1 for task in plan.tasks_of(device)}
                 case pa.StopTrainers(force):
                     side.trainers = {task: max(force, before) for task, before in side.trainers.items()}

@@ -47,7 +47,8 @@ def said(expectation: Expectation, plan: Plan = PLAN) -> str:
 def test_what_is_expected_is_one_sentence() -> None:
     words = expected(measured(), PLAN, NAMES)
     assert words.what == (
-        "Two laptops: about 1.7 times as fast as anna alone; the wire takes 22 % of a step (1.2 MB each way)."
+        "Two laptops: about 1.7× as fast as anna alone; "
+        "22 % of each step is network transfer (1.2 MB each way)."
     )
     assert words.fix == ""
     assert expected(measured(), PLAN).what.endswith("(1.2 MB each way)."), "the plan's own names do as well"
@@ -55,13 +56,11 @@ def test_what_is_expected_is_one_sentence() -> None:
 
 def test_the_fastest_is_the_measure_and_the_starters_own_laptop_is_named_too() -> None:
     words = said(measured((0.2, 0.1), 0.07))
-    assert words.startswith(
-        "Two laptops: about 1.4 times as fast as ben alone and 2.9 times as fast as anna alone;"
-    )
+    assert words.startswith("Two laptops: about 1.4× as fast as ben alone and 2.9× as fast as anna alone;")
     little = said(measured((0.2, 0.1), 0.095))
-    assert "only 5 % faster than ben alone, but 2.1 times as fast as anna alone" in little
+    assert "only 5 % faster than ben alone, but 2.1× as fast as anna alone" in little
     worse = said(measured((0.2, 0.1), 0.4))
-    assert "only 0.2 times as fast as ben alone and only 0.5 times as fast as anna alone" in worse
+    assert "4.0× slower than ben alone and 2.0× slower than anna alone" in worse
 
 
 def test_laptops_as_good_as_equal_are_compared_with_the_starters() -> None:
@@ -71,22 +70,20 @@ def test_laptops_as_good_as_equal_are_compared_with_the_starters() -> None:
 def test_three_laptops_and_a_starter_that_takes_no_part() -> None:
     three = plan_of((ANNA, BEN, CLEO))
     assert said(measured((0.1, 0.2, 0.3), 0.05), three).startswith(
-        "Three laptops: about 2.0 times as fast as anna"
+        "Three laptops: about 2.0× as fast as anna"
     )
     outside = plan_of((BEN, CLEO), starter=ANNA)
-    assert said(measured((0.2, 0.1)), outside).startswith(
-        "Two laptops: about 1.7 times as fast as cleo alone;"
-    )
+    assert said(measured((0.2, 0.1)), outside).startswith("Two laptops: about 1.7× as fast as cleo alone;")
 
 
 def test_each_card_of_a_laptop_is_a_member() -> None:
     cards = plan_of((ANNA,), fixed={ANNA: (Role.CHIEF, Role.WORKER)})
     assert said(measured((0.101, 0.1)), cards).startswith(
-        "Two cards: about 1.7 times as fast as one card of anna alone;"
+        "Two cards: about 1.7× as fast as one card of anna alone;"
     )
     both = plan_of((ANNA, BEN), fixed={ANNA: (Role.CHIEF, Role.WORKER)})
     three = measured((0.101, 0.1, 0.3), 0.05, 0.001)
-    assert said(three, both).startswith("Two laptops: about 2.0 times as fast as one card of anna alone;")
+    assert said(three, both).startswith("Two laptops: about 2.0× as fast as one card of anna alone;")
     slow = replace(three, step_s=0.3, wire_s=0.2)
     assert advice(slow, both, NAMES).endswith("Or train on anna alone (--solo).")
 
@@ -94,12 +91,12 @@ def test_each_card_of_a_laptop_is_a_member() -> None:
 @pytest.mark.parametrize(
     ("step_s", "words"),
     [
-        (0.0901, "about 1.1 times as fast as anna alone"),
+        (0.0901, "about 1.1× as fast as anna alone"),
         (0.0925, "only 8 % faster than anna alone"),
         (0.1, "no faster than anna alone"),
         (0.105, "5 % slower than anna alone"),
-        (0.2, "only 0.5 times as fast as anna alone"),
-        (9.0, "less than a tenth as fast as anna alone"),
+        (0.2, "2.0× slower than anna alone"),
+        (9.0, "90× slower than anna alone"),
     ],
 )
 def test_little_gain_and_losses_are_said_as_they_are(step_s: float, words: str) -> None:
@@ -111,11 +108,11 @@ def test_little_gain_and_losses_are_said_as_they_are(step_s: float, words: str) 
 @pytest.mark.parametrize(
     ("wire_s", "sent", "words"),
     [
-        (0.0, 0, "; the wire takes 0 % of a step."),
-        (0.0001, 999, "; the wire takes less than 1 % of a step (999 bytes each way)."),
-        (0.03, 340_000, "; the wire takes 50 % of a step (340 KB each way)."),
-        (0.03, 999_900, "; the wire takes 50 % of a step (1.0 MB each way)."),
-        (9.0, 2_500_000_000, "; the wire takes 100 % of a step (2.5 GB each way)."),
+        (0.0, 0, "; 0 % of each step is network transfer."),
+        (0.0001, 999, "; less than 1 % of each step is network transfer (999 bytes each way)."),
+        (0.03, 340_000, "; 50 % of each step is network transfer (340 KB each way)."),
+        (0.03, 999_900, "; 50 % of each step is network transfer (1.0 MB each way)."),
+        (9.0, 2_500_000_000, "; 100 % of each step is network transfer (2.5 GB each way)."),
     ],
 )
 def test_the_wires_part_of_a_step(wire_s: float, sent: int, words: str) -> None:
@@ -143,7 +140,7 @@ def test_tiny_steps_are_helped_by_larger_batches() -> None:
 
 def test_beside_a_much_faster_one_the_fast_one_alone_is_proposed() -> None:
     help_ = advice(measured((1.2, 0.1), 0.095, 0.001), PLAN, NAMES)
-    assert help_.startswith("ben is 12 times as fast as anna")
+    assert help_.startswith("ben is 12× as fast as anna")
     assert help_.endswith("Or train on ben alone (--solo on ben).")
 
 
@@ -188,13 +185,13 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
     )
     words = came_out(summary, PLAN, NAMES)
     assert words.what == (
-        "Expected 1.7 times as fast as anna alone, came out 1.6 (each step 6 % longer than expected). "
-        "A step took 64 ms, 1,005 samples/s; the wire took 24 % of a step (1.2 MB each way)."
+        "Expected 1.7×, measured 1.6× the speed of anna alone (each step 6 % longer than expected). "
+        "A step took 64 ms, 1,005 samples/s; 24 % of each step was network transfer (1.2 MB each way)."
     )
     assert words.fix == ""
     assert (
         last_time(summary, PLAN, NAMES).what
-        == "Last time on these laptops: about 1.6 times as fast as anna alone."
+        == "Last time on these laptops: about 1.6× as fast as anna alone."
     )
 
 
@@ -203,7 +200,7 @@ def test_afterwards_it_is_said_how_far_the_prediction_was_off() -> None:
     [
         (0.0604, "as expected"),
         (0.05, "each step 17 % shorter than expected"),
-        (0.9, "each step 15 times as long as expected"),
+        (0.9, "each step 15× as long as expected"),
     ],
 )
 def test_the_words_for_a_prediction(step_s: float, words: str) -> None:
@@ -219,7 +216,7 @@ def test_the_words_for_a_prediction(step_s: float, words: str) -> None:
         (1.02, "each step 2 % longer than expected"),
         (0.98, "each step 2 % shorter than expected"),
         (1.99, "each step 99 % longer than expected"),
-        (2.5, "each step 2.5 times as long as expected"),
+        (2.5, "each step 2.5× as long as expected"),
     ],
 )
 def test_a_small_miss_is_as_expected_and_a_large_one_is_said_in_times(longer: float, words: str) -> None:
@@ -270,12 +267,12 @@ def test_a_time_is_said_in_seconds_or_milliseconds(seconds: float, words: str) -
     ],
 )
 def test_what_is_sent_is_said_with_two_digits(sent: int, words: str) -> None:
-    assert wire_words(0.022, 0.1, sent) == f"The wire takes 22 % of a step ({words} each way)"
+    assert wire_words(0.022, 0.1, sent) == f"22 % of each step is network transfer ({words} each way)"
 
 
 def test_of_a_wire_that_nobody_knows_nothing_is_said() -> None:
-    assert wire_words(0.0, 0.1, None) == "The wire takes 0 % of a step"
-    assert wire_words(0.001, 0.1, 0) == "The wire takes 1 % of a step"
+    assert wire_words(0.0, 0.1, None) == "0 % of each step is network transfer"
+    assert wire_words(0.001, 0.1, 0) == "1 % of each step is network transfer"
     for wire_s, step_s in ((None, 0.1), (0.1, None), (0.1, 0.0), (math.nan, 0.1), (0.1, math.inf)):
         assert wire_words(wire_s, step_s, 1) == ""
 
@@ -288,9 +285,9 @@ def test_of_a_wire_that_nobody_knows_nothing_is_said() -> None:
         (0.1004, "no faster than anna alone"),
         (0.1006, "1 % slower than anna alone"),
         (0.11, "9 % slower than anna alone"),
-        (0.112, "only 0.9 times as fast as anna alone"),
-        (1.9, "only 0.1 times as fast as anna alone"),
-        (2.1, "less than a tenth as fast as anna alone"),
+        (0.112, "1.1× slower than anna alone"),
+        (1.9, "19× slower than anna alone"),
+        (2.1, "21× slower than anna alone"),
     ],
 )
 def test_each_gain_and_loss_has_its_words(step_s: float, words: str) -> None:
@@ -300,7 +297,7 @@ def test_each_gain_and_loss_has_its_words(step_s: float, words: str) -> None:
 def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
     slow = Settled(step_s=0.2, wire_s=0.15, wire_bytes=20_000_000)
     words = came_out(Summary(expectation=measured(), settled=slow), PLAN, NAMES)
-    assert "came out 0.5 (each step 3.3 times as long as expected)" in words.what
+    assert "measured 0.5× the speed of anna alone (each step 3.3× as long as expected)" in words.what
     assert "--wire bf16" in words.fix
     assert last_time(Summary(expectation=measured(), settled=slow), PLAN, NAMES).fix == words.fix
 
@@ -333,7 +330,7 @@ def test_a_sentence_stands_before_what_would_help() -> None:
 
 def test_more_laptops_than_there_are_words_for_are_counted() -> None:
     six = plan_of((ANNA, BEN), fixed={ANNA: (Role.CHIEF, *[Role.WORKER] * 5), BEN: (Role.NONE,)})
-    assert said(measured((0.1,) * 6, 0.03), six).startswith("6 cards: about 3.3 times as fast")
+    assert said(measured((0.1,) * 6, 0.03), six).startswith("6 cards: about 3.3× as fast")
     four = plan_of((ANNA, BEN), fixed={ANNA: (Role.CHIEF, *[Role.WORKER] * 3), BEN: (Role.NONE,)})
     assert said(measured((0.1,) * 4, 0.03), four).startswith("Four cards:")
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     children: dict[int, FakeChild] = {}
     monkeypatch.setattr(parent_death, "watch_death", lambda pid: children[pid].death)
 
-    def make(*, deaf: bool = False, limits: Limits = GENEROUS, **train: object) -> tuple[FakeChild, Attended]:
+    def make(*, deaf: bool = False, limits: Limits = GENEROUS, **train: Any) -> tuple[FakeChild, Attended]:
         child = FakeChild(deaf=deaf)
         children[child.pid] = child
         return child, Attended(tmp_path / "log", child=child, limits=limits, **{"script": "s.py", **train})

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from core.supervisor import memory_kills, spawn
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.memory_kills import MemoryKills
 from core.supervisor.state import Limits
 from core.vocabulary import trainer_messages
@@ -152,6 +153,36 @@ async def test_a_boot_that_takes_too_long_is_ended_and_said(
     exit = await run("", limits=Limits(boot_s=0.1)).exit()
     assert exit.problem is not None
     assert exit.problem.code == "tensorflow-slow"
+
+
+async def test_how_long_tensorflow_took_is_kept_for_the_next_trainer(run: Make, tmp_path: Path) -> None:
+    times = LoadingTimes(tmp_path / "loading.json")
+    slow = "say(Booted(seconds=100.0, devices=()))"
+    assert (await run(f"{slow}; {FINISH}", loading=times).exit()).reason == "finished"
+    assert times.limit_s() == 400.0
+
+
+async def test_a_limit_that_ran_out_gives_the_next_trainer_a_longer_one(
+    run: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spawn, "command", lambda: [sys.executable, "-c", "import time; time.sleep(3600)"])
+    times = LoadingTimes(tmp_path / "loading.json", least_s=0.2)
+    exit = await run("", loading=times).exit()
+    assert exit.problem is not None and exit.problem.code == "tensorflow-slow"
+    assert times.limit_s() == 0.8
+
+
+@pytest.mark.parametrize("end", [FINISH, "import os; os.kill(os.getpid(), 9)"], ids=["finished", "killed"])
+async def test_a_trainers_temporary_files_end_with_it(run: Make, tmp_path: Path, end: str) -> None:
+    place = tmp_path / "tmp" / "9f3a01bc-chief-0"
+    write = "open(train.temporary + '/left', 'w').close(); " + READY + "; "
+    wait = "orders.follow(lambda: None); orders.stop_asked.wait(); "
+    trainer = run(write + wait + end, temporary=str(place))
+    await trainer.wait(lambda: trainer.of(trainer_messages.Said))
+    assert (place / "left").is_file()
+    trainer.stop()
+    await trainer.exit()
+    assert not place.exists()
 
 
 async def test_a_boot_that_breaks_is_said_with_what_was_printed(

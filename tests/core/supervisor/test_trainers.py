@@ -101,12 +101,15 @@ def test_each_task_of_a_device_has_a_trainer_and_says_its_name(tmp_path: Path) -
         said.append((task, end))
 
     plan = plan_of(fixed={BEN: (Role.WORKER, Role.PS)}, strategy="own")
-    trainers = Trainers(make, on_report=on_report, on_output=on_output, on_exit=on_exit)
+    trainers = Trainers(make, tmp_path / "tmp", on_report=on_report, on_output=on_output, on_exit=on_exit)
     folders = {"worker:0": tmp_path / "w", "ps:0": tmp_path / "p"}
-    trainers.start(plan, BEN, folders, tmp_path / "logs", {})
+    trainers.start(plan, BEN, folders, tmp_path / "logs", {}, 120.0)
     assert [trainer.work for trainer in made] == [tmp_path / "w", tmp_path / "p"]
     assert [trainer.log_path.name for trainer in made] == ["worker-0.log", "ps-0.log"]
     assert all(trainer.started for trainer in made)
+    places = [Path(trainer.train.temporary) for trainer in made]
+    assert len(set(places)) == 2 and {place.parent for place in places} == {tmp_path / "tmp"}
+    assert [trainer.train.meet_timeout_s for trainer in made] == [120.0, 120.0]
     met = trainer_messages.Meeting()
     made[1].say(met)
     made[0].end()

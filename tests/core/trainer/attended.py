@@ -13,6 +13,7 @@ from typing import Any
 
 from core.exchange.keys import make
 from core.supervisor.driver import TrainerProcess
+from core.supervisor.loading_times import LoadingTimes
 from core.supervisor.spawn import Child
 from core.supervisor.state import Force, Limits
 from core.vocabulary import trainer_messages
@@ -34,6 +35,7 @@ class Attended:
         *,
         limits: Limits = GENEROUS,
         child: Child | None = None,
+        loading: LoadingTimes | None = None,
         **train: Any,
     ) -> None:
         self.reports: list[trainer_messages.Report] = []
@@ -55,6 +57,7 @@ class Attended:
             on_exit=lambda exit: self._keep(self.exits, exit),
             child=child,
             limits=limits,
+            loading=loading,
         )
         self.process.start()
 

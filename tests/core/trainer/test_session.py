@@ -63,6 +63,31 @@ async def test_a_script_runs_as_python_would_run_it_and_may_print_megabytes(tmp_
     assert len(shown) + sum(lines.dropped for lines in trainer.output) * 100 > 4_000_000
 
 
+async def test_temporary_files_of_a_script_and_of_tensorflow_go_with_the_trainer(tmp_path: Path) -> None:
+    place, script = tmp_path / "tmp" / "9f3a01bc-chief-0", tmp_path / "leaves.py"
+    script.write_text(
+        "import os, subprocess, sys, tempfile\n"
+        "import tensorflow as tf\n"
+        "@tf.function\n"
+        "def double(x):\n"
+        "    if x > 1:\n"
+        "        return 2 * x\n"
+        "    return x\n"
+        "double(tf.constant(2.0))\n"
+        "tempfile.NamedTemporaryFile(delete=False)\n"
+        "ask = 'import tempfile; print(tempfile.mkdtemp())'\n"
+        "print(subprocess.run([sys.executable, '-c', ask], capture_output=True, text=True).stdout)\n"
+        "print('left', *sorted(os.listdir(tempfile.gettempdir())))\n"
+    )
+    trainer = Attended(tmp_path / "log", folder=str(tmp_path), script="leaves.py", temporary=str(place))
+    assert (await trainer.exit()).reason == "finished"
+    said = trainer.text()
+    assert f"{place}/tmp" in said, "a program that the script started"
+    left = next(line for line in said.splitlines() if line.startswith("left")).split()[1:]
+    assert len(left) >= 3 and any("autograph_generated" in name for name in left), left
+    assert not place.exists()
+
+
 async def test_alone_a_fit_reports_steps_epochs_and_its_evaluation(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     trainer = Attended(tmp_path / "log", script="fits.py", arguments=("--epochs", "3"), keep=str(kept))

@@ -62,7 +62,7 @@ class Others:
     def __init__(self, **chief: Any) -> None:
         self.chief = chief
 
-    def gather_bytes(self, data: bytes) -> list[bytes]:
+    def gather_bytes(self, data: bytes, what: str = "") -> list[bytes]:
         return [json.dumps({**json.loads(data), **self.chief}).encode(), data]
 
 

@@ -81,21 +81,40 @@ async def test_who_is_left_says_why_the_other_went(tmp_path: Path) -> None:
         "arguments": ("--fail-in-epoch", "1", "--fail-task", "worker"),
     }
     configs = cluster(chief=1, worker=1)
-    chief, worker = await exits_of(list(members(tmp_path, configs, **failing).values()))
+    named = {"keys": keys_for(2), "names": ("anna", "ben"), **failing}
+    chief, worker = await exits_of(list(members(tmp_path, configs, **named).values()))
     assert worker.reason == "script-error" and worker.problem is not None
     assert chief.reason == "lost-peer" and chief.problem is not None
-    assert chief.problem.what == f"Member 1 has left: {worker.problem.what}"
+    assert chief.problem.what == f"ben has left: {worker.problem.what}"
     assert "the data ran out" in chief.problem.what
 
 
 async def test_keys_of_another_run_meet_nobody(tmp_path: Path) -> None:
     keys = [keys_for(2)[0], keys_for(2)[1]]
     configs = cluster(chief=1, worker=1)
-    trainers = members(tmp_path, configs, keys=keys, script="fits.py", meet_timeout_s=15.0)
-    for exit in await exits_of(list(trainers.values())):
+    named: dict[str, Any] = {"keys": keys, "names": ("anna", "ben"), "script": "fits.py"}
+    trainers = members(tmp_path, configs, meet_timeout_s=15.0, **named)
+    for exit, other in zip(await exits_of(list(trainers.values())), ("ben", "anna"), strict=True):
         assert exit.reason == "never-met" and exit.problem is not None
-        assert "did not meet within 15 s" in exit.problem.what
+        what = exit.problem.what
+        assert what.startswith(f"The trainers did not meet within 15 s: {other} (at 127.0.0.1:")
+        assert "showed another certificate than that of this run, or refused ours" in what
     assert not any(trainer.of(trainer_messages.Met) for trainer in trainers.values())
+
+
+async def test_who_never_comes_is_named_with_its_address_and_how_often_it_was_called(tmp_path: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    at = json.loads(configs["chief:0"])["cluster"]["worker"][0]
+    named: dict[str, Any] = {"exchange": keys_for(2)[0], "names": ("anna", "ben"), "shares": (1, 1)}
+    config = configs["chief:0"]
+    chief = Attended(tmp_path / "log", script="fits.py", tf_config=config, meet_timeout_s=6.0, **named)
+    exit = await chief.exit()
+    assert exit.reason == "never-met" and exit.problem is not None
+    said = exit.problem.what
+    assert said.startswith(f"The trainers did not meet within 6 s: ben (at {at}, called ")
+    assert said.endswith(" s) is there, but nothing listens on that port.")
+    assert int(said.partition("called ")[2].partition(" times")[0]) > 3
+    assert "its trainer did not start" in exit.problem.fix
 
 
 async def test_who_is_reached_through_a_router_listens_on_every_address() -> None:

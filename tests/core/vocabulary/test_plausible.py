@@ -5,9 +5,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from core.vocabulary.errors import IllegalTransition
+from core.vocabulary.events import RunPlanned, WaitingChanged
 from core.vocabulary.plan import Member, Moment
-from core.vocabulary.plausible import LONGEST_S, MOST, SHORTEST_S, a_step, sound, sound_moment, sound_summary
+from core.vocabulary.plausible import (
+    LONGEST_S,
+    MOST,
+    SHORTEST_S,
+    a_step,
+    sound,
+    sound_moment,
+    sound_stand,
+    sound_summary,
+    sound_waits,
+)
 from core.vocabulary.progress import Expectation, Settled, Summary
+from core.vocabulary.state import State, apply
+from core.vocabulary.waits import PeerWait, Stand, WaitsFor
 from tests.core.vocabulary.test_plan import ANNA, BEN, TOGETHER
 
 EXPECTED = Expectation(alone_s=(0.1, 0.2), step_s=0.07, wire_s=0.01, wire_bytes=1, shares=(43, 21))
@@ -104,3 +118,70 @@ def test_a_training_begins_at_nothing_and_never_before_it() -> None:
     for field in Moment.__struct_fields__:
         assert not sound_moment(Moment(**{field: -1}))
         assert not sound_moment(Moment(**{field: 10**16}))
+
+
+PEER = PeerWait(rank=1, lasted_s=3.0, bytes_come=1, bytes_total=9, bytes_s=0.5, heard_s=1.0)
+STAND = Stand(activity="exchange", where="train.py, line 3", lasted_s=3.0, peers=(PEER,))
+
+
+def test_what_a_trainer_says_that_it_does_can_be() -> None:
+    assert sound_stand(STAND, TOGETHER)
+    assert sound_stand(Stand(activity="script", stopped=True), TOGETHER)
+
+
+@pytest.mark.parametrize(
+    "stand",
+    [
+        replace(STAND, lasted_s=INFINITE),
+        replace(STAND, lasted_s=-1.0),
+        replace(STAND, where="x" * 10_000),
+        replace(STAND, peers=(PEER,) * (len(TOGETHER.tasks) + 1)),
+        *(
+            replace(STAND, peers=(replace(PEER, **wrong),))
+            for wrong in (
+                {"rank": len(TOGETHER.tasks)},
+                {"rank": -1},
+                {"lasted_s": NAN},
+                {"bytes_come": -1},
+                {"bytes_total": 10**18},
+                {"bytes_s": INFINITE},
+                {"heard_s": -0.1},
+            )
+        ),
+    ],
+)
+def test_what_cannot_be_is_not_heard(stand: Stand) -> None:
+    assert not sound_stand(stand, TOGETHER)
+
+
+WAIT = WaitsFor(device=BEN, cause="away", lasted_s=3.0, since_s=1.7e9, left_s=1.0, where="train.py, line 3")
+
+
+def test_whom_a_run_waits_for_can_be() -> None:
+    assert sound_waits((WAIT, replace(WAIT, device=ANNA, since_s=None, left_s=None)), TOGETHER)
+    assert sound_waits((), TOGETHER)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        (WAIT, WAIT),
+        *(
+            (replace(WAIT, **wrong),)
+            for wrong in (
+                {"device": "somebody else"},
+                {"lasted_s": NAN},
+                {"left_s": INFINITE},
+                {"since_s": 1e12},
+                {"since_s": -1.0},
+                {"bytes_come": -1},
+                {"where": "x" * 10_000},
+            )
+        ),
+    ],
+)
+def test_a_wait_that_cannot_be_is_not_shown(waits: tuple[WaitsFor, ...]) -> None:
+    assert not sound_waits(waits, TOGETHER)
+    state = apply(State(), RunPlanned(plan=TOGETHER))
+    with pytest.raises(IllegalTransition):
+        apply(state, WaitingChanged(run=TOGETHER.run, waits=waits))

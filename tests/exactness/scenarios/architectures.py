@@ -154,7 +154,7 @@ class Adversaries(keras.Model):
         return {"criticism": criticism, "making": making}
 
 
-@scenario()
+@scenario(core=True)
 def two_optimizers(folder: Path) -> Outcome:
     x, _ = table()
     model = Adversaries()
@@ -163,7 +163,7 @@ def two_optimizers(folder: Path) -> Outcome:
     return Outcome([model], history.history)
 
 
-@scenario()
+@scenario(core=True)
 def embedding(folder: Path) -> Outcome:
     x, y = sequences()
     model = keras.Sequential(

@@ -60,7 +60,7 @@ def stopping_at_a_batch(folder: Path) -> Outcome:
     return fitted([Stop()])
 
 
-@scenario()
+@scenario(core=True)
 def user_written(folder: Path) -> Outcome:
     """Hears every batch with the logs of all members; changes the rate; evaluates in between."""
     heard: list[float] = []

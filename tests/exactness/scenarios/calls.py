@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tests.exactness.scenarios.losses import weights
 from tests.exactness.scenarios.optimizers import dense
-from tests.exactness.scenarios.registry import BATCH, Outcome, scenario, table
+from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
 
 
 @scenario(core=True)
@@ -61,6 +61,29 @@ def train_on_batch(folder: Path) -> Outcome:
         logs.append(model.train_on_batch(x[rows], y[rows], sample_weight=weights(63)))
     tested = model.test_on_batch(x[:50], y[:50])
     return Outcome([model], {"logs": logs, "tested": tested})
+
+
+@scenario(core=True)
+def adversaries_by_single_batches(folder: Path) -> Outcome:
+    """A GAN as older tutorials write it: a critic, and a second model in which the maker learns from it."""
+    x, _ = table()
+    maker = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(2)])
+    critic = keras.Sequential([keras.Input((2,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
+    judge = keras.losses.BinaryCrossentropy(from_logits=True)
+    critic.compile(keras.optimizers.Adam(0.01), loss=judge)
+    critic.trainable = False
+    both = keras.Sequential([maker, critic])
+    both.compile(keras.optimizers.SGD(0.05, momentum=0.9), loss=judge)
+    said = np.repeat([[1.0], [0.0]], BATCH, axis=0).astype("float32")
+    losses = []
+    for noise in np.split(x, len(x) // BATCH)[:10]:
+        critic.trainable = True
+        seen = np.concatenate([noise[:, :2] ** 2, maker.predict_on_batch(noise)])
+        losses.append(critic.train_on_batch(seen, said))
+        critic.trainable = False
+        losses.append(both.train_on_batch(noise, said[:BATCH]))
+    losses.append(both.evaluate(x, np.ones_like(x[:, :1]), batch_size=BATCH, verbose=0))
+    return Outcome([maker, critic], {"losses": losses})
 
 
 @scenario()
@@ -122,7 +145,7 @@ def run_eagerly(folder: Path) -> Outcome:
     return Outcome([model], {**history.history, **values})
 
 
-@scenario()
+@scenario(told="jit_compile is left out")
 def jit_compile(folder: Path) -> Outcome:
     x, y = table()
     model = dense()

@@ -1,6 +1,23 @@
 """All scenarios, by importing every theme."""
 
-from tests.exactness.scenarios import architectures, callbacks, calls, data_sources, losses, optimizers
+from tests.exactness.scenarios import (
+    architectures,
+    callbacks,
+    calls,
+    data_sources,
+    losses,
+    optimizers,
+    patterns,
+)
 from tests.exactness.scenarios.registry import SCENARIOS
 
-__all__ = ["SCENARIOS", "architectures", "callbacks", "calls", "data_sources", "losses", "optimizers"]
+__all__ = [
+    "SCENARIOS",
+    "architectures",
+    "callbacks",
+    "calls",
+    "data_sources",
+    "losses",
+    "optimizers",
+    "patterns",
+]

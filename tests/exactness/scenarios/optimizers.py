@@ -54,7 +54,7 @@ def sgd_weight_decay(folder: Path) -> Outcome:
     return trained(keras.optimizers.SGD(0.05, weight_decay=0.01))
 
 
-@scenario()
+@scenario(core=True)
 def ema(folder: Path) -> Outcome:
     return trained(keras.optimizers.SGD(0.05, use_ema=True, ema_momentum=0.9))
 

@@ -38,11 +38,14 @@ def scenario(
     near: bool = False,
     tolerance: float = TOLERANCE,
     values_tolerance: float = VALUES_TOLERANCE,
+    told: str = "",
 ) -> Callable[[Callable[[Path], Outcome]], Callable[[Path], Outcome]]:
     """Registers a scenario under its function's name.
 
-    `core`: runs at all four shares. `exact=False`: members must be equal, one process may differ; with
-    `near=True` by no more than the tolerances. The options are read from the source, so they are literals.
+    `core`: runs at all four shares, in `make test` with three members. `exact=False`: members must be equal,
+    one process may differ; with `near=True` by no more than the tolerances. `told`: words of what the user is
+    told; nothing else is told, and where it is empty nothing at all. The options are read from the source, so
+    they are literals.
     """
 
     def register(run: Callable[[Path], Outcome]) -> Callable[[Path], Outcome]:

@@ -11,9 +11,11 @@ shared step):
   SHOULD_VALIDATE                               no validation after an agreed stop
   EPOCH_LOGS                                    an epoch resumed at its very end has the logs of before
   Optimizer.apply (base and every override)     gradients of all members before clipping and accumulation
+  COMPILED_LOSS                                 of the batch as a whole, it has all members' predictions
   losses.loss.reduce_values, apply_mask         divisors of all members
   metrics Mean.update_state, Sum.update_state   a scalar without weight is a mean over the own rows
   SYNCHRONISED_MOMENTS                          unequal shares, in one all-reduce, right gradient
+  BATCH_MOMENTS                                 noted: they are of the own rows by intention
   SeedGenerator.next                            different dropout masks on different members
   saving.load_model, Model.load_weights         files that only the chief wrote
 
@@ -29,6 +31,7 @@ from typing import Any
 import keras
 from keras.src import tree
 from keras.src.backend.common import global_state
+from keras.src.backend.common.masking import get_keras_mask
 from keras.src.backend.tensorflow import nn as backend_nn
 from keras.src.backend.tensorflow import trainer as tf_trainer
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer, TFEpochIterator, potentially_ragged_concat
@@ -38,6 +41,7 @@ from keras.src.metrics import reduction_metrics
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.random import seed_generator
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, SeedGenerator
+from keras.src.trainers.compile_utils import CompileLoss
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.trainers.trainer import Trainer
@@ -50,6 +54,8 @@ ADDITIONAL_LOSS = (TensorFlowTrainer, "_aggregate_additional_loss")
 SHOULD_VALIDATE = (Trainer, "_should_eval")
 EPOCH_LOGS = (Trainer, "_get_metrics_result_or_logs")
 SYNCHRONISED_MOMENTS = (backend_nn, "_compute_moments_sync")
+COMPILED_LOSS = (CompileLoss, "call")
+BATCH_MOMENTS = (keras.layers.BatchNormalization, "_moments")
 """Methods and functions to `replace`."""
 
 flatten = tree.flatten
@@ -66,6 +72,8 @@ OF_THE_PROCESS: dict[str, set[str]] = {
 
 __all__ = [
     "ADDITIONAL_LOSS",
+    "BATCH_MOMENTS",
+    "COMPILED_LOSS",
     "EPOCH_LOGS",
     "KNOWN_RELEASE",
     "OF_THE_FIT",
@@ -83,14 +91,17 @@ __all__ = [
     "TensorFlowTrainer",
     "Trainer",
     "assert_compiled",
+    "attributes",
     "build",
     "check_release",
     "flatten",
+    "function_graph",
     "global_seed_generator",
     "initial_epoch",
     "is_default",
     "loss_module",
     "made_global_seed_generator",
+    "mask_of",
     "metrics_in_order",
     "not_trainable_variables",
     "numbers",
@@ -287,6 +298,21 @@ def variable_dtype(handle: Any) -> Any:
     if data is None or not data.is_set or len(data.shape_and_type) != 1:
         raise ValueError(f"{handle} is no variable")
     return data.shape_and_type[0].dtype
+
+
+def function_graph(graph: Any, name: bytes) -> Any:
+    """Of a function that an operation of `graph` calls; None where TensorFlow has none."""
+    return getattr(graph._get_function(name), "graph", None)
+
+
+def attributes(op: Any) -> dict[str, Any]:
+    """An operation's, to make one like it; not beside which others it is computed."""
+    return {name: value for name, value in op.node_def.attr.items() if name != "_class"}
+
+
+def mask_of(tensor: Any) -> Any:
+    """Which of a tensor's entries count; None for all."""
+    return get_keras_mask(tensor)
 
 
 def numbers(logs: Any) -> dict[str, float]:

@@ -18,12 +18,12 @@ from core.trainer.exact.members.collectives import Collectives
 
 
 def metric_variables(model: Any) -> list[Any]:
-    return _unique(variable for metric in model.metrics for variable in metric.variables)
+    return values_of(variable for metric in model.metrics for variable in metric.variables)
 
 
 def statistic_variables(model: Any) -> list[Any]:
     """Variables that layers made as not trainable. Seeds' states are not among them."""
-    return _unique(private.not_trainable_variables(model))
+    return values_of(private.not_trainable_variables(model))
 
 
 def written(graph: Any, variables: Sequence[Any]) -> list[Any]:
@@ -68,7 +68,7 @@ class LocalState:
 
         tf.cond(keep, lambda: tf.constant(0), restore)
 
-    def meet(self, before: Sequence[Any], share: Any, extra: Sequence[Any]) -> list[Any]:
+    def meet(self, before: Sequence[Any], share: Any, extra: Sequence[Any], steps: Any) -> list[Any]:
         """Settles the state changed since the snapshot `before`; returns the sums over members of `extra`.
 
         One all-reduce of float64, in which sums of float32 and counts up to 2**53 are exact. `share` is this
@@ -84,7 +84,8 @@ class LocalState:
             parts.append(change)
         parts.append(tf.stack([tf.cast(value, tf.float64) for value in extra]))
         sizes = [int(v.shape.num_elements()) for v in self.variables] + [len(extra)]
-        *changes, sums = tf.split(self._collectives.sum(tf.concat(parts, axis=0)), sizes)
+        total = self._collectives.sum(tf.concat(parts, axis=0), "the results (steps: {})", steps)
+        *changes, sums = tf.split(total, sizes)
         for variable, old, change in zip(self.variables, before, changes, strict=True):
             value = tf.cast(old, tf.float64) + tf.reshape(change, variable.shape)
             variable.assign(tf.cast(value, variable.dtype))
@@ -95,7 +96,8 @@ def _is_number(variable: Any) -> bool:
     return (variable.dtype.is_floating or variable.dtype.is_integer) and variable.shape.is_fully_defined()
 
 
-def _unique(variables: Iterable[Any]) -> list[Any]:
+def values_of(variables: Iterable[Any]) -> list[Any]:
+    """TensorFlow's variables behind Keras', each once."""
     values = [getattr(variable, "value", variable) for variable in variables]
     return list({id(value): value for value in values if isinstance(value, tf.Variable)}.values())
 

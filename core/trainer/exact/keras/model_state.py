@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import defaultdict
 from typing import Any
 
@@ -10,8 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members import agreement
 from core.trainer.exact.members.collectives import Collectives
 from core.vocabulary.errors import TandemError
+
+_ROUNDING = 1e-3
+"""Of a variable's norm: members that differ by less differ by how their processors round."""
 
 
 def optimizers(model: Any) -> list[Any]:
@@ -41,7 +46,9 @@ def equalise(model: Any, collectives: Collectives) -> bool:
     """
     own = variables(model)
     shape = hashlib.sha256(repr([(tuple(v.shape), str(v.dtype)) for v in own]).encode()).digest()
-    states = collectives.gather_words(_words(shape) + _words(_digest(own).digest()))
+    size = sum(int(np.prod(v.shape, dtype=np.int64)) for v in own)
+    what = f"a model of {size:,} numbers in {len(own)} variables ({shape.hex()[:8]})"
+    states = collectives.gather_words(_words(shape) + _words(_digest(own).digest()), what)
     if any(state[:8] != states[0][:8] for state in states):
         raise TandemError(
             code="models-differ",
@@ -52,6 +59,42 @@ def equalise(model: Any, collectives: Collectives) -> bool:
         return False
     _from_chief(own, collectives)
     return True
+
+
+def settle(model: Any, collectives: Collectives, call: str) -> None:
+    """After `call`: members that rounded in different ways take the chief's state. Called by all of them.
+
+    Raises TandemError where they are further apart than by rounding: they did not train on the same.
+    """
+    own = variables(model)
+    digests = collectives.gather_words(_words(_digest(own).digest()), "its weights")
+    if all(digest == digests[0] for digest in digests):
+        return
+    marks = json.dumps([agreement.marks_of(_array(variable)) for variable in own])
+    told = [json.loads(data) for data in collectives.gather_bytes(marks.encode(), "its weights")]
+    names = [
+        variable.path
+        for place, variable in enumerate(own)
+        if not all(agreement.near(told[0][place], each[place], _ROUNDING) for each in told)
+    ]
+    if names:
+        raise _went_apart(names, call)
+    _from_chief(own, collectives)
+
+
+def _went_apart(names: list[str], call: str) -> TandemError:
+    rate = any(name.endswith("learning_rate") for name in names)
+    listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return TandemError(
+        code="members-differ",
+        what="A callback sets the learning rate differently on each laptop, and their weights went apart"
+        if rate
+        else f"The members' weights went apart in {call}: {listed} are not the chief's on every laptop",
+        fix="Have the callback compute it from the epoch or the step, not from a clock or the laptop."
+        if rate
+        else "Look for what is not the same on all laptops: a clock, an unseeded generator, the laptop's "
+        "name, or a train_step that writes weights from its rows without the optimizer.",
+    )
 
 
 def _words(digest: bytes) -> list[int]:
@@ -82,7 +125,7 @@ def _from_chief(own: list[Any], collectives: Collectives) -> None:
         wide = flat.astype(np.int64 if dtype.kind in "iub" else flat.dtype)
         if collectives.rank != 0:
             wide = np.zeros_like(wide)
-        total = collectives.sum(tf.constant(wide)).numpy().astype(dtype)
+        total = collectives.sum(tf.constant(wide), "the chief's weights").numpy().astype(dtype)
         place = 0
         for variable in group:
             size = int(np.prod(variable.shape, dtype=np.int64))

@@ -8,7 +8,7 @@ works inside tf.function, loops, conditions and gradients alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,21 @@ def summed_bytes(tensors: Sequence[Any], members: int) -> int:
     return 2 * (members - 1) * sum(sizes) // members
 
 
+def nowhere() -> str:
+    return ""
+
+
 class Collectives:
-    """Sums and gathers over the members of a MultiWorkerMirroredStrategy with one device each."""
+    """Sums and gathers over the members of a MultiWorkerMirroredStrategy with one device each.
+
+    ``what`` and ``place()`` say what a meeting is for and where the script is, alike on all members; "{}" in
+    ``what`` stands for ``count``, a scalar. TensorFlow's collectives have no use for them.
+    """
+
+    place: Callable[[], str] = staticmethod(nowhere)
+
+    gathers_any_length = False
+    """Within a traced step: TensorFlow keeps the lengths of the first time."""
 
     def __init__(self, strategy: Any, rank: int, members: int) -> None:
         devices = len(strategy.extended.worker_devices)
@@ -46,7 +59,7 @@ class Collectives:
         self._eager_sum = tf.function(self._sum, reduce_retracing=True)
         self._eager_gather = tf.function(self._gather, reduce_retracing=True)
 
-    def sum(self, value: Any) -> Any:
+    def sum(self, value: Any, what: str = "numbers", count: Any = None) -> Any:
         """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient.
 
         Each tensor of a list travels on its own, the last one first, and leaves as soon as it is there.
@@ -54,43 +67,44 @@ class Collectives:
         value = tf.nest.map_structure(tf.stop_gradient, value)
         return self._eager_sum(value) if tf.executing_eagerly() else self._sum(value)
 
-    def gather(self, value: Any) -> Any:
+    def gather(self, value: Any, what: str = "numbers") -> Any:
         """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
         value = tf.stop_gradient(value)
         return self._eager_gather(value) if tf.executing_eagerly() else self._gather(value)
 
-    def gather_bytes(self, data: bytes) -> list[bytes]:
+    def gather_bytes(self, data: bytes, what: str = "bytes") -> list[bytes]:
         """Every member's bytes, in rank order."""
-        lengths = self.gather(tf.constant([len(data)], tf.int64)).numpy()
+        lengths = self.gather(tf.constant([len(data)], tf.int64), what).numpy()
         longest = int(lengths.max())
         if longest == 0:
             return [b""] * self.members
         words = -(-longest // 4)
         padded = np.zeros(words, np.int32)
         padded.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
-        joined = self.gather(tf.constant(padded)).numpy().reshape(self.members, words)
+        joined = self.gather(tf.constant(padded), what).numpy().reshape(self.members, words)
         return [joined[rank].tobytes()[: int(lengths[rank])] for rank in range(self.members)]
 
-    def from_chief(self, data: bytes) -> bytes:
+    def from_chief(self, data: bytes, what: str = "the chief's bytes") -> bytes:
         """The chief's bytes, on every member."""
-        return self.gather_bytes(data if self.rank == 0 else b"")[0]
+        return self.gather_bytes(data if self.rank == 0 else b"", what)[0]
 
-    def gather_words(self, words: Sequence[int]) -> list[list[int]]:
+    def gather_words(self, words: Sequence[int], what: str = "words") -> list[list[int]]:
         """Every member's list of as many 32-bit words, in rank order; one small all-reduce."""
-        return self._gather_row(words, np.int64)
+        return self._gather_row(words, np.int64, what)
 
-    def gather_numbers(self, numbers: Sequence[float]) -> list[list[float]]:
+    def gather_numbers(self, numbers: Sequence[float], what: str = "numbers") -> list[list[float]]:
         """Every member's list of as many finite numbers, in rank order; the same bits on each member."""
-        return self._gather_row(numbers, np.float64)
+        return self._gather_row(numbers, np.float64, what)
 
-    def any(self, flags: Sequence[bool]) -> list[bool]:
+    def any(self, flags: Sequence[bool], what: str = "decisions") -> list[bool]:
         """For each flag: whether it is set on any member."""
-        return [bool(x > 0) for x in self.sum(tf.constant([float(flag) for flag in flags])).numpy()]
+        sums = self.sum(tf.constant([float(flag) for flag in flags]), what)
+        return [bool(x > 0) for x in sums.numpy()]
 
-    def _gather_row(self, own: Sequence[float], kind: type[np.generic]) -> Any:
+    def _gather_row(self, own: Sequence[float], kind: type[np.generic], what: str) -> Any:
         rows = np.zeros((self.members, len(own)), kind)
         rows[self.rank] = own
-        return self.sum(tf.constant(rows)).numpy().tolist()
+        return self.sum(tf.constant(rows), what).numpy().tolist()
 
     def _sum(self, value: Any) -> Any:
         def in_replica(own: Any) -> Any:
@@ -115,8 +129,8 @@ class NoCollectives(Collectives):
         self.rank = rank
         self.members = members
 
-    def sum(self, value: Any) -> Any:
+    def sum(self, value: Any, what: str = "", count: Any = None) -> Any:
         return tf.nest.map_structure(lambda tensor: tf.stop_gradient(tf.identity(tensor)), value)
 
-    def gather(self, value: Any) -> Any:
+    def gather(self, value: Any, what: str = "") -> Any:
         return tf.stop_gradient(tf.identity(value))

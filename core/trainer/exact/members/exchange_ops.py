@@ -8,6 +8,9 @@ through the same stages, and a count of those that have ended is a number that a
 
 In a step, what asks for the sums is a MirroredStrategy: ``CrossDeviceOps`` is where TensorFlow lets others
 say how its replicas are added up.
+
+Members whose scripts go different ways find it where they meet: with each pack goes what it is for and where
+its script is. So such a word may hold nothing that differs between members of a sound run.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import tensorflow as tf
 
 from core.exchange.driver import Exchange
 from core.exchange.problems import ExchangeFailed
-from core.exchange.state import Key, Kind, Wire
+from core.exchange.state import MAX_WORD, Key, Kind, Wire
 from core.trainer.exact.members.collectives import Collectives
 
 _NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
@@ -28,17 +31,24 @@ _NARROW: dict[Any, Wire] = {tf.bfloat16: "bf16", tf.float16: "fp16"}
 
 
 class ExchangeCollectives(Collectives):
-    """``failure``: why the exchange ended a meeting, since TensorFlow makes an error of its own of it."""
+    """``failure``: why the exchange ended a meeting, since TensorFlow makes an error of its own of it. After
+    one there are no more meetings: a script that catches the error must not go on alone."""
+
+    gathers_any_length = True
 
     def __init__(self, exchange: Exchange, generation: int = 0) -> None:
         self.rank, self.members = exchange.rank, exchange.members
         self.failure: ExchangeFailed | None = None
         self._exchange, self._generation = exchange, generation
         self._stage = 0
+        self._brought: set[int] = set()
+        """Packs of this stage."""
+        self._what = "numbers"
+        self._count: Any = None
         self.strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=_Sums(self))
         """Of this member's processor, which is one replica of ``members``."""
 
-    def sum(self, value: Any) -> Any:
+    def sum(self, value: Any, what: str = "numbers", count: Any = None) -> Any:
         """The sum over all members of dense tensors (one, or a list) of equal shapes on each; no gradient.
 
         Each tensor of a list travels on its own, the last one first, and leaves as soon as it is there.
@@ -46,47 +56,74 @@ class ExchangeCollectives(Collectives):
         tensors = [tf.stop_gradient(tf.convert_to_tensor(each)) for each in tf.nest.flatten(value)]
         # Without a graph a strategy starts threads for each sum, and it adds integers up by itself.
         direct = tf.executing_eagerly() or any(tensor.dtype.is_integer for tensor in tensors)
+        self._what, self._count = what, count
         sums = self.sum_all(tensors) if direct else self._sum(tensors)
         return tf.nest.pack_sequence_as(value, sums)
 
     def sum_all(self, tensors: Sequence[Any]) -> list[Any]:
-        """Of each tensor, the sum over all members."""
+        """Of each tensor, the sum over all members, for what ``sum`` was told."""
         for pack, tensor in reversed(list(enumerate(tensors))):
-            self._hand_over(tensor, pack, "sum")
+            of = f", part {pack + 1} of {len(tensors)}" if len(tensors) > 1 else ""
+            self._hand_over(tensor, pack, "sum", self._what, self._count, of)
         sums = self._wait([_wide(tensor) for tensor in tensors], "sum")
         for total, tensor in zip(sums, tensors, strict=True):
             total.set_shape(tensor.shape)
         return [tf.cast(total, tensor.dtype) for total, tensor in zip(sums, tensors, strict=True)]
 
-    def gather(self, value: Any) -> Any:
+    def gather(self, value: Any, what: str = "numbers") -> Any:
         """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
         tensor = tf.stop_gradient(tf.convert_to_tensor(value))
-        self._hand_over(tensor, 0, "gather")
+        self._hand_over(tensor, 0, "gather", what)
         [joined] = self._wait([_wide(tensor)], "gather")
         joined.set_shape([None, *tensor.shape[1:]])
         return tf.cast(joined, tensor.dtype)
 
-    def _hand_over(self, tensor: Any, pack: int, kind: Kind) -> None:
+    def stand_together(self, what: str, limit_s: float) -> None:
+        """Until all members are here. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``."""
+        if self.failure is not None:
+            raise self.failure
+        key = self._bring(0, np.zeros(1, np.int8), "sum", "f32", what)
+        self._exchange.wait([key], limit_s)
+        self._next_stage()
+
+    def _hand_over(
+        self, tensor: Any, pack: int, kind: Kind, what: str, count: Any = None, of: str = ""
+    ) -> None:
         wire = _NARROW.get(tensor.dtype, "f32")
 
-        def hand_over(array: Any) -> None:
-            self._exchange.hand_over(self._key(pack), np.asarray(array), kind=kind, wire=wire)
+        def hand_over(array: Any, *counts: Any) -> None:
+            word = what.format(*counts) if counts else what
+            self._bring(pack, np.asarray(array), kind, wire, word + of)
 
-        tf.numpy_function(hand_over, [tf.cast(tensor, _wide(tensor))], [])
+        counts = [] if count is None else [count]
+        tf.numpy_function(hand_over, [tf.cast(tensor, _wide(tensor)), *counts], [])
+
+    def _bring(self, pack: int, array: Any, kind: Kind, wire: Wire, what: str) -> Key:
+        if self.failure is not None:
+            raise self.failure
+        if pack in self._brought:
+            self._next_stage()  # an error ended the stage before its wait, and the script caught it
+        self._brought.add(pack)
+        word = f"{what} in {place}" if (place := self.place()) else what
+        self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, word=word[:MAX_WORD])
+        return self._key(pack)
 
     def _wait(self, dtypes: Sequence[Any], kind: Kind) -> list[Any]:
         def wait() -> list[Any]:
-            keys = [self._key(pack) for pack in range(len(dtypes))]
             try:
-                results = self._exchange.wait(keys)
+                results = self._exchange.wait([self._key(pack) for pack in range(len(dtypes))])
             except ExchangeFailed as failure:
                 self.failure = failure
                 raise
-            self._stage += 1
+            self._next_stage()
             return [np.concatenate(each) for each in results] if kind == "gather" else results
 
         found = tf.numpy_function(wait, [], list(dtypes))
         return [found] if tf.is_tensor(found) else list(found)  # without a graph, of one there is no list
+
+    def _next_stage(self) -> None:
+        self._stage += 1
+        self._brought = set()
 
     def _key(self, pack: int) -> Key:
         return Key(self._generation, 0, self._stage, pack)

@@ -28,6 +28,10 @@ class Gauge:
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
         self._counted_at_step = 0
 
+    @property
+    def variables(self) -> list[Any]:
+        return [self._waited_s, self._sent_bytes, self._norm, self._norm_at_s]
+
     def exchange(self, own: Sequence[Any], exchange: Callable[[], list[Any]]) -> list[Any]:
         """What `exchange` returns; counts the time from when `own` is there until all of that is."""
         with tf.device("CPU:0"), tf.control_dependencies(arrived(_tensors(own))):

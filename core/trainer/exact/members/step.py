@@ -8,15 +8,16 @@ summed over all members. Gradients are weighted and summed where the optimizer g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
+from core.trainer.exact.members.notes import Notes
 
 
 @dataclass(slots=True)
@@ -35,6 +36,18 @@ class Step:
     """How dense float32 gradients travel: see gradients.py."""
     applying: bool = False
     """Inside an optimizer's apply: gradients are already reduced."""
+    at_tape: bool = False
+    """Gradients are reduced where a tape gives them: the script's own step may work on them."""
+    begin: Any = None
+    """int64: the first own row, and the one past the last."""
+    end: Any = None
+    gathers: bool = False
+    """A compiled loss is given predictions and targets of all rows."""
+    sums: frozenset[int] = frozenset()
+    """Places among the noted numbers of those that are sums over rows, not means."""
+    notes: Notes = field(default_factory=Notes)
+    reduced: list[Any] = field(default_factory=list)
+    """What a tape gave so far, reduced."""
 
     def per_weight(self, value: Any) -> Any:
         """A sum over the own rows as an estimate of the global sum; 0 where there is no own row."""
@@ -46,10 +59,22 @@ class Step:
 
     def sum(self, value: Any) -> Any:
         """The sum over all members, counted as a wait for them; no gradient."""
-        return self.gauge.exchange([value], lambda: [self.collectives.sum(value)])[0]
+        total = self.gauge.exchange([value], lambda: [self.collectives.sum(value, "a sum within a step")])[0]
+        self.notes.is_same([total])
+        return total
+
+    def met(self, reduced: Iterable[Any]) -> None:
+        """Gradients of all rows, from here on."""
+        found = [grad for grad in reduced if grad is not None]
+        self.reduced += found
+        self.notes.is_same(found)
+
+    def summed(self, number: int) -> bool:
+        """Whether a noted number is a sum over the own rows."""
+        return number in self.sums
 
 
-_active: list[Step] = []
+_active: list[Step | None] = []
 
 
 def current() -> Step | None:
@@ -62,6 +87,16 @@ def active(step: Step) -> Iterator[Step]:
     _active.append(step)
     try:
         yield step
+    finally:
+        _active.pop()
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """What is computed here is of all rows already."""
+    _active.append(None)
+    try:
+        yield
     finally:
         _active.pop()
 
@@ -86,6 +121,13 @@ def rows_of(data: Any) -> Any:
         if tf.convert_to_tensor(leaf).shape.rank != 0:
             return tf.shape(leaf, out_type=tf.int64)[0]
     raise ValueError("The data has no array whose rows could be shared between the members.")
+
+
+def rows_differ(data: Any) -> bool:
+    """Whether a batch has arrays of different lengths: not all of them have an entry a row."""
+    leaves = [without_optional(leaf) for leaf in tf.nest.flatten(data)]
+    lengths = {int(rows_of(leaf)) for leaf in leaves if leaf is not None and leaf.shape.rank != 0}
+    return len(lengths) > 1
 
 
 def without_optional(leaf: Any) -> Any:

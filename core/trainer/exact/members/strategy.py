@@ -6,13 +6,9 @@ without are one cluster, and steps are computed where TensorFlow places them.
 
 from __future__ import annotations
 
-import platform
-import zlib
 from typing import Any
 
 import tensorflow as tf
-
-from core.trainer.exact.members.collectives import Collectives
 
 
 def multi_worker(**options: Any) -> Any:
@@ -31,14 +27,3 @@ def resolver() -> Any:
         rpc_layer=found.rpc_layer or "grpc",
         num_accelerators={},
     )
-
-
-def alike(collectives: Collectives) -> bool:
-    """Whether all members compute on the same kind of device. Called by all of them.
-
-    Unlike ones may round the same update differently (a graphics card fuses a product with a sum), and their
-    weights drift apart by their last bits.
-    """
-    device = tf.DeviceSpec.from_string((tf.constant(1.0) + 1.0).device)
-    kind = f"{device.device_type}:{device.device_index} {platform.machine()}"
-    return len({word for (word,) in collectives.gather_words([zlib.crc32(kind.encode())])}) == 1

@@ -89,6 +89,8 @@ class SharedCallbacks(private.Callbacks):
 
     def _agree(self, flag: bool = False) -> bool:
         """Whether to stop is agreed on; returns whether any member set `flag`."""
-        flags = self._engine.collectives.any([bool(self.model.stop_training), flag])
+        flags = self._engine.collectives.any(
+            [bool(self.model.stop_training), flag], "to decide whether to stop"
+        )
         self.model.stop_training = flags[0]
         return flags[1]

@@ -30,11 +30,20 @@ def apply(original: Callable[..., Any], optimizer: Any, grads: Any, trainable_va
     step.applying = True
     try:
         own = list(grads)
-        summed = step.gauge.exchange(own, lambda: reduce(step, own))
+        summed = own if _is_reduced(step, own) else step.gauge.exchange(own, lambda: reduce(step, own))
+        step.notes.is_same(grad for grad in summed if grad is not None)
         step.gauge.weigh(summed, loss_scale(optimizer))
         return original(optimizer, summed, trainable_variables)
     finally:
         step.applying = False
+
+
+def _is_reduced(step: Step, grads: Sequence[Any]) -> bool:
+    """Whether the tape's seam has done it (tape.py). Where nothing is traced it is only known of what was not
+    worked on since; of the rest, which is equal on all members, the weighted mean is the same again."""
+    if not step.at_tape or not tf.executing_eagerly():
+        return step.at_tape
+    return all(grad is None or any(grad is each for each in step.reduced) for grad in grads)
 
 
 def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
@@ -52,7 +61,8 @@ def reduce(step: Step, grads: Sequence[Any]) -> list[Any]:
         flats = [_weighted(step, [grads[place] for place in places]) for places in groups]
         sent = [as_sent(flat, kind, members) for flat in flats]
         step.gauge.sends(summed_bytes(sent, members))
-        for places, flat, sum_ in zip(groups, flats, step.collectives.sum(sent), strict=True):
+        sums = step.collectives.sum(sent, "gradients of {} rows", step.rows)
+        for places, flat, sum_ in zip(groups, flats, sums, strict=True):
             total = tf.cast(sum_, flat.dtype)
             sizes = [grads[place].shape.num_elements() for place in places]
             parts = tf.split(total, sizes) if len(places) > 1 else [total]
@@ -97,7 +107,8 @@ def _known_size(grad: Any) -> int:
 def _gathered(step: Step, grad: Any) -> Any:
     """All members' slices in rank order, which is the order of the rows in the global batch."""
     values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
-    values, indices = step.collectives.gather(values), step.collectives.gather(grad.indices)
+    values = step.collectives.gather(values, "gradients of rows of a table")
+    indices = step.collectives.gather(grad.indices, "which rows of a table")
     # What travels is as long as the longest member's: this is the mean, which is the same for equal shares.
     gathered = sum(tf.size(each, tf.int64) * each.dtype.size for each in (values, indices))
     members = step.collectives.members

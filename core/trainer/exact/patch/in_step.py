@@ -28,7 +28,9 @@ def reduce_values(
 ) -> Any:
     """Weighted values to one loss: this member's estimate of the global one (see step.py)."""
     step = steps.current()
-    if step is None or tuple(values.shape) in ((), (0,)):
+    if step is not None and tuple(values.shape) == ():
+        return _one_number(step, original(values, sample_weight, reduction))
+    if step is None or tuple(values.shape) == (0,):
         return original(values, sample_weight, reduction)
     if reduction == "sum":
         return step.per_weight(ops.sum(values))
@@ -36,6 +38,11 @@ def reduce_values(
         divisor = step.total(ops.cast(ops.sum(sample_weight), values.dtype))
         return step.per_weight(tf.math.divide_no_nan(ops.sum(values), divisor))
     return original(values, sample_weight, reduction)
+
+
+def _one_number(step: Step, loss: Any) -> Any:
+    """What a loss of the script's own gave for the own rows at once: their mean, unless known better."""
+    return step.per_weight(loss) if step.summed(step.notes.scalar("loss", loss)) else loss
 
 
 def apply_mask(
@@ -71,8 +78,11 @@ def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
 def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_weight: Any = None) -> Any:
     """Mean's or Sum's update_state; weights a bare scalar by the member's part of the batch."""
     step = steps.current()
-    if step is not None and sample_weight is None and len(getattr(values, "shape", ())) == 0:
-        sample_weight = step.weight
+    if step is not None and len(getattr(values, "shape", ())) == 0:
+        number = step.notes.scalar("metric", values)
+        if sample_weight is None:
+            values = step.per_weight(values) if step.summed(number) else values
+            sample_weight = step.weight
     return original(metric, values, sample_weight)
 
 
@@ -93,6 +103,15 @@ def moments(original: Callable[..., Any], x: Any, axes: Any, keepdims: bool) -> 
     if not keepdims:
         mean, variance = tf.squeeze(mean, axes), tf.squeeze(variance, axes)
     return mean, variance
+
+
+def batch_moments(original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
+    """What ``BatchNormalization`` normalises a batch by: noted, as it is of the own rows by intention."""
+    found = original(layer, *args, **kwargs)
+    step = steps.current()
+    if step is not None:
+        step.notes.moments += list(found)
+    return found
 
 
 def _total(step: Step, value: Any) -> Any:
@@ -119,7 +138,9 @@ def next_seed(original: Callable[..., Any], generator: Any, *args: Any, **kwargs
     """A SeedGenerator's next value, offset by rank inside a step. The chief draws what one process would."""
     value = original(generator, *args, **kwargs)
     step = steps.current()
-    if step is None or step.collectives.rank == 0:
+    if step is None:
         return value
     offset = tf.constant([(step.collectives.rank * _SEED_STRIDE) % 2**31, 0], tf.int64)
-    return value + tf.cast(offset, value.dtype)
+    value += tf.cast(offset, value.dtype)
+    step.notes.is_own([value])
+    return value

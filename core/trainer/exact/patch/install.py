@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from core.trainer.exact.interface import Cluster, Observer
 from core.trainer.exact.keras import callback_kinds, model_state
@@ -19,6 +20,8 @@ from core.trainer.exact.patch import (
     load_files,
     one_member,
     predict,
+    tape,
+    whole_loss,
 )
 from core.trainer.exact.steps import data
 from core.trainer.exact.steps.engine import Engine
@@ -54,6 +57,15 @@ class Installation:
         """New shares from the next portion of steps on. Every member must call it between the same steps."""
         if isinstance(self._host, Engine):
             self._host.set_shares(shares)
+
+    def settle(self) -> None:
+        """Once the script has ended on every member. Raises TandemError where they went apart."""
+        if isinstance(self._host, Engine):
+            self._host.settle()
+
+    def say_again(self) -> None:
+        """What was said once may be said once more: another training begins."""
+        self._host.said.clear()
 
     def end_checkpointing(self) -> None:
         """No more checkpoints are written from here on, and none is under way."""
@@ -108,12 +120,17 @@ def _replace_all(engine: Engine) -> None:
         lambda original, model, logs: original(model, logs or engine.keeper.logs_before(model)),
     )
     private.replace_in_subclasses(private.BaseOptimizer, "apply", gradients.apply)
+    private.replace(*private.COMPILED_LOSS, whole_loss.compiled_loss)
     private.replace(private.loss_module, "reduce_values", in_step.reduce_values)
     private.replace(private.loss_module, "apply_mask", in_step.apply_mask)
     private.replace(private.reduction_metrics.Mean, "update_state", in_step.update_mean)
     private.replace(private.reduction_metrics.Sum, "update_state", in_step.update_mean)
     private.replace(*private.SYNCHRONISED_MOMENTS, in_step.moments)
+    private.replace(*private.BATCH_MOMENTS, in_step.batch_moments)
     private.replace(private.SeedGenerator, "next", in_step.next_seed)
+    private.replace(tf.GradientTape, "gradient", tape.gradient)
+    for name in ("jacobian", "batch_jacobian"):
+        private.replace(tf.GradientTape, name, tape.jacobian)
     load_files.replace_loading(engine)
 
 

@@ -24,10 +24,10 @@ def load(
     subject = () if target is None else (target,)
     own = Path(path) if isinstance(path, str | Path) else None
     lacks = own is not None and not own.exists()
-    if not collectives.any([lacks])[0] or own is None:
+    if not collectives.any([lacks], "whether a file to load is there")[0] or own is None:
         return original(*subject, path, *args, **kw)
     readable = collectives.rank == 0 and own.is_file()
-    data = collectives.from_chief(b"f" + own.read_bytes() if readable else b"")
+    data = collectives.from_chief(b"f" + own.read_bytes() if readable else b"", "a file to load")
     if not lacks or not data:
         return original(*subject, path, *args, **kw)
     with tempfile.TemporaryDirectory(prefix="tandem-") as folder:

@@ -27,7 +27,7 @@ class OneMember:
         self.share_numbers = (1,)
         self.opened: FitProgress | None = None
         """The fit that is told of the data that Keras opens."""
-        self._said: set[str] = set()
+        self.said: set[str] = set()
         self.keeper = Keeper(checkpointing, self)
 
     def begin_after(self, step: int) -> None:
@@ -40,8 +40,8 @@ class OneMember:
         private.build(model, iterator.dataset.element_spec)
 
     def say_once(self, words: str) -> None:
-        if words not in self._said:
-            self._said.add(words)
+        if words not in self.said:
+            self.said.add(words)
             self.observer.on_said(words)
 
     def began(self, model: Any) -> None:

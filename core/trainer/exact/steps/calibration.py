@@ -127,7 +127,7 @@ def calibrate(rehearsal: Rehearsal, traced: Traced, batches: Any) -> None:
     except Exception:  # A step may do what cannot be tried; it is trained all the same.
         _log.info("%s is not calibrated", rehearsal.model.name, exc_info=True)
     try:
-        told = engine.collectives.gather_numbers(numbers)
+        told = engine.collectives.gather_numbers(numbers, "measured times")
         if snapshot is not None and all(number[0] for number in told):
             costs = _costs([number[1:] for number in told], rows, engine)
             if engine.balance:
@@ -248,7 +248,7 @@ def _together(
     portions = [rehearse(count) for _ in range(most)] or [first]
     sent_bytes = (engine.gauge.sent_bytes() - before_bytes) / portions[-1].done
     numbers = [median(each.step_s for each in portions), sent_bytes]
-    told = engine.collectives.gather_numbers(numbers + [0.0] * (_TOLD - len(numbers)))
+    told = engine.collectives.gather_numbers(numbers + [0.0] * (_TOLD - len(numbers)), "measured times")
     wire_s = median(min(each.wait_s) for each in portions)
     return max(number[0] for number in told), wire_s, round(max(number[1] for number in told))
 

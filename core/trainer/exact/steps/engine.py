@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from core.trainer.exact.interface import Cluster, Observer, StepReport, StopRequ
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import model_state
 from core.trainer.exact.keras.callback_kinds import WRITERS
-from core.trainer.exact.members import strategy
+from core.trainer.exact.members import agreement
+from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge
 from core.trainer.exact.resume.fit_progress import FitProgress
@@ -31,6 +33,8 @@ class Fit:
 
     model: Any
     kind: str
+    name: str = ""
+    """The kind, and how many of it the script has begun: ``fit 2``."""
     each_batch: tuple[bool, bool] = (False, False)
     """Whether callbacks hear of every batch of training; of testing or predicting."""
     epochs: int = 1
@@ -38,12 +42,31 @@ class Fit:
     batch: int = 0
     iterator: SharedEpochIterator | None = None
     equal: set[int] = field(default_factory=set)
+    begun: set[bool] = field(default_factory=set)
+    """Whether it is training whose first batch was looked at."""
     progress: FitProgress | None = None
     """Of a fit: what checkpoints know of it."""
 
     @property
     def steps(self) -> int | None:
         return None if self.iterator is None else self.iterator.num_batches
+
+    @property
+    def place(self) -> str:
+        if self.kind != "fit":
+            return self.name
+        return f"{self.name}, epoch {self.epoch + 1}, from batch {self.batch + 1} on"
+
+    @property
+    def data(self) -> str:
+        """On what, in words: how many batches of what."""
+        assert self.iterator is not None
+        leaves = tf.nest.flatten(self.iterator.dataset.element_spec)
+        shapes = [
+            f"{leaf.dtype.name} {leaf.shape[1:].as_list()}" for leaf in leaves if getattr(leaf, "shape", None)
+        ]
+        of_rows = "" if self.global_batch is None else f" of {self.global_batch} rows"
+        return f"{self.steps or 'some'} batches{of_rows} ({', '.join(shapes[:4])}), epochs: {self.epochs}"
 
     @property
     def global_batch(self) -> int | None:
@@ -56,6 +79,7 @@ class Engine:
 
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
         self.collectives = cluster.collectives or Collectives(cluster.strategy, cluster.rank, cluster.members)
+        self.collectives.place = self.place
         self.gauge = Gauge()
         self.wire = cluster.wire
         self.balance = cluster.balance
@@ -69,10 +93,17 @@ class Engine:
         """The chief runs a callback that other members do not have."""
         self._observer = observer
         self._fits: list[Fit] = []
-        self._said: set[str] = set()
+        self._calls: Counter[str] = Counter()
+        """Calls by their kind, those of the chief alone left out."""
+        self._broken_off = ""
+        """The last of them that an error ended, in words."""
+        self.said: set[str] = set()
         self._equal_outside: set[int] = set()
-        self._alike: bool | None = None
-        """Members compute on the same kind of device, and so round alike. None: not asked yet."""
+        self._begun: weakref.WeakKeyDictionary[Any, set[bool]] = weakref.WeakKeyDictionary()
+        self.whole: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Models of which every member computes whole batches."""
+        self._unsettled: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Models trained batch by batch since their last fit ended."""
         self.step = 0
         """Steps done in this training; those before it was resumed count."""
         self._timed_steps = 0
@@ -96,6 +127,11 @@ class Engine:
 
     # --- where we are
 
+    def place(self) -> str:
+        """Where the script is, for words: the same ones on all members that are there."""
+        at = " within ".join(fit.place for fit in reversed(self._fits))
+        return f"{at or f'its own code, step {self.step}'}{self._broken_off}"
+
     @property
     def fit(self) -> Fit:
         """The innermost call that this member is in."""
@@ -116,12 +152,20 @@ class Engine:
         progress: FitProgress | None = None,
     ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
-        fit = Fit(model, kind, each_batch, epochs, progress=progress)
+        self._calls[kind] += not self.alone
+        fit = Fit(model, kind, f"{kind} {self._calls[kind]}", each_batch, epochs, progress=progress)
         self._fits.append(fit)
         try:
             yield fit
-            if kind == "fit" and self._alike is False:
-                model_state.equalise(model, self.collectives)  # what rounding drove apart
+            if kind == "fit":
+                model_state.settle(model, self.collectives, kind)
+                self._unsettled.discard(model)
+        except StopRequested:
+            raise
+        except BaseException as error:
+            # The script may catch it, and come to another place than the other members.
+            self._broken_off = f", after {fit.name} ended by {type(error).__name__}"
+            raise
         finally:
             self._fits.pop()
             if progress is not None:
@@ -155,16 +199,38 @@ class Engine:
         if id(model) in equal or len(self._fits) > 1:
             return
         equal.add(id(model))
-        if self._alike is None:
-            self._alike = strategy.alike(self.collectives)
         model_state.equalise(model, self.collectives)
+
+    def first_of_call(self, is_training: bool) -> bool:
+        """Once for the training of a fit, once for its validations, once for each other call."""
+        begun = self.fit.begun
+        first = is_training not in begun
+        begun.add(is_training)
+        return first
+
+    def first_batch(self, model: Any, is_training: bool) -> bool:
+        """Once for each model that is trained or tested batch by batch."""
+        begun = self._begun.setdefault(model, set())
+        first = is_training not in begun
+        begun.add(is_training)
+        return first
+
+    def agree_on_data(self, batch: Any) -> bool:
+        """Whether members see the same first batch of a call. If not it is told, or raised as TandemError."""
+        call = self.fit.kind if self._fits else "the loop"
+        of = f" of {self.fit.data}" if self._fits and self.fit.iterator else ""
+        what = f"the first batch, of {int(steps.rows_of(batch))} rows{of}"
+        if words := agreement.agree_on_data(self.collectives, batch, call, what):
+            self.say_once(words)
+        return words is None
 
     # --- what happens
 
     def on_train_began(self, model: Any) -> None:
         """After the callbacks' on_train_begin: a restored first epoch is the chief's."""
         epoch = private.initial_epoch(model)
-        chief = self.collectives.gather_words([-1 if epoch is None else epoch])[0][0]
+        first = [-1 if epoch is None else epoch]
+        chief = self.collectives.gather_words(first, "to begin")[0][0]
         private.set_initial_epoch(model, None if chief < 0 else chief)
         fit = self.fit
         self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
@@ -197,6 +263,8 @@ class Engine:
                 self._waited_s[rank] += wait_s * result.done
         if self._fits:
             self.fit.batch += result.done
+        else:
+            self._unsettled.add(model)
         if self._observer.step_due():
             fit = self._fits[-1] if self._fits else Fit(model, "batch")
             waits_s = [waited_s / self._timed_steps for waited_s in self._waited_s if self._timed_steps]
@@ -221,6 +289,12 @@ class Engine:
         if not any(known is model for known in self.trained):
             self.trained.append(model)
 
+    def settle(self) -> None:
+        """The script has ended on every member: what it trained batch by batch is compared, too."""
+        for model in [model for model in self.trained if model in self._unsettled]:
+            self._unsettled.discard(model)
+            model_state.settle(model, self.collectives, "train_on_batch")
+
     # --- what checkpoints ask
 
     def begin_after(self, step: int) -> None:
@@ -238,6 +312,6 @@ class Engine:
         return self._observer.should_stop()
 
     def say_once(self, words: str) -> None:
-        if words not in self._said:
-            self._said.add(words)
+        if words not in self.said:
+            self.said.add(words)
             self._observer.on_said(words)

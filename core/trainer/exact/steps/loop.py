@@ -17,15 +17,18 @@ from core.trainer.exact.keras.local_state import LocalState
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge, arrived
+from core.trainer.exact.members.notes import Notes
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.steps import calibration, while_loop
 from core.trainer.exact.steps.data import Portion
+from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import (
     Batch,
     CallOutputs,
     Logs,
     PortionResult,
+    Sharing,
     Spec,
     StepOutputs,
     Tensor,
@@ -56,6 +59,9 @@ class Loop:
         self.engine = engine
         self._step_function = step_function
         self._traced: dict[str, Traced] = {}
+        self._sharings = Sharings(engine, model, is_training=is_training)
+        self._notes = Notes()
+        """Of the newest trace."""
         if model.jit_compile:
             engine.say_once(
                 "jit_compile is left out: laptops exchange gradients inside a step, and XLA cannot compile "
@@ -73,13 +79,9 @@ class Loop:
 
     def _run(self, portion: Portion) -> Logs:
         engine = self.engine
-        traced = self._for(portion.iterator.element_spec)
-        engine.equalise(self.model)
-        first = None
-        if calibration.wanted(self, traced):
-            repeated = calibration.repeated(next(portion.iterator), portion.iterator.element_spec)
-            calibration.calibrate(self, traced, repeated)
-            first = self.call(traced, "sure", repeated, 1)
+        batch = next(portion.iterator) if engine.first_of_call(self.is_training) else None
+        traced = self._for(portion.iterator.element_spec, batch)
+        first = self._first(traced, batch, portion.iterator.element_spec)
         self._share(traced)
         result = self._meet_after(traced, portion, portion.steps - (first is not None)) or first
         if result is None:
@@ -96,9 +98,23 @@ class Loop:
         portion.pace.brief = traced.balancer is not None and traced.balancer.unsure
         return result.logs
 
+    def _first(self, traced: Traced, batch: Batch | None, spec: Spec) -> PortionResult | None:
+        """A call's first step, of a batch that was looked at before."""
+        self.engine.equalise(self.model)
+        if batch is None:
+            return None
+        if self.model.run_eagerly:
+            return self._met(traced, "eagerly", functools.partial(self._eagerly, traced), iter([batch]), 1)
+        repeated = calibration.repeated(batch, spec)
+        if calibration.wanted(self, traced):
+            calibration.calibrate(self, traced, repeated)
+        self._share(traced)
+        return self.call(traced, "sure", repeated, 1)
+
     def _run_batch(self, data: Batch) -> Logs:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
-        traced = self._for(tf.nest.map_structure(while_loop.spec_of, data))
+        first = self.engine.first_batch(self.model, self.is_training)
+        traced = self._for(tf.nest.map_structure(while_loop.spec_of, data), data if first else None)
         self.engine.equalise(self.model)
         self._share(traced)
         result = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
@@ -152,7 +168,7 @@ class Loop:
     def _balance(self, traced: Traced, result: PortionResult) -> None:
         """Shares follow the members' speeds. All members come to the same, from the same numbers."""
         engine = self.engine
-        if not (engine.balance and self.is_training and result.timed):
+        if not (engine.balance and self.is_training and result.timed) or traced.sharing.whole:
             return
         if traced.balancer is None:
             traced.balancer = calibration.uncalibrated(result.rows, engine.share_numbers)
@@ -161,28 +177,44 @@ class Loop:
 
     # --- tracing
 
-    def _for(self, data_spec: Spec) -> Traced:
-        """The step for batches like `data_spec` with any number of rows."""
+    def _for(self, data_spec: Spec, batch: Batch | None = None) -> Traced:
+        """The step for batches like `data_spec` with any number of rows. ``batch``: the first of a call."""
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
+        same = batch is not None and self.engine.agree_on_data(batch)
         if key not in self._traced:
-            self._traced[key] = self._eager() if self.model.run_eagerly else self._trace(spec)
+            self._sharings.look(key, batch)
+            self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
+        if same and not self._traced[key].judged:
+            self.engine.equalise(self.model)
+            while not self._traced[key].judged and not self._sharings.judge(key, self._traced[key], batch):
+                self._traced[key] = self._trace(spec)
+            self._traced[key].judged = True
         return self._traced[key]
 
-    def _eager(self) -> Traced:
-        one = functools.partial(self._one_step, self.engine.collectives, self.engine.gauge)
-        return Traced(one, self._state(local_state.statistic_variables(self.model)))
+    def _eager(self, key: str) -> Traced:
+        plan = self._sharings.of(key)
+        one = functools.partial(self._one_step, plan, self.engine.collectives, self.engine.gauge)
+        state = self._state(local_state.statistic_variables(self.model), plan)
+        return Traced(one, state, sharing=plan, judged=True)
 
     def _trace(self, data_spec: Spec) -> Traced:
         """Traces the step; again if that made variables, as a trace that makes them runs only once."""
+        key = repr(data_spec)
         self._build(data_spec)
         for _ in range(_TRACES):
             before = self._variables()
             step = self.step(data_spec, self.engine.collectives, self.engine.gauge)
             if self._variables() == before:
                 break
+        if not self._sharings.write_alike(key, step, self._notes):
+            return self._trace(data_spec)
         written = local_state.written(step.graph, local_state.statistic_variables(self.model))
-        traced = Traced(step, self._state(written))
+        plan = self._sharings.of(key)
+        state = self._state(written, plan)
+        traced = Traced(
+            step, state, notes=self._notes, sharing=plan, judged=plan.whole, calibrated=plan.whole
+        )
         for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
             bound = functools.partial(call, traced)
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
@@ -191,10 +223,9 @@ class Loop:
     def step(self, data_spec: Spec, collectives: Collectives, gauge: Gauge) -> Any:
         """One step, traced for batches like `data_spec` with any number of rows."""
         shares_spec = tf.TensorSpec([self.engine.members], tf.int64)
-        one = functools.partial(self._one_step, collectives, gauge)
-        return tf.function(one, autograph=False).get_concrete_function(
-            while_loop.free_rows(data_spec), shares_spec
-        )
+        spec = while_loop.free_rows(data_spec)
+        one = functools.partial(self._one_step, self._sharings.of(repr(spec)), collectives, gauge)
+        return tf.function(one, autograph=False).get_concrete_function(spec, shares_spec)
 
     def _build(self, data_spec: Spec) -> None:
         """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
@@ -215,19 +246,31 @@ class Loop:
         found = local_state.metric_variables(self.model) + local_state.statistic_variables(self.model)
         return [*(id(v) for v in found), *(id(v) for v in model_state.variables(self.model))]
 
-    def _state(self, statistics: list[Any]) -> LocalState:
-        return LocalState(local_state.metric_variables(self.model), statistics, self.engine.collectives)
+    def _state(self, statistics: list[Any], plan: Sharing) -> LocalState:
+        """What members add up where they meet: nothing, where each has all of it."""
+        metrics = [] if plan.whole else local_state.metric_variables(self.model)
+        return LocalState(metrics, [] if plan.whole else statistics, self.engine.collectives)
 
-    def _one_step(self, collectives: Collectives, gauge: Gauge, data: Batch, shares: Tensor) -> StepOutputs:
+    def _one_step(
+        self, plan: Sharing, collectives: Collectives, gauge: Gauge, data: Batch, shares: Tensor
+    ) -> StepOutputs:
         """One step on a global batch."""
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
+        if plan.whole:
+            # What every member computes, the chief tells.
+            weight = tf.constant(1.0 if self.engine.rank == 0 else 0.0)
+            return StepOutputs(self._step_function(data), weight, rows, tf.constant(True))
         begin, end = steps.bounds(rows, shares, self.engine.rank)
         present = end > begin
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
+        step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
+        step.begin, step.end, step.gathers = begin, end, plan.gathers
+        step.at_tape, step.sums = self._sharings.at_tape, plan.sums
+        step.notes.is_own([begin, end])
+        self._notes = step.notes
         # A member without rows computes on the batch's first row, and all of it counts for nothing.
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
-        step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
         with steps.active(step):
             logs = self._step_function(own)
         return StepOutputs(logs, weight, rows, present)
@@ -281,7 +324,7 @@ class Loop:
         if last is None:
             raise StopIteration
         # The first step makes variables; what a metric begins with is zero.
-        traced.state = self._state(local_state.statistic_variables(self.model))
+        traced.state = self._state(local_state.statistic_variables(self.model), traced.sharing)
         values = {id(variable): value for variable, value in zip(known, before.values, strict=True)}
         before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
         return self._meet(traced, before, last, tf.constant(done), shares, words)
@@ -310,10 +353,10 @@ class Loop:
         }
         times = self._times(before, traced.state.snapshot(), done, words)
         told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
-        sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()])
+        sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()], done)
         stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
         averages = dict(zip(scalars, sums, strict=True))
-        results = self._metric_results()
+        results = self._metric_results(traced)
         if isinstance(logs, dict):
             # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
             logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
@@ -331,5 +374,13 @@ class Loop:
             own_s = tf.maximum(took_s - waited_s, 0.0)
             return tuple(tf.where(words[1] > 0, time / count, 0.0) for time in (own_s, waited_s))
 
-    def _metric_results(self) -> Logs:
-        return {name: tf.convert_to_tensor(value) for name, value in self.model.get_metrics_result().items()}
+    def _metric_results(self, traced: Traced) -> Logs:
+        """Of the metrics that are added up here. A step of one's own may give a "loss" and update none."""
+        if traced.sharing.whole:
+            return {}
+        results = self.model.get_metrics_result()
+        if not self.model.run_eagerly:
+            for metric in self.model.metrics:
+                if not local_state.written(traced.step.graph, local_state.values_of(metric.variables)):
+                    results.pop(metric.name, None)
+        return {name: tf.convert_to_tensor(value) for name, value in results.items()}

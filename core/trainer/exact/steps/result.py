@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from core.cluster.balance import Balancer
 from core.trainer.exact.keras.local_state import LocalState
+from core.trainer.exact.members.notes import Notes
 
 Tensor: TypeAlias = Any
 """TensorFlow ships no types of use; where no shape is said, a scalar."""
@@ -43,6 +44,18 @@ class CallOutputs(NamedTuple):
     """float64 [2, members]: a step's own work, and its wait for others."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the rows of a batch are shared by the steps of one kind of data."""
+
+    sums: frozenset[int] = frozenset()
+    """Places among the noted numbers of those that are sums over rows (members/notes.py)."""
+    gathers: bool = False
+    """Compiled losses have predictions and targets of all rows."""
+    whole: bool = False
+    """Every member computes the whole batch, as one process would: nothing is shared."""
+
+
 @dataclass(slots=True)
 class Traced:
     """A step for one kind of data: with its state, and the calls that run it."""
@@ -55,6 +68,11 @@ class Traced:
     """The calls made so far: the first of each traces, and is not measured."""
     balancer: Balancer | None = None
     calibrated: bool = False
+    notes: Notes = field(default_factory=Notes)
+    """Of the trace."""
+    sharing: Sharing = field(default_factory=Sharing)
+    judged: bool = False
+    """Whether its losses are means over rows is known."""
 
 
 @dataclass(frozen=True, slots=True)

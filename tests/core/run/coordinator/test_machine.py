@@ -18,7 +18,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.limits import Wait
 from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Plan, Role
+from core.vocabulary.plan import Exchange, Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Booted, Measured, Meeting, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -28,6 +28,10 @@ from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, World, faili
 def verdict(world: World) -> Problem:
     assert isinstance(world.phase, Failed)
     return world.phase.problem
+
+
+OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
+"""There a lost link is the end; for the other see ``test_patience``."""
 
 
 def training(world: World | None = None) -> World:
@@ -260,6 +264,24 @@ def test_everybody_is_told_everybodys_port_and_certificate() -> None:
         assert told == [("chief:0", 21_000, b"chief:0's"), ("worker:0", 22_000, b"worker:0's")]
 
 
+def test_the_slowest_to_load_tensorflow_gives_everybody_its_time() -> None:
+    world = World(OVER_TENSORFLOW)
+    for device, task, load_s in ((ANNA, "chief:0", 120.0), (BEN, "worker:0", 460.0)):
+        world.tell(ms.From(device, ms.FilesWanted(run=world.starter.plan.run, files=())))
+        prepared = ms.Prepared(run=world.starter.plan.run, ports={task: 21_000}, load_s=load_s)
+        world.tell(ms.From(device, prepared))
+    assert [
+        launch.meet_s
+        for device in (ANNA, BEN)
+        if isinstance(launch := world.to_member[device].pop(), ms.Launch)
+    ] == [460.0, 460.0]
+    assert world.waits["start"] == 2 * 460.0 + limits.START_MORE_S
+    world.fire("start")
+    world.fire("end")
+    assert verdict(world).code == "not-started"
+    assert "did not start within 16 minutes" in verdict(world).what
+
+
 def test_two_members_that_choose_one_address_are_told_so() -> None:
     loopback = plan_of(hosts={ANNA: "127.0.0.1", BEN: "127.0.0.1"}, project=MANIFEST.digest)
     world = World(loopback)
@@ -371,9 +393,68 @@ def test_a_member_that_ended_at_once_is_not_waited_for_at_the_start() -> None:
 # --- the first cause ---------------------
 
 
-def test_a_script_error_is_named_with_its_member_and_ends_all_at_once() -> None:
+def test_the_chiefs_script_error_is_named_with_its_member_and_ends_all_at_once() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2}
+    world.trainer_ends(BEN, "worker:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Anna's: ValueError in line 7."
+
+
+def test_a_script_error_before_any_step_ends_all_at_once() -> None:
+    world = World()
+    world.settle()
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    assert world.members[ANNA].trainers == {"chief:0": 2}
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def a_workers_script_fails() -> World:
     world = training()
     world.trainer_ends(BEN, "worker:0", failing("script-error", "ValueError in line 7."))
+    world.settle()
+    return world
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        FINISHED,
+        Exit(reason="stopped"),
+        failing("lost-peer"),
+        failing("script-error", "Also here."),
+        failing("killed"),
+    ],
+    ids=lambda end: end.reason,
+)
+def test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends(end: Exit) -> None:
+    world = a_workers_script_fails()
+    assert world.members[ANNA].trainers == {"chief:0": 0}, "asked to end, not killed"
+    assert world.waits == {"cause": limits.KEEP_S}
+    assert isinstance(world.phase, Training)
+    world.trainer_ends(ANNA, "chief:0", end)
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7.", "the first cause stays"
+
+
+def test_a_chief_that_takes_too_long_to_keep_the_weights_is_ended() -> None:
+    world = a_workers_script_fails()
+    world.fire("cause")
+    world.settle()
+    assert world.members[ANNA].trainers == {"chief:0": 2}
+    world.trainer_ends(ANNA, "chief:0", failing("killed"))
+    world.settle()
+    assert verdict(world).what == "On Ben's: ValueError in line 7."
+
+
+def test_whoever_presses_stop_does_not_wait_for_the_weights() -> None:
+    world = a_workers_script_fails()
+    world.tell(co.StopWanted("Anna's", 0))
     world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
     world.trainer_ends(ANNA, "chief:0", failing("killed"))
@@ -427,7 +508,7 @@ def test_a_fault_of_its_own_that_is_told_at_the_very_end_is_the_cause() -> None:
 
 
 def test_a_lost_member_is_shown_as_ended_with_the_reason() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.cut_link(BEN)
     told = [event for event in world.events if isinstance(event, ev.MemberPhaseChanged)][-1]
     assert (told.device, told.phase, told.words) == (BEN, "ended", "its link was lost")
@@ -438,7 +519,7 @@ def test_the_moment_for_a_better_cause_leaves_time_within_three_seconds() -> Non
 
 
 def test_a_lost_member_ends_the_others_at_once_and_is_named() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.cut_link(BEN)
     world.settle()
     assert world.members[ANNA].trainers == {"chief:0": 2}
@@ -611,7 +692,7 @@ def test_who_stopped_first_is_named_although_tandem_is_closed_afterwards() -> No
 
 
 def test_a_member_that_never_ends_is_named() -> None:
-    world = training()
+    world = training(World(OVER_TENSORFLOW))
     world.trainer_ends(ANNA, "chief:0", FINISHED)
     world.settle()
     assert world.waits["finish"] == limits.FINISH_S
@@ -760,12 +841,13 @@ def test_that_nothing_was_shared_is_said_plainly() -> None:
     assert "Nothing was shared" in world.said()
 
 
-def test_different_weights_are_said() -> None:
+def test_different_weights_are_a_failure() -> None:
     world = training()
     world.trainer_ends(ANNA, "chief:0", Exit(reason="finished", weights_sha256="1" * 64))
     world.trainer_ends(BEN, "worker:0", Exit(reason="finished", weights_sha256="2" * 64))
     world.settle()
-    assert "different weights" in world.said()
+    assert verdict(world).code == "members-differ"
+    assert "different weights" in verdict(world).what and verdict(world).fix
 
 
 def test_alone_and_in_a_loop_of_its_own_unequal_weights_are_nobodys_business() -> None:
@@ -841,8 +923,8 @@ def three() -> World:
     return World(plan_of((ANNA, BEN, CLEO), project=MANIFEST.digest))
 
 
-def of_a_remote_chief() -> World:
-    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+def of_a_remote_chief(exchange: Exchange | None = None) -> World:
+    return World(plan_of(fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest, exchange=exchange))
 
 
 def test_a_member_whose_link_is_lost_is_neither_heard_nor_told_anything() -> None:
@@ -1210,7 +1292,7 @@ def test_only_a_harder_stop_gives_up_the_outputs_of_a_stopped_run() -> None:
 
 
 def test_outputs_may_come_while_others_still_train_and_set_no_limit_to_them() -> None:
-    world = training(of_a_remote_chief())
+    world = training(of_a_remote_chief("tensorflow"))
     world.trainer_ends(BEN, "chief:0", FINISHED)
     world.settle()
     assert world.starter.outputs == "here"

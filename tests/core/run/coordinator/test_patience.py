@@ -13,13 +13,14 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
-from core.vocabulary.trainer_messages import EpochEnded, StandChanged
+from core.vocabulary.trainer_messages import EpochEnded, Meeting, StandChanged
 from core.vocabulary.waits import PeerWait, Stand
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import MANIFEST, World, failing, progress
+from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 
+OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
 TLS = plan_of(exchange="tls", project=MANIFEST.digest)
 CLOSED = Problem(code="closed", what="Tandem was closed there.")
 
@@ -92,7 +93,7 @@ def test_what_does_not_change_is_told_every_few_seconds_and_no_more() -> None:
 
 
 def test_a_run_over_tensorflow_has_no_verdicts() -> None:
-    world = World()
+    world = World(OVER_TENSORFLOW)
     world.start_training()
     ben_is_busy(world)
     assert told(world) == []
@@ -114,6 +115,9 @@ def test_a_laptop_from_which_nothing_comes_is_away_on_both_screens_and_the_run_g
     world.cut_link(BEN)
     world.settle()
     assert isinstance(world.phase, Training)
+    assert shown(world, ANNA) == shown(world, BEN) == [], "the link may have been replaced"
+    world.fire("look")
+    world.fire_member(BEN, "look")
     assert shown(world, ANNA) == shown(world, BEN) == ["away"]
     assert world.members[BEN].trainers == {"worker:0": -1}, "its trainer goes on"
     world.now_s += 100.0
@@ -124,6 +128,16 @@ def test_a_laptop_from_which_nothing_comes_is_away_on_both_screens_and_the_run_g
     world.each_trainer_ends()
     assert isinstance(world.phase, Finished)
     assert len(world.last_phases(world.members[BEN].shown)) == 1
+
+
+def test_a_link_that_is_replaced_makes_nobody_away() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.now_s += 1.0
+    world.restore_link(BEN)
+    world.settle()
+    assert told(world) == [] and "there again" not in world.said()
+    assert not {"look", "away"} & set(world.waits)
 
 
 def test_what_the_link_swallowed_is_said_again_once() -> None:
@@ -226,7 +240,7 @@ def test_who_comes_back_after_the_end_is_told_of_it() -> None:
 
 
 def test_over_tensorflow_a_lost_link_is_the_end_as_ever() -> None:
-    world = World()
+    world = World(OVER_TENSORFLOW)
     world.start_training()
     world.cut_link(BEN)
     world.each_trainer_ends(failing("killed"))
@@ -243,10 +257,10 @@ def test_while_laptops_prepare_a_lost_link_is_the_end() -> None:
 def test_the_start_waits_as_long_for_the_others_as_the_run_does_for_a_silent_one() -> None:
     world = World(replace(TLS, away_s=1200.0))
     world.settle()
-    assert world.waits["start"] == limits.START_S - limits.MEET_S + 1200.0
-    world = World()
+    assert world.waits["start"] == limits.LOAD_S + 1200.0 + limits.START_MORE_S
+    world = World(OVER_TENSORFLOW)
     world.settle()
-    assert world.waits["start"] == limits.START_S
+    assert world.waits["start"] == 2 * limits.LOAD_S + limits.START_MORE_S
 
 
 def test_a_member_at_work_after_another_one_ended_is_not_given_up() -> None:
@@ -259,7 +273,42 @@ def test_a_member_at_work_after_another_one_ended_is_not_given_up() -> None:
     assert shown(world, ANNA) == ["script"]
 
 
+def test_a_chief_that_has_nothing_left_to_give_is_not_waited_for_at_the_end() -> None:
+    world = training(plan_of(exchange="tls", fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.settle()
+    assert world.starter.outputs == "here"
+    world.tell(co.MemberLost(BEN, LOST))
+    world.fire("look")
+    assert shown(world, ANNA) == []
+    world.trainer_ends(ANNA, "worker:0", FINISHED)
+    world.settle()
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_lost() -> None:
+    world = training()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    world.cut_link(BEN)
+    assert world.members[BEN].trainers == {"worker:0": 2}
+
+
 # --- the question ------------------------------------------------------------------------------------------
+
+
+def test_before_the_first_step_nobody_is_asked_at_once_however_long_the_laptop_has_been_on() -> None:
+    world = World(TLS)
+    world.now_s = 100_000.0
+    world.settle()
+    world.trainer_says(ANNA, "chief:0", Meeting())
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.settle()
+    assert told(world)[-1].waits and not told(world)[-1].asks
+    while not told(world)[-1].asks:
+        world.fire("look")
+        world.settle()
+    assert world.now_s >= 100_000.0 + world.starter.plan.ask_after_s
 
 
 def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> None:

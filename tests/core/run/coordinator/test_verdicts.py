@@ -11,6 +11,7 @@ import pytest
 from core.run.coordinator import state as co
 from core.run.coordinator.verdicts import UNTOLD_S, verdicts
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.limits import MISSED_S
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.waits import Activity, Cause, PeerWait, Stand, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -95,15 +96,18 @@ def test_a_stopped_process_counts_more_than_what_it_said_before() -> None:
 
 def test_a_laptop_that_is_away_is_named_with_how_long_it_is_waited_for() -> None:
     found = seen({ANNA: waiting(BEN), BEN: busy()}, away={BEN: NOW_S - 70})
-    assert found == {BEN: WaitsFor(device=BEN, cause="away", lasted_s=70.0, left_s=530.0)}
+    assert found == {
+        BEN: WaitsFor(device=BEN, cause="away", lasted_s=70.0, since_s=NOW_S - 70.0, left_s=530.0)
+    }
 
 
 def test_who_is_away_is_named_though_nobody_waits_yet() -> None:
-    assert causes(seen({}, away={BEN: NOW_S})) == {BEN: "away"}
+    assert causes(seen({}, away={BEN: NOW_S - MISSED_S})) == {BEN: "away"}
+    assert seen({}, away={BEN: NOW_S - MISSED_S / 2}) == {}
 
 
 def test_what_an_absent_laptop_said_of_others_does_not_count() -> None:
-    assert causes(seen({BEN: waiting(ANNA)}, away={BEN: NOW_S})) == {BEN: "away"}
+    assert causes(seen({BEN: waiting(ANNA)}, away={BEN: NOW_S - 9})) == {BEN: "away"}
 
 
 def test_a_trainer_that_still_loads_tensorflow_is_no_silent_one() -> None:

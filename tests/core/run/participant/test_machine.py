@@ -46,7 +46,7 @@ class Ben:
 
     def ready(self) -> Ben:
         self.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}))
-        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=PLAN)))
+        self.hear(ms.Mirrored(event=ev.RunPlanned(plan=self.known.plan)))
         self.hear(ms.Mirrored(event=ev.RunPhaseChanged(run=RUN, phase=Preparing())))
         return self
 
@@ -173,6 +173,24 @@ def test_a_full_disk_declines_and_waits_for_the_starters_last_word() -> None:
     assert ben.known.waits == {"farewell"}
 
 
+def test_who_fails_before_the_starter_heard_of_a_yes_is_free_at_once() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True))
+    ben.tell(pa.PreparingFailed(Problem(code="disk-full", what="The disk is full.")))
+    assert only(ben.told(), ms.Declined)
+    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects, "what was made for it is tidied up"
+    assert isinstance(ben.known.stage, pa.Gone)
+    assert not ben.known.waits
+
+
+def test_who_said_yes_to_a_run_that_was_given_up_meanwhile_is_free_at_once() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed((0,)))
+    ben.hear(ms.RunAbandoned(run=RUN, problem=LOST))
+    assert pa.Leave(outputs_taken=False, joined=True) in ben.effects
+    assert isinstance(ben.known.stage, pa.Gone) and not ben.known.waits
+
+
 @pytest.mark.parametrize("wait", ["receive", "launch"])
 def test_a_starter_that_does_not_go_on_is_left(wait: str) -> None:
     ben = Ben()
@@ -203,6 +221,20 @@ def test_launch_starts_what_was_allowed_with_the_chosen_ports() -> None:
     complete = structs.replace(PLAN, tasks=tasks)
     ben.hear(ms.Launch(plan=complete))
     assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(complete)]
+
+
+@pytest.mark.parametrize(
+    ("told_s", "meet_s"),
+    [(460.0, 460.0), (120.0, 120.0), (0.0, 120.0), (1e9, 120.0), (float("nan"), 120.0)],
+)
+def test_trainers_wait_for_a_laptop_that_loads_slowly_but_for_no_absurd_time(
+    told_s: float, meet_s: float
+) -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=True), pa.Listed(()), pa.MadeReady({"worker:0": 20001}, load_s=300.0))
+    assert ms.Prepared(run=RUN, ports={"worker:0": 20001}, load_s=300.0) in ben.told()
+    ben.hear(ms.Launch(plan=ben.known.plan, meet_s=told_s))
+    assert only(ben.effects, pa.StartTrainers) == [pa.StartTrainers(ben.known.plan, meet_s)]
 
 
 @pytest.mark.parametrize(
@@ -368,7 +400,7 @@ def test_an_abandoned_run_ends_every_trainer_at_once_and_once() -> None:
 
 
 def test_a_lost_starter_ends_every_trainer_and_says_so_here() -> None:
-    ben = Ben().launched()
+    ben = Ben(plan_of(exchange="tensorflow", project=MANIFEST.digest)).launched()
     assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(LOST))
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     ended, phase = ben.shown()[-2:]

@@ -23,6 +23,8 @@ SIGNATURES = {
     private.ADDITIONAL_LOSS: "(self, loss)",
     private.SHOULD_VALIDATE: "(self, epoch, validation_freq)",
     private.EPOCH_LOGS: "(self, logs)",
+    private.BATCH_MOMENTS: "(self, inputs, mask)",
+    private.COMPILED_LOSS: "(self, y_true, y_pred, sample_weight=None)",
     private.SYNCHRONISED_MOMENTS: "(x, axes, keepdims)",
     (private.Trainer, "_symbolic_build"): "(self, iterator=None, data_batch=None)",
     (private.Trainer, "_assert_compile_called"): "(self, method_name=None)",
@@ -128,6 +130,13 @@ def main() -> None:
     variable = tf.Variable(1.0)
     if private.variable_dtype(variable.handle) != variable.dtype:
         wrong.append("a variable's type is not in its handle's _handle_data")
+    graph = tf.function(lambda x: tf.function(tf.abs)(x)).get_concrete_function(1.0).graph
+    (call,) = [op for op in graph.get_operations() if op.type.endswith("PartitionedCall")]
+    inner = private.function_graph(graph, call.get_attr("f").name)  # _get_function
+    if inner is None or "Abs" not in {op.type for op in inner.get_operations()}:
+        wrong.append("the graph of a function that an operation calls is not found")
+    if "_class" in private.attributes(call) or "f" not in private.attributes(call):
+        wrong.append("an operation's attributes are not as they were")
     wrong += [f"{cls.__name__} touches {name}" for cls in ours() for name in keras_names(cls)]
     if private.tf_seeds() is not None:
         wrong.append("TensorFlow draws operations' seeds before a seed was set")

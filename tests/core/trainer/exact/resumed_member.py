@@ -152,7 +152,7 @@ def scene(folder: Path, asked: Asked, place: tuple[int, int], together: int = 1)
     told: dict[str, Any] = {}
     for kind, where in (("whole", nowhere), ("stopped", place), ("resumed", nowhere)):
         host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
-        host._said.clear()
+        host.said.clear()
         resume = None if found is None else Path(found.folder)
         host.keeper = Keeper(Checkpointing(folder / kind, 1e6, resume if kind == "resumed" else None), host)
         told[kind] = train(asked, where, together)

@@ -15,6 +15,7 @@ CONSTANTS = {
     "_should_eval": "private.SHOULD_VALIDATE",
     "_get_metrics_result_or_logs": "private.EPOCH_LOGS",
     "_compute_moments_sync": "private.SYNCHRONISED_MOMENTS",
+    "_moments": "private.BATCH_MOMENTS",
 }
 """What private_parts.py names by these."""
 QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -71,7 +72,7 @@ def private_names(path: Path) -> Iterator[tuple[str, bool]]:
     pieces = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(value=ast.Name(id="os" | "atexit")):
+            case ast.Attribute(value=ast.Name(id="os" | "atexit" | "sys")):
                 pass  # the standard library's, and documented
             case ast.Attribute(attr=name, value=of) if PRIVATE.fullmatch(name):
                 yield name, isinstance(of, ast.Name) and of.id in ("self", "cls")

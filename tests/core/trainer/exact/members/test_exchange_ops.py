@@ -60,4 +60,7 @@ def test_two_processes_meet_in_graphs_and_outside_with_the_same_bits(tmp_path: P
     assert one["any"] == [True, False]
     assert one["bytes"] == ["ab", "abab"]
     assert one["chief"] == "from 0"
-    assert "member 0 wants a sum of float32 [2], member 1 wants a sum of float32 [3]" in one["mismatch"]
+    assert (
+        "member 0 wants numbers (sum of float32 [2]); member 1 wants numbers (sum of float32 [3])."
+        in one["mismatch"]
+    )

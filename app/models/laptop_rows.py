@@ -1,0 +1,204 @@
+"""One row for each laptop of a run: role, share, how busy it is, whom it waits for, what it does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from app import run_words, wait_words
+from app.device_words import size_words
+from app.models import stragglers
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.readings import GpuReading, Reading
+from core.vocabulary.state import Run, State
+from core.vocabulary.text import plain
+
+MOST_BYTES_S = 1e12
+_TROUBLE = ("away", "stopped", "connection", "silent")
+"""Why one waits for a laptop where something is wrong with it, not slow."""
+
+
+class Use(NamedTuple):
+    """``part``: 0 to 1, None where it is not known; ``words`` say the same or why not, ``note`` the rest."""
+
+    part: float | None = None
+    words: str = ""
+    note: str = ""
+
+
+class LaptopRow(NamedTuple):
+    name: str
+    role: str
+    share: str
+    gpu: Use
+    cpu: Use
+    network: tuple[str, str]
+    waiting: str
+    state: str
+    detail: str
+    """More of the state: since when it is away, say."""
+    troubled: bool
+    about: str
+    """All of it as one sentence: for a screen reader, and for whoever points at the row."""
+
+
+def rows(
+    run: Run,
+    state: State,
+    names: Mapping[DeviceId, str],
+    shares: Mapping[DeviceId, str] | None = None,
+    back: Mapping[DeviceId, float] | None = None,
+) -> dict[DeviceId, LaptopRow]:
+    """``shares``: what is said of each one's part of a batch, where it is not that of the last step.
+    ``back``: who has come back a moment ago, after how many seconds."""
+    steps = stragglers.steps_of(run)
+    made = {}
+    for device in run.members:
+        share = (shares or {}).get(device, run_words.share_words(run, device))
+        doing = _doing(run, device, names, (back or {}).get(device))
+        made[device] = _row(run, device, names[device], share, steps.get(device), state, doing)
+    return made
+
+
+def away(run: Run) -> dict[DeviceId, float]:
+    """Those of whom nothing comes, and for how many seconds."""
+    waits = run.waiting.waits if run.waiting is not None else ()
+    return {wait.device: wait.lasted_s for wait in waits if wait.cause == "away"}
+
+
+def _doing(
+    run: Run, device: DeviceId, names: Mapping[DeviceId, str], back_s: float | None
+) -> tuple[str, str, bool]:
+    """State, detail, and whether that is trouble."""
+    member = run.members[device]
+    waits = run.waiting.waits if run.waiting is not None else ()
+    awaited = next((wait for wait in waits if wait.device == device), None)
+    if awaited is not None:
+        return *wait_words.brief(awaited), awaited.cause in _TROUBLE
+    words = run_words.member_words(member)
+    state, detail = words[:1].upper() + words[1:], ""
+    if waits and member.phase in ("meeting", "training"):
+        others = dict.fromkeys(names.get(wait.device, short(wait.device)) for wait in waits)
+        state = f"Waits for {' and '.join(others)}"
+    elif back_s is not None:
+        detail = f"back after {wait_words.duration(back_s)}"
+    return state, detail, any(end.problem is not None for end in member.exits.values())
+
+
+def reading_of(state: State, device: DeviceId) -> Reading | None:
+    """The newest, while it is connected: an old one says nothing of now."""
+    if state.me is not None and device == state.me.device:
+        return state.me.reading
+    known = state.devices.get(device)
+    return known.reading if known is not None and known.linked else None
+
+
+def gpu_use(reading: Reading | None) -> float | None:
+    """Percent, the mean of its cards; None where none says."""
+    uses = [gpu.use_pct for gpu in reading.gpus if gpu.use_pct is not None] if reading is not None else []
+    return sum(uses) / len(uses) if uses else None
+
+
+def why_no_gpu(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:
+    """Why the plots have no GPU use, where no laptop of the run tells it; ``""`` where one does, or nobody
+    has said anything yet."""
+    readings = {device: reading_of(state, device) for device in run.members}
+    heard = {device: reading for device, reading in readings.items() if reading is not None}
+    if not heard or any(gpu_use(reading) is not None for reading in heard.values()):
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for device, reading in heard.items():
+        why = reading.no_gpu or next((gpu.why for gpu in reading.gpus if gpu.why), "")
+        why = plain(why, 200).removeprefix("CPU only: ").rstrip(".") or "CPU only"
+        reasons.setdefault(why, []).append(names[device])
+    if len(reasons) == 1:
+        return f"No GPU use to plot: {next(iter(reasons))}."
+    said = "; ".join(f"{' and '.join(laptops)}: {why}" for why, laptops in reasons.items())
+    return f"No GPU use to plot. {said}."
+
+
+def _row(
+    run: Run,
+    device: DeviceId,
+    name: str,
+    share: str,
+    step: stragglers.Step | None,
+    state: State,
+    doing: tuple[str, str, bool],
+) -> LaptopRow:
+    task, reading = run_words.tasks_words(run.plan, device), reading_of(state, device)
+    does, detail, troubled = doing
+    gpu, cpu, network = _gpu(reading), _cpu(reading), _network(reading)
+    waiting = _waiting(step)
+    mine = state.me is not None and device == state.me.device
+    known = ", ".join(filter(None, (task, share)))
+    busy = [f"GPU {gpu.words}" if gpu.words else "", gpu.note, f"CPU {cpu.words}" if cpu.words else ""]
+    more = ", ".join(filter(None, (*busy, f"waits {waiting}" if waiting else "")))
+    said = ", ".join(filter(None, (f"{does[:1].lower()}{does[1:]}", detail)))
+    about = f"{name}{f' ({known})' if known else ''} {said}"
+    return LaptopRow(
+        name=name,
+        role=" · ".join(filter(None, (task, "this laptop" if mine else ""))),
+        share=share,
+        gpu=gpu,
+        cpu=cpu,
+        network=network,
+        waiting=waiting,
+        state=does,
+        detail=detail,
+        troubled=troubled,
+        about=f"{about}; {more}" if more else about,
+    )
+
+
+def _gpu(reading: Reading | None) -> Use:
+    if reading is None:
+        return Use()
+    if not reading.gpus:
+        return Use(words="none", note="")
+    use = gpu_use(reading)
+    if use is None:
+        return Use(words="not known", note=plain(reading.gpus[0].why, 60))
+    count = f"{len(reading.gpus)} GPUs" if len(reading.gpus) > 1 else ""
+    return Use(use / 100, f"{use:.0f} %", " · ".join(filter(None, (count, *_card(reading.gpus[0])))))
+
+
+def _card(gpu: GpuReading) -> list[str]:
+    """Memory, temperature and power of one card."""
+    parts = []
+    if gpu.memory_used_bytes is not None and gpu.memory_total_bytes:
+        parts.append(f"{size_words(gpu.memory_used_bytes)} of {size_words(gpu.memory_total_bytes)}")
+    if gpu.temperature_c is not None:
+        parts.append(f"{gpu.temperature_c:.0f} °C")
+    if gpu.power_w is not None:
+        parts.append(f"{gpu.power_w:.0f} W")
+    return parts
+
+
+def _cpu(reading: Reading | None) -> Use:
+    if reading is None:
+        return Use()
+    note = ""
+    if reading.memory_total_bytes > 0:
+        note = f"{size_words(reading.memory_used_bytes)} of {size_words(reading.memory_total_bytes)}"
+    return Use(reading.cpu_pct / 100, f"{reading.cpu_pct:.0f} %", note)
+
+
+def _network(reading: Reading | None) -> tuple[str, str]:
+    """Sent, received."""
+    if reading is None:
+        return "", ""
+    return f"↑ {_rate(reading.sent_bytes_s)}", f"↓ {_rate(reading.received_bytes_s)}"
+
+
+def _rate(bytes_s: float) -> str:
+    return f"{size_words(round(bytes_s))}/s" if 1024 <= bytes_s < MOST_BYTES_S else "0"
+
+
+def _waiting(step: stragglers.Step | None) -> str:
+    """``4 of 11 ms``."""
+    if step is None or step.took_s <= 0:
+        return ""
+    if step.took_s >= 1:
+        return f"{max(0.0, step.waited_s):.1f} of {step.took_s:.1f} s"
+    return f"{max(0.0, 1000 * step.waited_s):.0f} of {1000 * step.took_s:.0f} ms"

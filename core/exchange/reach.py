@@ -1,0 +1,75 @@
+"""Where a peer can be called, and how that went: for the words about members who never meet. Any thread."""
+
+from __future__ import annotations
+
+import ipaddress
+import queue
+import socket
+import ssl
+import threading
+from dataclasses import replace
+from typing import Any
+
+from core.exchange.state import Address, Calls, Trouble
+
+_ABOUT_PINS = ("CERTIFICATE", "UNKNOWN_CA")
+"""In the names that OpenSSL gives to errors and alerts about certificates."""
+
+
+class HandshakeRefused(ConnectionError):
+    """Not a member, or one that does not speak as we do."""
+
+
+def failed(calls: Calls, error: OSError, now_s: float) -> Calls:
+    """One more call came to nothing."""
+    since_s = calls.since_s if calls.tried else now_s
+    # Of two runs that cannot meet one gives up first, and then nothing listens there any more.
+    trouble = "stranger" if calls.trouble == "stranger" else trouble_of(error)
+    return replace(calls, tried=calls.tried + 1, since_s=since_s, trouble=trouble)
+
+
+def trouble_of(error: OSError) -> Trouble:
+    match error:
+        case socket.gaierror():
+            return "no-name"
+        case ConnectionRefusedError():
+            return "refused"
+        case ssl.SSLError() if any(word in str(error).upper() for word in _ABOUT_PINS):
+            return "stranger"
+        case HandshakeRefused():
+            return "stranger"
+        case TimeoutError():
+            return "silent"
+        case ConnectionError() | ssl.SSLError():
+            return "hung-up"
+    return "unreachable"
+
+
+def resolve(address: Address, limit_s: float) -> tuple[Any, ...]:
+    """The first of what ``getaddrinfo`` gives. Raises ``OSError``, ``TimeoutError`` after ``limit_s``.
+
+    A name may take a resolver minutes, which nothing can cut short: its thread is left to end by itself.
+    """
+    host, port = address
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    else:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    found: queue.SimpleQueue[list[tuple[Any, ...]] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        except OSError as error:
+            found.put(error)
+
+    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    try:
+        answer = found.get(timeout=limit_s)
+    except queue.Empty:
+        raise TimeoutError(f"the address of {host} was not found within {limit_s:.0f} s") from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer[0]

@@ -1,0 +1,49 @@
+"""A folder for the temporary files of each trainer and of what its script starts. Blocks: use a thread.
+
+TensorFlow leaves a generated file for every function of a script that it compiles, and scripts leave more:
+445 of a day's trials lay in the system's folder. Here all of it ends with the trainer; what a crash left goes
+when the next node starts in this home.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+from core.vocabulary.run_folder import task_name
+
+_log = logging.getLogger(__name__)
+
+
+def place_of(folder: Path, run: str, task: str) -> Path:
+    """``folder``: the home's. A short name: sockets are made below it, and their paths take 103 bytes."""
+    return folder / f"{run[-8:]}-{task_name(task)}"
+
+
+def make(place: str) -> None:
+    """``""``: there is none. Where no folder can be made, the trainer takes the system's."""
+    if not place:
+        return
+    try:
+        Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        _log.warning("temporary files lie in the system's folder: %s", error)
+
+
+def remove(place: str) -> None:
+    """With all that is in it. A process that left the trainer's group may still write there: then what is
+    left goes at the next start."""
+    if place:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """At a node's start, which has the home for itself: take away what trainers of a crashed one left."""
+    try:
+        left = list(folder.iterdir())
+    except OSError:
+        return  # no trainer ever ran here
+    for each in left:
+        _log.info("removing temporary files of an earlier run: %s", each.name)
+        remove(str(each))

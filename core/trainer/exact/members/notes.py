@@ -1,0 +1,77 @@
+"""What is noted of a step while it is traced: where its losses are, and which tensors depend on own rows.
+
+Looked at once the trace is there, before it is run (``steps/own_writes.py``, ``steps/probe.py``). Where a
+step runs eagerly, nothing is noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import keras
+import tensorflow as tf
+
+Site = Literal["loss", "gradient", "metric"]
+"""What the engine takes for a mean over rows: a compiled loss of one number, what a tape derives, what a
+metric is given."""
+Key = tuple[int, str]
+
+_HOUSE = Path(__file__).resolve().parents[3]
+_LIBRARIES = (*(str(Path(str(module.__file__)).parent) for module in (tf, keras)), str(_HOUSE))
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One number for all rows."""
+
+    site: Site
+    tensor: Any
+
+
+@dataclass(slots=True)
+class Notes:
+    own: set[Key] = field(default_factory=set)
+    """Tensors that differ between members; what is computed from them does, too."""
+    same: set[Key] = field(default_factory=set)
+    """Tensors that are the same on all members, though they come from own rows: these met."""
+    scalars: list[Scalar] = field(default_factory=list)
+    moments: list[Any] = field(default_factory=list)
+    """Means and variances of batches, as ``BatchNormalization`` takes them."""
+
+    loss_row_bytes: list[int | None] = field(default_factory=list)
+    """Of what each compiled loss is given for one row; None where that has no fixed size."""
+
+    def is_own(self, tensors: Iterable[Any]) -> None:
+        self.own.update(key(tensor) for tensor in _traced(tensors))
+
+    def is_same(self, tensors: Iterable[Any]) -> None:
+        self.same.update(key(tensor) for tensor in _traced(tensors))
+
+    def scalar(self, site: Site, tensor: Any) -> int:
+        """Notes one number; returns its place among all of them, the same each time the step is traced."""
+        self.scalars.append(Scalar(site, tensor))
+        return len(self.scalars) - 1
+
+
+def key(tensor: Any) -> Key:
+    return id(tensor.graph), tensor.name
+
+
+def line_of(op: Any) -> str:
+    """Where the script made an operation, as ``train.py, line 12``; "" where it did not."""
+    for frame in reversed(list(op.traceback or ())):
+        name = str(frame.filename)
+        if not name.startswith((*_LIBRARIES, "<")) and "site-packages" not in name:
+            return f"{Path(name).name}, line {frame.lineno}"
+    return ""
+
+
+def _traced(tensors: Iterable[Any]) -> list[Any]:
+    """The components of tensors that are part of a graph."""
+    if tf.executing_eagerly():
+        return []
+    leaves = tf.nest.flatten(list(tensors), expand_composites=True)
+    return [leaf for leaf in leaves if isinstance(leaf, tf.Tensor) and hasattr(leaf, "graph")]

@@ -1,0 +1,102 @@
+"""Gradients as a tape gives them: in a step of the script's own, those of all rows from there on.
+
+Whatever such a step does with gradients before it applies them (clip, take signs, assign by hand, step aside
+and back), it then does with what one process would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.step import Step
+from core.trainer.exact.patch.gradients import reduce
+
+
+def gradient(
+    original: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """``GradientTape.gradient``."""
+    step = steps.current()
+    found = original(tape, target, sources, *args, **kwargs)
+    if step is None or step.applying:
+        return found
+    every, grads = tf.nest.flatten(sources), tf.nest.flatten(found)
+    places = [place for place, source in enumerate(every) if _is_weight(source)]
+    if not places:
+        return found
+    numbers = [step.notes.scalar("gradient", leaf) for leaf in tf.nest.flatten(target) if _is_one(leaf)]
+    if not step.at_tape:
+        return found
+    own = [grads[place] for place in places]
+    if not numbers or all(step.summed(number) for number in numbers):
+        own = [_scaled(step, grad) for grad in own]
+    for place, grad in zip(places, _of_all(step, own), strict=True):
+        grads[place] = grad
+    return tf.nest.pack_sequence_as(sources, grads)
+
+
+def jacobian(original: Callable[..., Any], tape: Any, *args: Any, **kwargs: Any) -> Any:
+    """``GradientTape.jacobian``: of each row by itself, inside which nobody can meet."""
+    step = steps.current()
+    if step is None:
+        return original(tape, *args, **kwargs)
+    applying, step.applying = step.applying, True
+    try:
+        return original(tape, *args, **kwargs)
+    finally:
+        step.applying = applying
+
+
+def _of_all(step: Step, own: list[Any]) -> list[Any]:
+    """The members' gradients, summed by weight; with their own gradients where another tape listens."""
+    dense = [place for place, grad in enumerate(own) if isinstance(grad, tf.Tensor)]
+
+    def summed(*tensors: Any) -> list[Any]:
+        given = list(own)
+        for place, tensor in zip(dense, tensors, strict=True):
+            given[place] = tensor
+        return step.gauge.exchange(given, lambda: reduce(step, given))
+
+    if not record.could_possibly_record() or len(dense) < len(own):
+        totals = summed(*(own[place] for place in dense))
+    else:
+
+        def second(*tensors: Any) -> tuple[Any, Callable[..., Any]]:
+            def back(*upstream: Any) -> Any:
+                weighted = [
+                    tf.math.multiply_no_nan(each, tf.cast(step.weight, each.dtype)) for each in upstream
+                ]
+                return step.gauge.exchange(
+                    weighted, lambda: step.collectives.sum(weighted, "gradients of {} rows", step.rows)
+                )
+
+            return summed(*tensors), back
+
+        totals = list(tf.custom_gradient(second)(*own))
+    step.met(totals)
+    return totals
+
+
+def _scaled(step: Step, grad: Any) -> Any:
+    """Of a sum over the own rows, as of an estimate of the sum over all."""
+    if grad is None:
+        return None
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(step.per_weight(grad.values), grad.indices, grad.dense_shape)
+    return step.per_weight(grad)
+
+
+def _is_weight(source: Any) -> bool:
+    variable = getattr(source, "value", source)
+    return isinstance(variable, tf.Variable) and variable.dtype.is_floating
+
+
+def _is_one(target: Any) -> bool:
+    """Whether it is one number; one for each row is summed by the tape."""
+    shape = getattr(target, "shape", None)
+    return shape is not None and all(size == 1 for size in shape)

@@ -1,0 +1,74 @@
+"""A compiled loss of the batch as a whole: predictions and targets of all rows are gathered for it.
+
+Each member predicts its own rows, then has the loss of all of them, as one process has it; what flows back
+into a member's predictions is that loss's gradient at its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.collectives import NoCollectives
+from core.trainer.exact.members.step import Step
+
+
+def compiled_loss(
+    original: Callable[..., Any], loss: Any, y_true: Any, y_pred: Any, sample_weight: Any = None
+) -> Any:
+    """``CompileLoss.call``."""
+    step = steps.current()
+    if step is None:
+        return original(loss, y_true, y_pred, sample_weight)
+    given = (y_true, y_pred, sample_weight)
+    leaves = [leaf for leaf in private.flatten(given) if leaf is not None]
+    step.notes.loss_row_bytes.append(_row_bytes(leaves))
+    if not step.gathers or isinstance(step.collectives, NoCollectives):
+        return original(loss, *given)
+    gathered = iter([_of_all(step, leaf) for leaf in leaves])
+    flat = [None if leaf is None else next(gathered) for leaf in private.flatten(given)]
+    whole = private.pack_sequence_as(given, flat)
+    with steps.outside():
+        return original(loss, *whole)
+
+
+def _row_bytes(leaves: list[Any]) -> int | None:
+    """What travels for one row; None where that is not known, or not by row."""
+    total = 0
+    for leaf in leaves:
+        tensor = (
+            tf.convert_to_tensor(leaf) if not isinstance(leaf, tf.RaggedTensor | tf.SparseTensor) else None
+        )
+        if tensor is None or tensor.shape.rank in (None, 0) or not tensor.shape[1:].is_fully_defined():
+            return None
+        if private.mask_of(leaf) is not None:
+            return None
+        total += (tensor.shape[1:].num_elements() or 0) * tensor.dtype.size
+    return total
+
+
+def _of_all(step: Step, own: Any) -> Any:
+    """All members' rows of what has one entry a row, in the order of the batch."""
+    own = keras.ops.convert_to_tensor(own)
+
+    def gathered(value: Any) -> tuple[Any, Callable[[Any], Any]]:
+        present = value[: tf.cast(step.end - step.begin, tf.int32)]
+        every = step.gauge.exchange([present], lambda: [step.collectives.gather(present, "rows of a loss")])[
+            0
+        ]
+        step.notes.is_same([every])
+
+        def back(upstream: Any) -> Any:
+            mine = step.per_weight(upstream[step.begin : step.end])
+            return tf.cond(step.present, lambda: mine, lambda: tf.zeros_like(value))
+
+        return every, back
+
+    if not own.dtype.is_floating:
+        return gathered(own)[0]
+    return tf.custom_gradient(gathered)(own)

@@ -1,0 +1,128 @@
+"""How the rows of a model's steps are shared, by kind of data: by rows, unless its trace shows otherwise.
+
+What is not a mean over rows, and cannot be made one, every member computes whole: exact, but no faster. That
+is said once, with the line of the script that is the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.keras import local_state
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.notes import Notes, Site, line_of
+from core.trainer.exact.steps import probe
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.own_writes import OwnWrite, own_writes
+from core.trainer.exact.steps.probe import Verdict
+from core.trainer.exact.steps.result import Batch, Sharing, Traced
+
+_GATHERED_BYTES = 1 << 20
+"""Of predictions and targets of a batch: more takes as long on the wire as the gradients of a large model."""
+
+
+class Sharings:
+    """Of one model's training or testing steps. Every member comes to the same."""
+
+    def __init__(self, engine: Engine, model: Any, *, is_training: bool) -> None:
+        self._engine = engine
+        self._model = model
+        self._is_training = is_training
+        self._known: dict[str, Sharing] = {}
+
+    @property
+    def at_tape(self) -> bool:
+        """In a step of the script's own, which may work on gradients, they meet where a tape gives them."""
+        own = type(self._model).train_step is not private.TensorFlowTrainer.train_step
+        return self._is_training and own
+
+    def of(self, key: str) -> Sharing:
+        return self._known.get(key, Sharing())
+
+    def look(self, key: str, batch: Batch | None) -> None:
+        """Before the step is traced: what can be seen of the model and, if it is there, of a first batch."""
+        if _batch_is_fixed(self._model):
+            self.share_nothing(key, "the model's input has a fixed batch size")
+        elif batch is not None and steps.rows_differ(batch):
+            self.share_nothing(key, "a batch has tensors without an entry a row")
+
+    def share_nothing(self, key: str, why: str) -> None:
+        self._known[key] = Sharing(whole=True)
+        self._engine.whole.add(self._model)
+        self._engine.say_once(
+            f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
+            "are no faster than one."
+        )
+
+    def write_alike(self, key: str, step: Any, notes: Notes) -> bool:
+        """Whether a traced step writes the same on all members; otherwise nothing is shared from now on."""
+        if self.of(key).whole:
+            return True
+        local = local_state.metric_variables(self._model) + local_state.statistic_variables(self._model)
+        writes = own_writes(step, notes, [*local, *self._engine.gauge.variables])
+        if writes:
+            self.share_nothing(key, _words_of_write(self._model, writes[0]))
+        return not writes
+
+    def judge(self, key: str, traced: Traced, batch: Batch) -> bool:
+        """Whether the losses of `batch`, a call's first one, are as the step takes them.
+
+        If not, another sharing is known from now on, and the step is to be traced anew and judged again.
+        """
+        sites: set[Site] = {"loss", "gradient"} if self._is_training else {"metric"}
+        half = "16" in self._model.dtype_policy.compute_dtype
+        known = traced.sharing
+        verdict = probe.judged(self._engine, traced, batch, sites, half=half)
+        found = self._next(traced.notes, known, verdict, _rows(batch))
+        if found.whole:
+            self.share_nothing(key, _words_of_loss(traced.notes, verdict))
+        self._known[key] = found
+        return found == known
+
+    def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
+        if verdict.whole is not None:
+            sizes = notes.loss_row_bytes
+            able = bool(sizes) and self._engine.collectives.gathers_any_length
+            small = able and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
+            return Sharing(gathers=True) if small and not known.gathers else Sharing(whole=True)
+        found = verdict.sums - known.sums
+        losses = {place for place in found if notes.scalars[place].site != "gradient"}
+        if losses:
+            return replace(known, sums=known.sums | losses)  # gradients follow from them
+        if not found:
+            return known
+        return replace(known, sums=known.sums | found) if self.at_tape else Sharing(whole=True)
+
+
+def _batch_is_fixed(model: Any) -> bool:
+    """As a stateful recurrent layer needs it, whose state has a row for each row of the batch."""
+    inputs = [each for each in private.flatten(getattr(model, "inputs", None) or []) if each is not None]
+    return any(len(each.shape) > 0 and each.shape[0] is not None for each in inputs)
+
+
+def _rows(batch: Batch) -> int:
+    return int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))
+
+
+def _words_of_loss(notes: Notes, verdict: Verdict) -> str:
+    scalar = verdict.whole or notes.scalars[min(verdict.sums)]
+    return f"the loss{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows"
+
+
+def _words_of_write(model: Any, write: OwnWrite) -> str:
+    return f"{_name(model, write.handle)} is written from the rows of a batch by the script{_at(write.line)}"
+
+
+def _name(model: Any, handle: Any) -> str:
+    for variable in model.variables:
+        if getattr(getattr(variable, "value", variable), "handle", None) is handle:
+            return f"the variable {variable.path}"
+    return "a variable of the script's"
+
+
+def _at(line: str) -> str:
+    return f" ({line})" if line else ""

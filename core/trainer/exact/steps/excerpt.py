@@ -1,0 +1,124 @@
+"""A part of a traced step that can be run by itself: some of its tensors, from batches and shares.
+
+Its graph is copied, so the script's own code does not run again. What is random in it becomes constant, and
+batches are not normalised, so that its value follows from the rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.steps.own_writes import functions
+
+_KEPT = 0.999
+"""In the place of a uniform number: no dropout drops at it."""
+_AWAY = 0.5
+"""In the place of a normal number."""
+
+
+class Unreadable(Exception):
+    """The value of these tensors does not follow from the rows alone."""
+
+
+def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any]) -> Any:
+    """A function of (batch, shares), as the traced `step` has them, to the values of its `tensors`.
+
+    ``moments``: of batches, in pairs of a mean and a variance. Raises Unreadable.
+    """
+    for tensor in tensors:
+        if tensor.graph is not step.graph:
+            raise Unreadable(f"{tensor.name} is computed in a function inside the step")
+    own = len(step.graph.inputs) - len(step.captured_inputs)
+    inputs, captured = step.graph.inputs[:own], step.graph.inputs[own:]
+
+    def values(batch: Any, shares: Any) -> list[Any]:
+        given = tf.nest.flatten((batch, shares), expand_composites=True)
+        given = [leaf for leaf in given if leaf is not None]
+        if len(given) != len(inputs):
+            raise Unreadable("the batch has other parts than the traced step's")
+        graph = tf.compat.v1.get_default_graph()
+        known = {id(inner): tensor for inner, tensor in zip(inputs, given, strict=True)}
+        for inner, outer in zip(captured, step.captured_inputs, strict=True):
+            known[id(inner)] = graph.capture(outer)
+        copy = _Copy(step.graph, known)
+        for number, moment in enumerate(moments):
+            if moment.graph is step.graph and moment.shape.is_fully_defined():
+                known[id(moment)] = tf.fill(moment.shape, tf.cast(number % 2, moment.dtype))
+        return [copy.of(tensor) for tensor in tensors]
+
+    return tf.function(values, autograph=False)
+
+
+class _Copy:
+    """Into the graph that is being traced."""
+
+    def __init__(self, graph: Any, known: dict[int, Any]) -> None:
+        self._order = {op.name: place for place, op in enumerate(graph.get_operations())}
+        self._known = known
+        self._ops: dict[str, Any] = {}
+
+    def of(self, tensor: Any) -> Any:
+        for op in self._needed(tensor):
+            self._copy(op)
+        return self._known[id(tensor)]
+
+    def _needed(self, tensor: Any) -> list[Any]:
+        """Operations that are still to be copied, in the order of the trace."""
+        found: dict[str, Any] = {}
+        left = [] if id(tensor) in self._known else [tensor.op]
+        while left:
+            op = left.pop()
+            if op.name in found or op.name in self._ops:
+                continue
+            found[op.name] = op
+            left += [each.op for each in op.inputs if id(each) not in self._known]
+            left += [each for each in op.control_inputs if each.type != "Placeholder"]
+        return sorted(found.values(), key=lambda op: self._order[op.name])
+
+    def _copy(self, op: Any) -> None:
+        inputs = [self._known[id(each)] for each in op.inputs]
+        neutral = _neutral(op, inputs)
+        if neutral is not None:
+            self._ops[op.name] = neutral.op
+            self._known[id(op.outputs[0])] = neutral
+            return
+        if any(_is_random(inner) for graph in functions(op) for inner in graph.get_operations()):
+            raise Unreadable(f"{op.name} is random inside")
+        before = [self._ops[each.name] for each in op.control_inputs if each.name in self._ops]
+        with tf.control_dependencies(before), tf.device(op.device):
+            copy = tf.compat.v1.get_default_graph().create_op(
+                op.type,
+                inputs,
+                [each.dtype for each in op.outputs],
+                attrs=private.attributes(op),
+                name="excerpt",
+            )
+        self._ops[op.name] = copy
+        for old, new in zip(op.outputs, copy.outputs, strict=True):
+            new.set_shape(old.shape)
+            self._known.setdefault(id(old), new)
+
+
+def _is_random(op: Any) -> bool:
+    return "Random" in op.type or "Multinomial" in op.type or "TruncatedNormal" in op.type
+
+
+def _neutral(op: Any, inputs: list[Any]) -> Any:
+    """In the place of what an operation draws; None for one that draws nothing."""
+    if not _is_random(op) or op.type == "StatelessRandomGetKeyCounter" or "GetAlg" in op.type:
+        return None
+    dtype = op.outputs[0].dtype
+    if op.type == "RandomShuffle":
+        return tf.identity(inputs[0])
+    if op.type in ("RandomUniformInt", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2"):
+        lowest = {"RandomUniformInt": 1, "StatelessRandomUniformInt": 2}.get(op.type, 4)
+        return tf.fill(inputs[0], tf.reshape(inputs[lowest], []))
+    if "Uniform" in op.type and dtype.is_floating:
+        return tf.fill(inputs[0], tf.cast(_KEPT, dtype))
+    if "Normal" in op.type and "Parameterized" not in op.type:
+        return tf.fill(inputs[0], tf.cast(_AWAY, dtype))
+    raise Unreadable(f"{op.type} is random")

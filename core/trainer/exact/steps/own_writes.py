@@ -1,0 +1,115 @@
+"""Which variables a traced step writes from own rows: what must meet, or members would go apart.
+
+Follows what differs between members through the step's graph, and through the functions that it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import auto_control_deps_utils
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members.notes import Notes, key, line_of
+
+_LOOPS = 3
+"""Times round a loop, after which what differs has spread over all that it carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWrite:
+    """A variable that members would write differently, and the script's line that does."""
+
+    handle: Any
+    line: str
+
+
+def own_writes(step: Any, notes: Notes, local: Iterable[Any]) -> list[OwnWrite]:
+    """Of a traced step, but for the variables that differ in any case until members meet (``local``)."""
+    known = {id(variable.handle) for variable in local}
+    outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
+    walk = _Walk(notes, {id(handle) for handle in outer.values() if id(handle) in known})
+    walk.through(step.graph, set(), outer)
+    return [write for name, write in walk.writes.items() if name not in known]
+
+
+@dataclass(slots=True)
+class _Walk:
+    notes: Notes
+    unlike: set[int]
+    """Handles whose variables differ."""
+    writes: dict[int, OwnWrite] = field(default_factory=dict)
+
+    def through(self, graph: Any, unlike: set[str], handles: dict[str, Any]) -> set[str]:
+        """Names of the tensors of `graph` that differ. ``unlike``: those of its inputs."""
+        unlike = set(unlike)
+        for op in graph.get_operations():
+            differs = any(tensor.name in unlike for tensor in op.inputs)
+            inner = functions(op)
+            if inner:
+                found = self._called(op, inner, unlike, handles)
+            else:
+                found = (
+                    {tensor.name for tensor in op.outputs} if differs or self._reads(op, handles) else set()
+                )
+                if differs:
+                    self._written(op, handles)
+            for tensor in op.outputs:
+                own, same = key(tensor) in self.notes.own, key(tensor) in self.notes.same
+                if own or (tensor.name in found and not same):
+                    unlike.add(tensor.name)
+        return unlike
+
+    def _called(self, op: Any, graphs: list[Any], unlike: set[str], handles: dict[str, Any]) -> set[str]:
+        given = (
+            list(op.inputs)[1:]
+            if op.type in ("If", "StatelessIf", "Case", "StatelessCase")
+            else list(op.inputs)
+        )
+        choice = len(given) < len(op.inputs) and op.inputs[0].name in unlike
+        differs = [tensor.name in unlike for tensor in given]
+        found = [choice] * len(op.outputs)
+        for _ in range(_LOOPS if "While" in op.type else 1):
+            for graph in graphs:
+                names = [tensor.name for tensor in graph.inputs]
+                resources = {
+                    n: handles[t.name] for n, t in zip(names, given, strict=False) if t.name in handles
+                }
+                inside = self.through(
+                    graph, {n for n, d in zip(names, differs, strict=False) if d}, resources
+                )
+                for place, tensor in enumerate(graph.outputs):
+                    if tensor.name in inside and place < len(found):
+                        found[place] = True
+            if "While" in op.type:
+                differs = [a or b for a, b in zip(differs, found, strict=False)]
+        return {tensor.name for tensor, own in zip(op.outputs, found, strict=True) if own}
+
+    def _reads(self, op: Any, handles: dict[str, Any]) -> bool:
+        return any(t.name in handles and id(handles[t.name]) in self.unlike for t in op.inputs)
+
+    def _written(self, op: Any, handles: dict[str, Any]) -> None:
+        if "Rng" in op.type or "Random" in op.type:
+            return  # a generator's place: what is random differs
+        if op.type.startswith("Collective"):
+            return  # the token by which TensorFlow orders meetings
+        _, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
+        for tensor in written:
+            if tensor.name in handles:
+                handle = handles[tensor.name]
+                self.unlike.add(id(handle))
+                self.writes.setdefault(id(handle), OwnWrite(handle, line_of(op)))
+
+
+def functions(op: Any) -> list[Any]:
+    """The graphs of the functions that an operation calls."""
+    graphs = []
+    for value in op.node_def.attr.values():
+        for function in [value.func] if value.HasField("func") else value.list.func:
+            graph = private.function_graph(op.graph, function.name)
+            if graph is not None:
+                graphs.append(graph)
+    return graphs

@@ -1,0 +1,125 @@
+"""Before a step is trained: whether its losses are means over rows, as the engine takes them for.
+
+The step's own numbers are computed of the whole batch at once, then of unequal parts by all members together:
+the parts' mean, weighted by rows, must be the whole's. The same again with a part of the batch's entries set
+to zero, which shows what equal masks hide. Called by every member alike; what is decided is the same on all.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.trainer.exact.keras.local_state import StateSnapshot
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.notes import Scalar, Site
+from core.trainer.exact.steps.engine import Engine
+from core.trainer.exact.steps.excerpt import Unreadable, excerpt
+from core.trainer.exact.steps.result import Traced
+from core.vocabulary.plan import split_rows
+
+_log = logging.getLogger(__name__)
+
+_TOLERANCE = 2e-4
+"""Of the larger of two numbers; sums in float32 of some thousand rows differ by a tenth of it."""
+_TOLERANCE_HALF = 3e-2
+"""Where numbers are of 16 bits."""
+_NONE = 1e300
+"""Travels in the place of what is no number."""
+_MOST = 64
+"""Numbers of one step that are looked at; always as many travel, so that one trace serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of the noted numbers of one traced step."""
+
+    sums: frozenset[int] = frozenset()
+    """Places of those that are sums over rows."""
+    whole: Scalar | None = None
+    """The first that is neither a mean nor a sum, but something of the batch as a whole."""
+
+
+def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half: bool) -> Verdict:
+    """Of the numbers noted at `sites`. Every variable has its value again afterwards.
+
+    ``batch``: as the traced step takes it. ``half``: numbers are of 16 bits.
+    """
+    step, rows = traced.step, int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))
+    chosen = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites][:_MOST]
+    scalars = [scalar for _, scalar in chosen]
+    if rows < engine.members or not scalars:
+        return Verdict()
+    found, known = np.zeros((2, 2, _MOST)), np.zeros((2, 2, _MOST))
+    snapshot = None
+    try:
+        values = excerpt(step, [scalar.tensor for scalar in scalars], traced.notes.moments)
+        snapshot = StateSnapshot([step.graph])
+        for number, given in enumerate((batch, _thinned(batch))):
+            for place, shares in enumerate((_on_chief(engine.members), _unequal(engine.members))):
+                snapshot.restore()  # a number may come after a variable was written
+                told = [float(np.sum(value)) for value in values(given, tf.constant(shares, tf.int64))]
+                found[number, place, : len(told)], known[number, place, : len(told)] = told, 1.0
+    except tf.errors.OpError:
+        _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
+        if engine.rank != 0 or known[0, 0, 0]:
+            found[0, 1], known[0] = np.inf, 1.0
+    except Exception as why:  # What cannot be looked at is trained as it is.
+        _log.info("The losses are not looked at: %s", why, exc_info=not isinstance(why, Unreadable))
+    finally:
+        if snapshot is not None:
+            snapshot.restore()
+    finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
+    gathered = engine.collectives.gather_numbers([*finite.ravel(), *known.ravel()], "a step that is tried")
+    by_rank = np.array(gathered).reshape(engine.members, 2, *found.shape)
+    values_of, known_of = by_rank[:, 0], by_rank[:, 1].min(axis=0)
+    weights = np.array([end - begin for begin, end in split_rows(rows, _unequal(engine.members))]) / rows
+    tolerance = _TOLERANCE_HALF if half else _TOLERANCE
+    sums, whole = set(), None
+    for number_of, (place, scalar) in enumerate(chosen):
+        kinds = []
+        for number in range(2):
+            at_once, parts = values_of[0, number, 0, number_of], values_of[:, number, 1, number_of]
+            if at_once == _NONE or not known_of[number, :, number_of].all():
+                continue
+            kinds.append(_kind(at_once, parts, weights, tolerance))
+        if "neither" in kinds or len({kind for kind in kinds if kind != "both"}) > 1:
+            whole = whole or scalar
+        elif "sum" in kinds:
+            sums.add(place)
+    return Verdict(frozenset(sums), whole)
+
+
+def _kind(at_once: float, parts: Any, weights: Any, tolerance: float) -> str:
+    parts = np.where(weights > 0, parts, 0.0)
+    size = max(abs(at_once), float(np.abs(parts * weights).sum()), 1e-6)
+    is_mean = bool(abs(float((parts * weights).sum()) - at_once) <= tolerance * size)
+    is_sum = bool(abs(float(parts.sum()) - at_once) <= tolerance * size)
+    return "both" if is_mean and is_sum else "mean" if is_mean else "sum" if is_sum else "neither"
+
+
+def _on_chief(members: int) -> tuple[int, ...]:
+    """Shares that give the chief the whole batch."""
+    return (1,) + (0,) * (members - 1)
+
+
+def _unequal(members: int) -> tuple[int, ...]:
+    return tuple(2 * (members - rank) + 1 for rank in range(members))
+
+
+def _thinned(batch: Any) -> Any:
+    """The batch with some entries of its numbers set to zero, most of them in its first rows."""
+
+    def thin(leaf: Any) -> Any:
+        if not isinstance(leaf, tf.Tensor) or leaf.shape.rank in (0, None) or leaf.dtype == tf.string:
+            return leaf
+        kept = np.random.RandomState(7).uniform(size=leaf.shape.as_list())
+        first = np.arange(kept.shape[0]) < max(1, kept.shape[0] // 3)
+        kept = kept > np.where(first, 0.6, 0.1).reshape(-1, *[1] * (kept.ndim - 1))
+        return tf.where(kept, leaf, tf.zeros_like(leaf))
+
+    return tf.nest.map_structure(thin, batch)

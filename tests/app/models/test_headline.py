@@ -1,0 +1,69 @@
+"""A run's few large numbers."""
+
+import pytest
+from msgspec.structs import replace
+
+from app.models.headline import ALONE, Figure, better, brief, figures, speed_up
+from core.vocabulary import events as ev
+from core.vocabulary.state import Run, State, apply
+from tests.app import world
+from tests.core.fake_node import ME, OTHER, started
+
+
+def run_after(*events: ev.Event) -> Run:
+    state = State()
+    for event in (started(), *world.linked(), *world.begun(), *events):
+        state = apply(state, event)
+    assert state.run is not None
+    return state.run
+
+
+def test_before_the_first_step_there_are_dashes() -> None:
+    assert [figure.value for figure in figures(run_after(), ME)] == ["–"] * 4
+
+
+def test_loss_and_metric_stand_with_their_validation() -> None:
+    run = run_after(world.epoch_ended(ME, 0, 0.5), world.progressed(ME, world.progress(45)))
+    assert figures(run, ME)[:2] == [
+        Figure("Loss", "0.500", "validation 0.550"),
+        Figure("Accuracy", "0.833", "validation 0.821"),
+    ]
+
+
+def test_a_learning_rate_is_no_metric() -> None:
+    step = replace(world.progress(4), logs={"learning_rate": 0.1, "loss": 1.0, "auc": 0.7})
+    assert figures(run_after(world.progressed(ME, step)), ME)[1] == Figure("Auc", "0.700")
+
+
+def test_speed_is_that_of_this_laptop_alone() -> None:
+    step = world.progressed(ME, replace(world.progress(4), step_s=0.1))
+    run = run_after(world.measured(), step)
+    assert speed_up(run, ME) == pytest.approx(1.0)
+    assert speed_up(run, OTHER) == pytest.approx(3.0)
+    assert figures(run, ME)[3] == Figure("Speed", "No faster", ALONE, "warning")
+    assert figures(run, OTHER)[3] == Figure("Speed", "3.0×", "as fast as this laptop alone")
+
+
+@pytest.mark.parametrize("step_s", [0.0, -1.0, float("nan"), float("inf"), 1e-300])
+def test_a_step_that_cannot_be_gives_no_speed(step_s: float) -> None:
+    run = run_after(world.measured(), world.progressed(ME, replace(world.progress(4), step_s=step_s)))
+    assert speed_up(run, ME) is None
+
+
+def test_numbers_are_as_short_as_one_reads_them() -> None:
+    given = [0.01234, 1.5, 45.678, 456.78, 6789.0, 0.0, 1e-5, 1e9, float("nan"), -0.5]
+    assert list(map(brief, given)) == [
+        *("0.012", "1.500", "45.68", "456.8", "6,789", "0.000", "1.00e-05", "1.00e+09", "nan", "-0.500")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "which"),
+    [
+        *(("loss", "lower"), ("val_loss", "lower"), ("root_mean_squared_error", "lower"), ("mae", "lower")),
+        *(("accuracy", "higher"), ("val_sparse_top_k_categorical_accuracy", "higher"), ("auc", "higher")),
+        *(("accuracy_loss", "lower"), ("wombat", ""), ("learning_rate", "")),
+    ],
+)
+def test_which_values_are_better_is_told_by_the_name(metric: str, which: str) -> None:
+    assert better(metric) == which

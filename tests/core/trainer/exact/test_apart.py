@@ -1,0 +1,69 @@
+"""A real cluster whose members do not do the same: told before the first step, or a failure at the end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.exactness import processes
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+MODULE = "tests.core.trainer.exact.apart_member"
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    out = tmp_path_factory.mktemp("apart")
+    folders = processes.run((48, 16), [], out, processes.LIMIT_S, MODULE)
+    return [json.loads((folder / "record.json").read_text()) for folder in folders]
+
+
+def test_all_members_come_to_the_same(records: list[dict[str, Any]]) -> None:
+    assert records[0] == records[1] and len(records[0]) == 13
+
+
+@pytest.mark.parametrize(
+    ("script", "parts", "call"),
+    [
+        ("numbers", "x and y of", "fit"),
+        ("order_of_rows", "x and y of", "fit"),
+        ("texts", "y of", "fit"),
+        ("shapes", "x and y of", "fit"),
+        ("batches_of_a_loop", "y of", "the loop"),
+        ("validation", "y of", "fit"),
+    ],
+)
+def test_other_data_is_refused_before_the_first_step(
+    records: list[dict[str, Any]], script: str, parts: str, call: str
+) -> None:
+    found = records[0][script]
+    assert found["code"] == "data-differs"
+    assert f"{parts} the first batch of {call} " in found["what"] and "seed" in found["fix"]
+
+
+def test_other_numbers_in_x_alone_are_told(records: list[dict[str, Any]]) -> None:
+    found = records[0]["augmented"]
+    assert found["code"] == "" and len(found["said"]) == 1
+    assert "differ in x alone" in found["said"][0] and "num_parallel_calls" in found["said"][0]
+
+
+@pytest.mark.parametrize("script", ["rounded", "as_it_should_be"])
+def test_what_differs_by_rounding_or_not_at_all_is_passed(records: list[dict[str, Any]], script: str) -> None:
+    assert records[0][script] == {"code": "", "what": "", "fix": "", "said": []}
+
+
+def test_a_learning_rate_from_a_clock_is_a_failure_with_its_cause(records: list[dict[str, Any]]) -> None:
+    found = records[0]["rate_from_a_clock"]
+    assert found["code"] == "members-differ"
+    assert "sets the learning rate differently" in found["what"] and "clock" in found["fix"]
+
+
+@pytest.mark.parametrize("script", ["weights", "eager_weights", "batch_by_batch"])
+def test_weights_that_went_apart_are_a_failure_with_their_name(
+    records: list[dict[str, Any]], script: str
+) -> None:
+    found = records[0][script]
+    assert found["code"] == "members-differ"
+    assert "dense" in found["what"] and "kernel" in found["what"]

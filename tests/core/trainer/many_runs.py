@@ -1,0 +1,42 @@
+"""One member of many runs, one after the other: ``… many_runs FOLDER``, with orders (``Train``) on stdin.
+
+Loading TensorFlow takes longer than a short run. So it is loaded once, and each run's trainer is a copy of
+this process (a fork), which ends as a trainer does. Leaves ``N.exit`` for the run of order N, in JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import tensorflow  # noqa: F401 (in the copies it is there already)
+
+from core.trainer.orders import Orders
+from core.trainer.reporter import Reporter
+from core.trainer.session import TrainerSession
+from core.vocabulary.trainer_messages import Train
+
+
+def train(order: Train, left: Path) -> None:
+    read, _ = os.pipe()
+    reports = os.open(left.with_suffix(".reports"), os.O_CREAT | os.O_WRONLY)
+    ended = TrainerSession(order, Reporter(reports), Orders(read)).run()
+    left.with_suffix(".part").write_bytes(msgspec.json.encode(ended))
+    left.with_suffix(".part").rename(left)
+
+
+def main(folder: Path) -> None:
+    for number, line in enumerate(sys.stdin):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                train(msgspec.json.decode(line, type=Train), folder / f"{number}.exit")
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
