@@ -23,6 +23,7 @@ SUBCOMMANDS = {
     "agent": "agent",
     "run": "run",
     "resume": "run",
+    "member": "member",
     "runs": "runs",
     "tensorboard": "tensorboard",
     "tf_config": "tf_config",

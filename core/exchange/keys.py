@@ -19,7 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -58,6 +60,17 @@ def make() -> RunPair:
     """A new one."""
     key = Ed25519PrivateKey.generate()
     return RunPair(build(key), key.private_bytes_raw())
+
+
+def derive(secret: bytes, run: str, rank: int) -> RunPair:
+    """That of member ``rank`` in a run whose members share ``secret``, which nobody passes round (RFC 5869).
+
+    Every member can make everybody's: the secret is the whole of the trust. ``secret``: of at least 32 bytes
+    that nobody can guess; what is made of it differs for each run.
+    """
+    info = b"tandem-member-1\0%d\0%s" % (rank, run.encode())
+    seed = HKDF(hashes.SHA256(), length=32, salt=None, info=info).derive(secret)
+    return RunPair(build(Ed25519PrivateKey.from_private_bytes(seed)), seed)
 
 
 def _pipes_have_paths() -> bool:

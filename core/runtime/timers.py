@@ -32,10 +32,11 @@ class LaptopClock:
         self._loop = asyncio.get_running_loop()
 
     def time(self) -> float:
-        if sys.platform == "win32":
-            return self._loop.time()
-        # Linux' CLOCK_MONOTONIC stands still in sleep, macOS' does not: clock_gettime(2) of each.
-        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+        now_s = self._loop.time()
+        if sys.platform != "win32":
+            # Linux' CLOCK_MONOTONIC stands still in sleep, macOS' does not: clock_gettime(2) of each.
+            now_s = time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+        return now_s
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
         return self._loop.call_later(delay, callback)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import ssl
 from base64 import b64encode
 from pathlib import Path
@@ -19,6 +20,19 @@ def test_each_run_has_keys_of_its_own_which_are_shown_nowhere() -> None:
     assert first.cert_der != second.cert_der and first.private_key != second.private_key
     assert len(first.private_key) == 32
     assert repr(first.private_key) not in repr(first)
+
+
+def test_who_has_the_secret_makes_the_same_keys_and_other_ones_for_each_member_and_run() -> None:
+    secret = b"s" * 32
+    pair = keys.derive(secret, "run", 1)
+    assert pair == keys.derive(secret, "run", 1)
+    pair.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    others = [keys.derive(secret, "run", 0), keys.derive(secret, "run2", 1), keys.derive(b"t" * 32, "run", 1)]
+    assert len({each.cert_der for each in (pair, *others)}) == 4
+    assert len({each.private_key for each in (pair, *others)}) == 4
+    # RFC 5869 by hand: so that another release never derives other keys.
+    prk = hmac.digest(bytes(32), secret, "sha256")
+    assert pair.private_key == hmac.digest(prk, b"tandem-member-1\0" + b"1\0run" + b"\x01", "sha256")
 
 
 def descriptors() -> int:

@@ -1,0 +1,204 @@
+"""``tandem member``: one member of a run whose cluster somebody else made: no node, no pairing, no window."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from app.cli.command_line import add_subcommand
+from app.cli.exit_codes import ExitCode
+from app.cli.interrupts import Interrupts
+from app.cli.screen import Screen
+from core.exchange import keys, membership
+from core.exchange.membership import Membership
+from core.home.private_file import read_private
+from core.project import checkpoint_store
+from core.project.copy import Changed, copy_project
+from core.project.find import find_script
+from core.project.scan import scan_project
+from core.project.script import analyse
+from core.supervisor.driver import TrainerProcess
+from core.vocabulary.errors import TandemError
+from core.vocabulary.limits import MEET_S
+from core.vocabulary.phases import Exit
+from core.vocabulary.progress import LogLines
+from core.vocabulary.run_folder import log_name
+from core.vocabulary.text import plain_lines
+from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, Train
+
+LEAST_SECRET_BYTES = 32
+MORE = """\
+Who the members are is read from TF_CONFIG, CLUSTER_SPEC, Slurm's variables or an Indexed Job's index. They
+meet over TLS, with keys that each derives from the secret which all have. docs/cluster.md has an example for
+each launcher.
+"""
+
+
+def add_member(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers,
+        "member",
+        "be one member of a run on a cluster that somebody else made: Slurm, Kubernetes, TF_CONFIG",
+        member,
+        json=True,
+        more=MORE,
+    )
+    parser.add_argument("script", metavar="SCRIPT", help="a Keras script, or a folder with exactly one")
+    parser.add_argument(
+        "--secret", metavar="FILE", help="the secret that all members have; only yours to read"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    parser.add_argument(
+        "--share",
+        default="",
+        metavar="ROWS,…",
+        help="parts of each batch by rank, 48,16 say (default: alike)",
+    )
+    parser.add_argument("--wire", choices=("f32", "bf16", "fp16"), default="f32", help="format of gradients")
+    parser.add_argument(
+        "--checkpoints",
+        metavar="DIR",
+        help="a folder that all members share: what was interrupted goes on from the newest in it",
+    )
+    parser.add_argument("--save", metavar="DIR", help="where the first member saves the trained model")
+    parser.add_argument(
+        "--meet", type=float, default=MEET_S, metavar="SECONDS", help="wait so long for others"
+    )
+
+
+async def member(arguments: argparse.Namespace, screen: Screen) -> int:
+    run = membership.read(os.environ)
+    script = find_script(Path(arguments.script).absolute())
+    if analyse(script).kind == "own":
+        raise TandemError(
+            code="own-strategy",
+            what=f"{script.name} brings a strategy of its own.",
+            fix="Start it by the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
+        )
+    with tempfile.TemporaryDirectory(prefix="tandem-member-") as place:
+        folder = await asyncio.to_thread(_folder, script, run.rank, Path(place))
+        order = await asyncio.to_thread(_order, arguments, run, script, folder)
+        screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
+        with Interrupts() as interrupts:
+            end = await _train(order, Path(place), screen, interrupts)
+    if screen.json:
+        ends = {"ok": end.reason == "finished", "rank": run.rank, "weights_sha256": end.weights_sha256}
+        screen.result({**ends, "problem": end.problem})
+    elif end.problem is not None:
+        screen.problem(end.problem)
+    if end.reason == "finished":
+        return ExitCode.OK
+    return ExitCode.INTERRUPTED if end.reason == "stopped" else ExitCode.FAILED
+
+
+def _folder(script: Path, rank: int, place: Path) -> Path:
+    """The first member runs where the script lies, and what it writes stays there; the others on a copy."""
+    if rank == 0:
+        return script.parent
+    try:
+        copy_project(scan_project(script).manifest, script.parent, place / "work")
+    except Changed as changed:
+        raise TandemError(
+            code="project-changed",
+            what=f"{changed.path} changed while it was copied.",
+            fix="Let no other program write beside the script, and start the job again.",
+        ) from changed
+    return place / "work"
+
+
+def _order(arguments: argparse.Namespace, run: Membership, script: Path, folder: Path) -> Train:
+    """Alike on every member but for the rank: so it is the same run."""
+    checkpoints, resume = "", ""
+    if arguments.checkpoints:
+        kept = Path(arguments.checkpoints).absolute()
+        # The first member's, for all: members keep the same, and theirs may have come a moment later.
+        found = checkpoint_store.newest(kept / "rank-0")
+        checkpoints, resume = str(kept / f"rank-{run.rank}"), found.folder if found is not None else ""
+    members = range(len(run.addresses))
+    return Train(
+        run=run.run,
+        task=run.name(run.rank),
+        folder=str(folder),
+        script=script.name,
+        arguments=arguments.script_arguments,
+        tf_config=run.tf_config,
+        rank=run.rank,
+        ranks=run.beside,
+        shares=_shares(arguments.share, len(members)),
+        seed=arguments.seed,
+        wire=arguments.wire,
+        keep=str(Path(arguments.save).absolute()) if arguments.save and run.rank == 0 else "",
+        checkpoints=checkpoints,
+        resume=resume,
+        peers={run.name(r): f"member {r} at {run.addresses[r]}" for r in members if r != run.rank},
+        meet_timeout_s=arguments.meet,
+        exchange=_keys(arguments.secret, run) if len(members) > 1 else None,
+    )
+
+
+def _shares(text: str, members: int) -> tuple[int, ...]:
+    try:
+        shares = tuple(int(rows) for rows in text.split(",")) if text else (1,) * members
+    except ValueError:
+        shares = ()
+    if len(shares) != members or min(shares) < 0 or not sum(shares):
+        raise TandemError(
+            code="bad-option",
+            what=f"--share {text} does not give each of {members} members a part.",
+            fix="Give as many numbers as there are members, by rank: --share 48,16.",
+        )
+    return shares
+
+
+def _keys(path: str | None, run: Membership) -> ExchangeKeys:
+    try:
+        secret = read_private(Path(path)).strip() if path else os.environ.get("TANDEM_SECRET", "").encode()
+    except FileNotFoundError:
+        secret = b""
+    if len(secret) < LEAST_SECRET_BYTES:
+        raise TandemError(
+            code="no-secret",
+            what="There is no secret that the members of this run have in common.",
+            fix="Make one (openssl rand -hex 32 > secret; chmod 600 secret) and name it: --secret FILE.",
+        )
+    pairs = [keys.derive(secret, run.run, rank) for rank in range(len(run.addresses))]
+    certificates = tuple(pair.cert_der for pair in pairs)
+    return ExchangeKeys(generation=0, certificates=certificates, private_key=pairs[run.rank].private_key)
+
+
+async def _train(order: Train, place: Path, screen: Screen, interrupts: Interrupts) -> Exit:
+    """A first SIGTERM or Ctrl-C ends at a step, with a checkpoint; a second one at once."""
+    ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    def on_output(lines: LogLines) -> None:
+        for line in plain_lines(lines.text, 1000):
+            screen.say(line)
+
+    def on_report(report: Report) -> None:
+        if isinstance(report, Said):
+            screen.say(report.words)
+
+    trainer = TrainerProcess(
+        order,
+        log_path=place / log_name(order.task),
+        on_report=on_report,
+        on_output=on_output,
+        on_exit=ended.set_result,
+    )
+    trainer.start()
+    asked = asyncio.create_task(_stop(trainer, interrupts), name="member-stop")
+    try:
+        return await ended
+    finally:
+        asked.cancel()
+
+
+async def _stop(trainer: TrainerProcess, interrupts: Interrupts) -> None:
+    await interrupts.wait_next()
+    trainer.stop(0)
+    await interrupts.wait_next()
+    trainer.stop(2)

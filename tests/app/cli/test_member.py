@@ -1,0 +1,224 @@
+"""One member of a run that a launcher started: what it needs, and the same weights as any other way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from app.cli import member
+from core.exchange.membership import Membership
+from core.vocabulary.errors import TandemError
+from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for
+
+ROOT = Path(__file__).parents[3]
+LIMIT_S = 480.0
+SCRIPT = """\
+import sys
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+
+rows = np.random.default_rng(1).normal(size=(128, 8)).astype("float32")
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+
+
+def tell(epoch, logs):
+    print("ended", epoch + 1, flush=True)
+    time.sleep(float(sys.argv[2]))
+
+
+told = keras.callbacks.LambdaCallback(on_epoch_end=tell)
+model.fit(rows, rows.sum(1), batch_size=64, epochs=int(sys.argv[1]), verbose=0, callbacks=[told])
+Path("written.txt").write_text("by " + str(Path.cwd()))
+"""
+TWO = Membership("run", 0, ("127.0.0.1:1111", "127.0.0.1:2222"))
+
+
+@pytest.mark.parametrize(("text", "shares"), [("", (1, 1)), ("48,16", (48, 16)), ("1,0", (1, 0))])
+def test_shares_are_by_rank(text: str, shares: tuple[int, ...]) -> None:
+    assert member._shares(text, 2) == shares
+
+
+@pytest.mark.parametrize("text", ["48", "1,2,3", "0,0", "-1,2", "a,b"])
+def test_shares_that_do_not_fit_the_members_are_refused(text: str) -> None:
+    with pytest.raises(TandemError, match="does not give each of 2 members"):
+        member._shares(text, 2)
+
+
+def test_without_a_secret_nobody_meets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TANDEM_SECRET", raising=False)
+    short = tmp_path / "short"
+    short.write_bytes(b"tooshort")
+    short.chmod(0o600)
+    for path in (None, str(tmp_path / "missing"), str(short)):
+        with pytest.raises(TandemError) as failure:
+            member._keys(path, TWO)
+        assert failure.value.code == "no-secret" and "openssl rand" in failure.value.fix
+    monkeypatch.setenv("TANDEM_SECRET", "s" * 64)
+    assert len(member._keys(None, TWO).certificates) == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX'")
+def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(b"s" * 64)
+    path.chmod(0o644)
+    with pytest.raises(TandemError):
+        member._keys(str(path), TWO)
+
+
+def test_members_are_told_the_same_but_for_their_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TANDEM_SECRET", "s" * 64)
+    told = {"secret": None, "share": "3,1", "seed": 5, "wire": "f32", "save": "out", "meet": 9.0}
+    arguments = Namespace(**told, checkpoints=str(tmp_path), script_arguments=("--epochs", "2"))
+    script = tmp_path / "train.py"
+    first, second = (
+        member._order(arguments, Membership("run", rank, TWO.addresses), script, tmp_path) for rank in (0, 1)
+    )
+    for name in ("run", "script", "arguments", "shares", "seed", "wire", "resume", "meet_timeout_s"):
+        assert getattr(first, name) == getattr(second, name)
+    assert (first.task, second.task) == ("chief:0", "worker:0")
+    assert first.keep and not second.keep, "the first member writes what there is to keep"
+    assert first.checkpoints != second.checkpoints
+    assert first.exchange is not None and second.exchange is not None
+    assert first.exchange.certificates == second.exchange.certificates
+    assert second.peers == {"chief:0": "member 0 at 127.0.0.1:1111"}
+
+
+class Job:
+    """Both members of a run, started as a launcher does: the same command, and another environment each."""
+
+    def __init__(self, place: Path, configs: Mapping[str, str], *arguments: str) -> None:
+        secret = place / "secret"
+        secret.write_bytes(b"0123456789abcdef" * 4)
+        secret.chmod(0o600)
+        command = [sys.executable, "-m", "tandem_laptops", "member", str(place / "project" / "train.py")]
+        command += ["--secret", str(secret), "--seed", "7", "--share", "48,16", "--json", *arguments]
+        self.processes = [
+            subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, "TF_CONFIG": text, "TANDEM_RUN": "job"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for text in configs.values()
+        ]
+        self.said = ["", ""]
+        self._limit = threading.Timer(LIMIT_S, self.kill)
+        self._limit.start()
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.kill()
+
+    def wait_said(self, words: str) -> None:
+        """By the first member."""
+        output = self.processes[0].stdout
+        assert output is not None
+        for line in output:
+            self.said[0] += line
+            if words in line:
+                return
+        raise AssertionError(self.said[0])
+
+    def ends(self, status: int = 0) -> list[str]:
+        """Digests of the weights, by rank."""
+        try:
+            for rank, process in enumerate(self.processes):
+                self.said[rank] += process.communicate()[0]
+            for rank, process in enumerate(self.processes):
+                assert process.returncode == status, self.said[rank]
+            last = [json.loads(said.splitlines()[-1]) for said in self.said if said]
+            return [str(told["weights_sha256"]) for told in last]
+        finally:
+            self._limit.cancel()
+            self.kill()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").write_text(SCRIPT)
+    return tmp_path
+
+
+def workers_alone() -> dict[str, str]:
+    spec = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
+    return {
+        str(index): json.dumps({"cluster": spec, "task": {"type": "worker", "index": index}})
+        for index in (0, 1)
+    }
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(2 * LIMIT_S)
+async def test_two_members_of_a_launched_run_train_as_two_laptops_do(place: Path) -> None:
+    first, second = Job(place, workers_alone(), "--save", str(place / "out"), "--", "3", "0").ends()
+    assert first == second != ""
+    assert (place / "out" / "model.keras").is_file()
+    written = (place / "project" / "written.txt").read_text()
+    assert written == f"by {place / 'project'}", "what the first writes stays; the other wrote into its copy"
+
+    configs, keys = cluster(chief=1, worker=1), keys_for(2)
+    trainers = [
+        Attended(
+            place / f"{rank}.log",
+            task=task,
+            tf_config=configs[task],
+            rank=rank,
+            shares=(48, 16),
+            seed=7,
+            exchange=keys[rank],
+            folder=str(place / "project"),
+            script="train.py",
+            arguments=("3", "0"),
+        )
+        for rank, task in enumerate(configs)
+    ]
+    assert {(await trainer.exit()).weights_sha256 for trainer in trainers} == {first}
+
+
+@pytest.mark.cluster
+def test_a_member_that_never_comes_is_named_with_its_rank_host_and_port(place: Path) -> None:
+    first, absent = cluster(chief=1, worker=1).values()
+    port = json.loads(absent)["cluster"]["worker"][0]
+    job = Job(place, {"chief:0": first}, "--meet", "3", "--", "1", "0")
+    job.ends(status=1)
+    problem = json.loads(job.said[0].splitlines()[-1])["problem"]
+    assert f"member 1 at {port}" in problem["what"]
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(3 * LIMIT_S + 60)
+def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(place: Path) -> None:
+    whole = Job(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
+    kept = ("--checkpoints", str(place / "kept"))
+    job = Job(place, cluster(chief=1, worker=1), *kept, "--", "10", "1")
+    job.wait_said("ended 2")
+    for process in job.processes:
+        process.send_signal(signal.SIGTERM)
+    job.ends(status=130)
+    assert "ended 10" not in job.said[0], "it was stopped before its end"
+    assert list((place / "kept" / "rank-0").glob("[0-9]*"))
+    again = Job(place, cluster(chief=1, worker=1), *kept, "--", "10", "0")
+    assert again.ends() == whole
+    began = re.findall(r"ended (\d+)", again.said[0])[0]
+    assert int(began) > 1, "it went on, and did not begin anew"
