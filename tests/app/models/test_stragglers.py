@@ -47,7 +47,9 @@ def test_the_wires_part_is_said_where_the_chief_tells_it() -> None:
     member = known.members[ME]
     progress = replace(world.progress(3), wire_s=0.025)
     told = replace(known, members={**known.members, ME: replace(member, progress=progress)})
-    assert wire_words(replace(told, expectation=world.EXPECTED)).endswith("25 % of each step is network transfer (1.2 MB each way).")
+    assert wire_words(replace(told, expectation=world.EXPECTED)).endswith(
+        "25 % of each step is network transfer (1.2 MB each way)."
+    )
     for wire_s, said in ((0.025, "25 % of each step is network transfer."), (float("nan"), "")):
         progress = replace(world.progress(3), wire_s=wire_s)
         assert (
