@@ -8,13 +8,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import sys
+from collections.abc import AsyncIterable
 from typing import Any
+
+from msgspec import structs
 
 from app import device_names, run_words
 from app.cli import completion, spec
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
+from app.cli.pipes import Stdin
+from app.cli.prompts import Asker
 from app.cli.run_display import Display, FetchLines, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
@@ -26,9 +32,11 @@ from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped, ended
 from core.vocabulary.plan import RunSpec
+from core.vocabulary.text import plain
 
 DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired"})
 """Failures that are another laptop's no."""
+ALONE = {"yes": True, "no": False}
 MORE = """\
 Everything after -- goes to the script: tandem run train.py --with anna -- --epochs 20
 
@@ -62,11 +70,31 @@ async def run(arguments: argparse.Namespace, screen: Screen) -> int:
         with Follower(connection) as follower:
             wanted = await spec.spec_of(arguments, follower, screen.say)
             with Interrupts() as interrupts:
-                begun = await start(follower, screen, wanted, interrupts)
+                keyboard = Stdin() if sys.stdin.isatty() and not screen.json else None
+                begun = await start_or_ask(follower, screen, wanted, interrupts, keyboard)
                 if begun is None:
                     return ExitCode.INTERRUPTED
                 phase = await follow(follower, screen, begun, interrupts)
                 return await report(follower, screen, begun, phase, interrupted=interrupts.count > 0)
+
+
+async def start_or_ask(
+    follower: Follower,
+    screen: Screen,
+    wanted: RunSpec,
+    interrupts: Interrupts,
+    keyboard: AsyncIterable[bytes] | None,
+) -> RunId | None:
+    """As ``start``; where nobody else can take part, the person at the ``keyboard``, if any, is asked."""
+    try:
+        return await start(follower, screen, wanted, interrupts)
+    except TandemError as error:
+        if error.code != "would-be-alone" or keyboard is None:
+            raise
+        screen.say(plain(error.what, 600), "bold")
+        if not await _alone_is_meant(screen, interrupts, keyboard):
+            raise
+    return await start(follower, screen, structs.replace(wanted, solo=True), interrupts)
 
 
 async def start(follower: Follower, screen: Screen, wanted: RunSpec, interrupts: Interrupts) -> RunId | None:
@@ -145,6 +173,18 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
         case Stopped() if not interrupted:
             return ExitCode.STOPPED
     return ExitCode.INTERRUPTED
+
+
+async def _alone_is_meant(screen: Screen, interrupts: Interrupts, keyboard: AsyncIterable[bytes]) -> bool:
+    """Ctrl-C and the end of the input are a no."""
+    async with Asker(screen, keyboard) as asker:
+        asking = asyncio.create_task(asker.ask("Train on this laptop alone?", ALONE), name="run-alone")
+        leaving = asyncio.create_task(interrupts.wait_next(), name="run-interrupts")
+        await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (asking, leaving):
+            task.cancel()
+        answer, _ = await asyncio.gather(asking, leaving, return_exceptions=True)
+    return answer is True
 
 
 async def _watch(follower: Follower, display: Display, run: RunId) -> Phase:

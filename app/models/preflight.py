@@ -101,6 +101,19 @@ def _devices(draft: Draft, state: State) -> list[Finding]:
     return found
 
 
+def would_be_alone(draft: Draft, state: State) -> Problem | None:
+    """Where nobody else can take part though somebody was meant to: what to ask the user before the start."""
+    absent = [each for each in candidates(state) if why_not(each) and each.device not in draft.left_out]
+    if len(taking_part(draft, state)) > 1 or not absent:
+        return None
+    who = listed([f"{plain(each.shown_name, 40)} ({why_not(each)})" for each in absent])
+    return Problem(
+        code="would-be-alone",
+        what=f"This run would be one alone: without {who}.",
+        fix="Wait until another laptop can take part, or press Train alone.",
+    )
+
+
 def _absent(device: Device) -> Finding:
     name = plain(device.shown_name, 40)
     if device.linked and device.problem is not None:

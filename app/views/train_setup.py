@@ -56,6 +56,8 @@ class TrainSetup(QWidget):
         self._stale = False
         self._starting = False
         self._starts_itself = False
+        self._alone_asked = False
+        """The user was told that the run would be one alone: pressing again means it."""
         self._findings: tuple[Finding, ...] = ()
         self._shown: list[Finding] = []
         self._signature: object = None
@@ -139,6 +141,7 @@ class TrainSetup(QWidget):
         self.edited = True
         self.options.show_options(draft.seed, draft.strategy, draft.wire, draft.exchange)
         self.read = self.made = self.refusal = None
+        self._alone_asked = False
         self.problem.show_problem(None)
         self.choices.show_scripts(None)
         self._asked += 1
@@ -156,6 +159,7 @@ class TrainSetup(QWidget):
         rooms = [preflight.disk_level(device) for device in candidates(state)]
         if signature != self._signature:
             self._signature = signature
+            self._take_question_back()
             if self.read is not None:
                 self._stale = True
                 self._settle.start()
@@ -201,6 +205,8 @@ class TrainSetup(QWidget):
 
     def _train_words(self) -> str:
         count = len(taking_part(self.draft, self._state))
+        if self._alone_asked:
+            return "Train alone"
         return "Train" if count < 2 else f"Train on {count} laptops"
 
     def _why(self, found: list[Finding], plan: PlanMade | Problem | None) -> str:
@@ -218,6 +224,7 @@ class TrainSetup(QWidget):
         self.edited = True
         self._stale = True
         self.refusal = None
+        self._take_question_back()
         self._settle.start()
         self._show()
 
@@ -229,6 +236,17 @@ class TrainSetup(QWidget):
     def _refuse(self, problem: Problem) -> None:
         self.problem.show_problem(problem)
         self._show()
+
+    def _take_question_back(self) -> None:
+        """What it was asked about is another run, or other laptops."""
+        if self._alone_asked:
+            self._alone_asked = False
+            self.problem.show_problem(None)
+
+    def _ask_alone(self, question: Problem) -> None:
+        self.problem.show_problem(question, "warning")
+        self._show()
+        self.refused.emit()
 
     def _mend(self, code: str) -> None:
         self._bridge.submit(Mend(code=code), self._on_mended)
@@ -252,7 +270,12 @@ class TrainSetup(QWidget):
             self._refuse(spec)
             self.refused.emit()
             return
-        self._starting, self.edited = True, False
+        alone = preflight.would_be_alone(self.draft, self._state)
+        if alone is not None and not self._alone_asked:
+            self._alone_asked = True
+            self._ask_alone(alone)
+            return
+        self._starting, self.edited, self._alone_asked = True, False, False
         self.problem.show_problem(None)
         self._show()
         self._bridge.submit(StartRun(spec=spec), self._on_started)

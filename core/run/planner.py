@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.run import planning
@@ -54,13 +54,16 @@ class Planner:
         self.under_way, self._ended = True, None
         try:
             self.devices = planning.choose_devices(spec, self._context.me, self._state())
+            planning.check_company(spec, self.devices, self._state())
+            missing = planning.who_is_missing(spec, self.devices, self._state())
             project = await asyncio.to_thread(planning.read_project, spec)
             if spec.resume is None:
                 planned = Planned(self._make(spec, project), project)
             else:
                 planned = await self._resumed(spec, spec.resume, project)
             self._check_ended()
-            return planned
+            remarks = tuple(f"{words} The run goes without it." for words in missing)
+            return replace(planned, remarks=remarks + planned.remarks)
         finally:
             self.under_way, self.devices = False, ()
 

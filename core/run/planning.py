@@ -163,6 +163,26 @@ def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId,
     return (me, *others)
 
 
+def who_is_missing(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> tuple[str, ...]:
+    """A sentence for each paired device that a run for whoever is there goes without."""
+    if spec.solo or spec.devices:
+        return ()
+    left = [device for device in state.devices.values() if device.paired and device.device not in devices]
+    return tuple(error.what for device in left if (error := _why_not(device)) is not None)
+
+
+def check_company(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> None:
+    """Raises ``TandemError`` where a run that was meant for several laptops would be one alone."""
+    missing = who_is_missing(spec, devices, state)
+    if len(devices) == 1 and missing:
+        raise TandemError(
+            code="would-be-alone",
+            what=f"No other laptop can take part in this run. {' '.join(missing)}",
+            fix="See that Tandem runs there and is free, and train again. To train on this laptop alone, say "
+            "--solo.",
+        )
+
+
 def _why_not(device: Device) -> TandemError | None:
     name = device.shown_name
     if not device.paired:

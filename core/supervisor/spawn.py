@@ -50,6 +50,8 @@ _FIXED = {
     "PYTHONIOENCODING": "utf-8:backslashreplace",
 }
 _CHANNELS = ("--orders", "--reports", "--leash")
+BACKEND_ASKED = "TANDEM_KERAS_BACKEND_ASKED"
+"""Environment: what KERAS_BACKEND was for the node, so that a trainer can say that it is on TensorFlow."""
 _LEFT_OUT = (
     *("TF_CONFIG", "TF_CONFIG_CLUSTER", "TF_CONFIG_TASK_TYPE", "TF_CONFIG_TASK_INDEX"),
     *("PYTHONSTARTUP", "PYTHONINSPECT"),
@@ -150,7 +152,8 @@ def command() -> list[str]:
 def environment() -> dict[str, str]:
     """The node's own, quiet TensorFlow, no buffering; TF_CONFIG comes with the order."""
     kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
-    return {**_DEFAULTS, **kept, **_FIXED}
+    asked = {BACKEND_ASKED: kept["KERAS_BACKEND"]} if "KERAS_BACKEND" in kept else {}
+    return {**_DEFAULTS, **kept, **_FIXED, **asked}
 
 
 def needs_pumps() -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
+from core.supervisor.spawn import BACKEND_ASKED
 from core.trainer.exact.interface import StepReport
 from core.trainer.reporter import Reporter
 from core.vocabulary import trainer_messages
@@ -55,6 +57,7 @@ class ReportingObserver:
     def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None:
         self._fit += 1
         self.fitting = True
+        self._name_backend()
         self._epochs, self._steps = epochs, steps
         self._first_epoch = self._base = self._last = self._held = None
         self._epoch_began_s = self._clock()
@@ -63,6 +66,16 @@ class ReportingObserver:
                 fit=self._fit, epochs=epochs, steps_in_epoch=steps, global_batch=global_batch
             )
         )
+
+    def _name_backend(self) -> None:
+        """A script may ask for another one in its first line, or its user in the environment: in vain."""
+        asked = os.environ.get("KERAS_BACKEND", ""), os.environ.get(BACKEND_ASKED, "")
+        other = next((name for name in asked if name and name != "tensorflow"), None)
+        if other is not None and self._fit == 0 and (self._rank == 0 or not self.shares):
+            self.on_said(
+                f"KERAS_BACKEND is {other!r}, but Tandem trains on TensorFlow, and so does this run. Numbers "
+                f"may differ by rounding from those on {other}; code that needs {other} itself will fail."
+            )
 
     def step_due(self) -> bool:
         return self._monotonic() >= self._next_s

@@ -33,6 +33,8 @@ import numpy as np
 bed, end = map(pathlib.Path, sys.argv[1:])
 is_ben = json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker"
 
+import late
+
 
 class Sleeper(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
@@ -50,6 +52,11 @@ rows = np.random.default_rng(0).normal(size=(256, 4)).astype("float32")
 model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
 model.compile(optimizer="sgd", loss="mse")
 model.fit(rows, rows[:, :2], batch_size=16, epochs=100_000, verbose=0, callbacks=[Sleeper()])
+"""
+LATE = """
+import __main__, time
+while __main__.is_ben and __main__.bed.exists():
+    time.sleep(0.1)
 """
 ASLEEP = 1 + SCRIPT[: SCRIPT.index("# asleep")].count("\n")
 """The line of the script on which ben sleeps."""
@@ -97,6 +104,8 @@ def test_a_script_asleep_a_stopped_trainer_and_a_stopped_node_are_named_and_wait
     folder, bed, end = tmp_path / "project", tmp_path / "bed", tmp_path / "end"
     folder.mkdir()
     (folder / "train.py").write_text(SCRIPT)
+    (folder / "late.py").write_text(LATE)
+    bed.touch()
     run = anna.train(
         RunSpec(
             script=str(folder / "train.py"),
@@ -106,6 +115,19 @@ def test_a_script_asleep_a_stopped_trainer_and_a_stopped_node_are_named_and_wait
             exchange="tls",
         )
     )
+
+    # a module that hangs while it is imported
+    def is_importing(wait: WaitsFor) -> bool:
+        return (wait.device, wait.activity) == (ben.device, "importing")
+
+    for agent in agents:
+        told = agent.hears(
+            ev.WaitingChanged, lambda event: any(map(is_importing, event.waits)), limit_s=TRAINED_S
+        )
+        assert isinstance(told.event, ev.WaitingChanged)
+        (wait,) = told.event.waits
+        assert (wait.cause, wait.where) == ("script", "late.py, line 4") and wait.lasted_s < NAMED_S
+    bed.unlink()
     for agent in agents:
         agent.trains(run)
 

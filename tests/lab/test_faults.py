@@ -26,11 +26,8 @@ from tests.lab.network import Network
 pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 SCRIPT = Path(__file__).parent / "scripts" / "naps.py"
-STEPS = 260
 BETWEEN = 5
 """So many steps are made by everybody between two faults."""
-SLOWLY = "0.25"
-"""Seconds a step, at least, where it goes on while something befalls a laptop."""
 TOLD_S = 20.0
 """What lasts so long is told meanwhile; a silence takes the longest, ten seconds, to be taken for one."""
 ASLEEP_AT, SLOW_AT = 5, 10
@@ -40,6 +37,12 @@ Fault = Callable[[], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
+    """``steps`` of the training: each takes at least ``pace_s`` where it goes on while a node stands still.
+    ``both``: a trainer and a node stand still on either side in turn, else on ben's alone."""
+
+    steps: int
+    pace_s: float
+    both: bool
     asleep_s: float
     slow_s: float
     trainer_s: float
@@ -50,18 +53,20 @@ class Lengths:
 
 LENGTHS = [
     # Longer than TensorFlow's runtime and the nodes' links wait for a sign of life.
-    pytest.param(Lengths(11, 11, 11, 14, 14, (15,)), id="short"),
-    pytest.param(Lengths(60, 60, 20, 20, 30, (15, 60)), id="long", marks=pytest.mark.complete),
+    pytest.param(Lengths(180, 0.15, False, 11, 11, 11, 12, 12, (15,)), id="short"),
+    pytest.param(
+        Lengths(260, 0.25, True, 60, 60, 20, 20, 30, (15, 60)), id="long", marks=pytest.mark.complete
+    ),
 ]
 
 
-def train(laptops: Laptops, folder: Path, *arguments: str) -> RunId:
+def train(laptops: Laptops, folder: Path, steps: int, *arguments: str) -> RunId:
     """Press Train, for anna and ben."""
     folder.mkdir()
     shutil.copy(SCRIPT, folder)
     spec = RunSpec(
         script=str(folder / SCRIPT.name),
-        arguments=("--steps", str(STEPS), *arguments),
+        arguments=("--steps", str(steps), *arguments),
         devices=(laptops.ben.device,),
         seed=7,
         exchange="tls",
@@ -94,9 +99,9 @@ def made_steps(agent: Agent, run: RunId, since_s: float, until_s: float) -> bool
     return len(made) > 1
 
 
-def go_on(agents: tuple[Agent, ...], run: RunId) -> None:
-    """Until everybody has made ``BETWEEN`` steps more than anybody has now."""
-    newest = max(step for agent in agents for step in [0, *steps(agent, run)])
+def go_on(agents: tuple[Agent, ...], run: RunId, at_least: int = 0) -> None:
+    """Until everybody has made ``BETWEEN`` steps more than anybody has now, or than ``at_least``."""
+    newest = max(step for agent in agents for step in [at_least, *steps(agent, run)])
     for agent in agents:
 
         def is_beyond(event: ev.MemberProgressed, agent: Agent = agent) -> bool:
@@ -141,66 +146,65 @@ def said(agent: Agent, run: RunId) -> str:
 
 
 @pytest.fixture(scope="module")
-def undisturbed() -> dict[str, str]:
-    """By name: the digest of each member's weights after a run to which nothing happened."""
+def undisturbed() -> dict[int, str]:
+    """By steps: the digest of the weights after a run to which nothing happened."""
     return {}
 
 
-def expected(laptops: Laptops, folder: Path, undisturbed: dict[str, str]) -> str:
-    if not undisturbed:
-        run = train(laptops, folder / "undisturbed", "--pace-s", "0")
+def expected(laptops: Laptops, folder: Path, undisturbed: dict[int, str], steps: int) -> str:
+    if steps not in undisturbed:
+        run = train(laptops, folder / "undisturbed", steps, "--pace-s", "0")
         assert laptops.anna.ends(run, 2 * TRAINED_S) == Finished()
-        undisturbed.update(weights(laptops.anna))
-    (digest,) = set(undisturbed.values())
-    assert len(undisturbed) == 2 and digest
-    return digest
+        assert len(weights(laptops.anna)) == 2
+        (undisturbed[steps],) = set(weights(laptops.anna).values())
+    return undisturbed[steps]
 
 
-def ends_as(laptops: Laptops, run: RunId, digest: str) -> None:
+def ends_as(laptops: Laptops, run: RunId, digest: str, last: int) -> None:
     for agent in (laptops.anna, laptops.ben):
         assert agent.ends(run, 2 * TRAINED_S) == Finished()
         assert weights(agent) == {"anna": digest, "ben": digest}
-        assert len(set(steps(agent, run))) > 10 and max(steps(agent, run)) == STEPS - 1
+        assert len(set(steps(agent, run))) > 10 and max(steps(agent, run)) == last - 1
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 def test_slow_steps_sleeping_scripts_and_stopped_trainers_are_waited_for(
-    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, str], lengths: Lengths
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[int, str], lengths: Lengths
 ) -> None:
     anna, ben = both = laptops.anna, laptops.ben
-    digest = expected(laptops, tmp_path, undisturbed)
+    digest = expected(laptops, tmp_path, undisturbed, lengths.steps)
     asleep, slow = f"{lengths.asleep_s:g}", f"{lengths.slow_s:g}"
     naps_of = ("--asleep", str(ASLEEP_AT), asleep, "--slow", str(SLOW_AT), slow)
-    run = train(laptops, tmp_path / "naps", *naps_of)
+    run = train(laptops, tmp_path / "naps", lengths.steps, *naps_of)
     for agent in both:
         agent.trains(run)
 
-    go_on(both, run)
+    go_on(both, run, SLOW_AT)
     assert waits(anna, run, ben, "script", 0.0)
     assert said(ben, run).count(f"worker callback at step {ASLEEP_AT} took {asleep}") == 1
     assert said(anna, run).count(f"step at step {SLOW_AT} took {slow}") == 2
-    for agent in both:
+    for agent in both if lengths.both else (ben,):
         befall(both, run, agent, partial(faults.stopped, agent.trainers()), lengths.trainer_s, "stopped")
     befall(both, run, ben, partial(faults.cable_out, network, 1), 3.0, "silent")
 
-    ends_as(laptops, run, digest)
+    ends_as(laptops, run, digest, lengths.steps)
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing(
-    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[str, str], lengths: Lengths
+    laptops: Laptops, network: Network, tmp_path: Path, undisturbed: dict[int, str], lengths: Lengths
 ) -> None:
     """Longer than a link may be silent."""
     anna, ben = both = laptops.anna, laptops.ben
-    digest = expected(laptops, tmp_path, undisturbed)
-    run = train(laptops, tmp_path / "lids", "--pace-s", SLOWLY)
+    digest = expected(laptops, tmp_path, undisturbed, lengths.steps)
+    run = train(laptops, tmp_path / "lids", lengths.steps, "--pace-s", str(lengths.pace_s))
     for agent in both:
         agent.trains(run)
     assert anna.run().plan.chief.device == anna.device
 
     for host, agent in enumerate(both):
         befall(both, run, agent, partial(faults.lid_closed, network, host, agent), lengths.lid_s, "away")
-    for agent in both:
+    for agent in both if lengths.both else (ben,):
         began_s = time.time()
         with faults.stopped([agent.process]):
             time.sleep(lengths.node_s)
@@ -217,7 +221,7 @@ def test_stopped_nodes_closed_lids_pulled_cables_and_another_address_end_nothing
         faults.move(network, 1, moved)
         go_on(both, run)
         assert faults.calls_from(network, 0, moved) >= 2
-        ends_as(laptops, run, digest)
+        ends_as(laptops, run, digest, lengths.steps)
     finally:
         since = len(anna.told)
         faults.move(network, 1, former)

@@ -83,6 +83,13 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}trainer/test_faults.py::test_a_port_that_is_taken_is_said",
     ),
     "peer offline at start": (f"{TROUBLE}plans.py::test_a_device_that_is_off_is_refused",),
+    "nobody else there to take part": (
+        f"{CORE}run/test_runs.py::test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_alone",
+        f"{CORE}run/test_planning.py::test_whom_a_run_for_whoever_is_there_goes_without_is_named",
+        f"{CLI}run.py::test_a_run_that_would_be_one_alone_is_asked_about_first",
+        f"{CLI}run.py::test_without_anybody_to_ask_a_run_that_would_be_one_alone_is_refused",
+        f"{APP}views/test_train_setup.py::test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts",
+    ),
     "Train pressed on two laptops at the same moment": (
         f"{CORE}test_two_nodes_run.py::test_two_that_press_train_at_the_same_moment_train_together",
         f"{CORE}run/test_precedence.py::test_of_two_that_press_at_once_one_wins_and_the_other_takes_part",
@@ -126,7 +133,8 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}exchange/test_processes.py::test_a_process_that_stands_still_is_waited_for",
     ),
     "a wire on which one step takes most of a minute": (
-        f"{LAB}slow_wire.py::test_25_million_parameters_train_at_20_mbit",
+        f"{LAB}slow_wire.py::"
+        "test_25_million_parameters_train_at_20_mbit_even_if_the_cable_is_out_in_the_midst_of_a_step",
     ),
     "version mismatch": (
         f"{CORE}test_two_nodes.py::test_other_versions_link_and_say_why_no_run_is_possible",

@@ -205,6 +205,7 @@ def _launch(turn: Turn) -> None:
         return
     turn.no_longer("receive")
     turn.state = replace(turn.state, plan=plan, stage=co.Running())
+    patience.note_progress(turn)
     emit(turn, ev.RunPlanned(plan=plan))
     show(turn, Starting())
     turn.wait("start", turn.state.start_s)

@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
@@ -16,6 +17,7 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Summary
 from tests.app import world
 from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, follower, paired, plan
+from tests.app.cli.test_prompts import Keyboard
 
 
 def running() -> ScriptedNode:
@@ -105,6 +107,52 @@ async def test_one_ctrl_c_waits_for_the_end_of_the_step() -> None:
         code = await run_command.report(follow, screen, RUN, last, interrupted=True)
     assert last == Stopped(by="here")
     assert code == ExitCode.INTERRUPTED
+
+
+ALONE = Problem(code="would-be-alone", what="No other laptop can take part in this run.", fix="Say --solo.")
+
+
+def lonely() -> ScriptedNode:
+    node = ScriptedNode()
+    node.answers[StartRun] = lambda command: (
+        RunAccepted(run=RUN) if command.spec.solo else Refused(problem=ALONE)
+    )
+    return node
+
+
+@pytest.mark.parametrize(("typed", "begins"), [("yes\n", True), ("no\n", False), ("", False)])
+async def test_a_run_that_would_be_one_alone_is_asked_about_first(typed: str, begins: bool) -> None:
+    node, screen, keyboard, spec = lonely(), Words(), Keyboard(), RunSpec(script="/a.py")
+    with follower(node) as follow:
+        asked = asyncio.create_task(run_command.start_or_ask(follow, screen, spec, Interrupts(), keyboard))
+        await screen.wait_said("Train on this laptop alone? [yes/no]")
+        assert "No other laptop can take part" in screen.said
+        keyboard.types(typed)
+        if begins:
+            assert await asked == RUN
+        else:
+            with pytest.raises(TandemError, match="No other laptop"):
+                await asked
+    specs = [command.spec for command in node.commands if isinstance(command, StartRun)]
+    assert specs == [spec, replace(spec, solo=True)][: 1 + begins]
+
+
+async def test_ctrl_c_at_that_question_starts_nothing() -> None:
+    node, screen, interrupts = lonely(), Words(), Interrupts()
+    with follower(node) as follow:
+        spec = RunSpec(script="/a.py")
+        asked = asyncio.create_task(run_command.start_or_ask(follow, screen, spec, interrupts, Keyboard()))
+        await screen.wait_said("[yes/no]")
+        interrupts.interrupt()
+        with pytest.raises(TandemError, match="No other laptop"):
+            await asked
+    assert len([command for command in node.commands if isinstance(command, StartRun)]) == 1
+
+
+async def test_without_anybody_to_ask_a_run_that_would_be_one_alone_is_refused() -> None:
+    with follower(lonely()) as follow, pytest.raises(TandemError, match="No other laptop") as caught:
+        await run_command.start_or_ask(follow, Words(), RunSpec(script="/a.py"), Interrupts(), None)
+    assert "--solo" in caught.value.fix
 
 
 class SlowNode(ScriptedNode):

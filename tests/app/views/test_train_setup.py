@@ -480,6 +480,30 @@ def test_a_mend_that_fails_says_why(core: FakeCore, view: TrainView) -> None:
     assert core.asked(RunDoctor), "it looks again all the same"
 
 
+def test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked(), world.lost())
+    setup.choose("/a.py")
+    settle()
+    click(setup, "train")
+    core.flush()
+    assert not core.asked(StartRun)
+    asked = setup.problem.problem
+    assert asked is not None and "one alone: without Bob's laptop (not connected)" in asked.what
+    assert setup.train.text() == "Train alone"
+    core.happen(*world.linked())
+    settle()
+    assert setup.problem.problem is None and setup.train.text() == "Train on 2 laptops"
+    core.happen(world.lost())
+    settle()
+    for _ in range(2):
+        click(setup, "train")
+    core.flush()
+    (begun,) = core.asked(StartRun)
+    assert isinstance(begun, StartRun) and begun.spec.solo
+
+
 def test_train_cannot_be_pressed_twice(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
     setup.choose("/a.py")
     settle()

@@ -70,6 +70,33 @@ def test_without_a_choice_every_fit_device_takes_part() -> None:
     assert chosen(state(), solo=True) == (ANNA,)
 
 
+def test_a_run_meant_for_several_never_becomes_one_alone_without_a_word() -> None:
+    lonely = State(devices={BEN: Device(device=BEN, name="Ben's", paired=True)})
+    with pytest.raises(TandemError) as caught:
+        planning.check_company(RunSpec(script="x"), (ANNA,), lonely)
+    assert caught.value.code == "would-be-alone"
+    assert "Ben's is not connected" in caught.value.what and "--solo" in caught.value.fix
+    planning.check_company(RunSpec(script="x", solo=True), (ANNA,), lonely)
+    planning.check_company(RunSpec(script="x"), (ANNA,), State())  # nobody is paired: nobody was meant
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"linked": False}, "Ben's is not connected"),
+        ({"busy": True}, "Ben's has another run under way"),
+        ({"problem": Problem(code="versions", what="Ben's has Keras 3.1.")}, "Ben's has Keras 3.1."),
+    ],
+    ids=["absent", "busy", "unlike"],
+)
+def test_whom_a_run_for_whoever_is_there_goes_without_is_named(fields: dict[str, object], words: str) -> None:
+    spec = RunSpec(script="x")
+    (said,) = planning.who_is_missing(spec, chosen(state(**fields)), state(**fields))
+    assert said.startswith(words)
+    planning.check_company(spec, chosen(state(**fields)), state(**fields))
+    assert planning.who_is_missing(RunSpec(script="x", devices=(CLEO,)), (ANNA, CLEO), state(**fields)) == ()
+
+
 def test_a_choice_is_taken_as_it_is_and_this_laptop_belongs_to_it() -> None:
     assert chosen(state(), CLEO) == (ANNA, CLEO)
     assert chosen(state(), CLEO, ANNA, CLEO) == (ANNA, CLEO)

@@ -297,6 +297,33 @@ async def test_a_peer_that_was_lost_in_between_is_named(lan: Lan, spec: RunSpec)
     assert caught.value.code == "device-offline"
 
 
+async def test_a_run_whose_only_partner_is_away_is_refused_unless_it_is_meant_alone(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    lan.cut(anna, ben)
+    with pytest.raises(
+        TandemError, match=r"No other laptop can take part in this run\. Ben is not"
+    ) as caught:
+        await anna.runs.start(spec)
+    assert caught.value.code == "would-be-alone"
+    assert not anna.runs.busy and anna.state.run is None
+    await anna.runs.start(replace(spec, solo=True))
+    await lan.wait_until(lambda: anna.runs_a_trainer)
+    anna.trainers[0].end()
+    await lan.wait_until(lambda: anna.over)
+
+
+async def test_a_run_of_some_names_whom_it_goes_without(three: Lan, spec: RunSpec) -> None:
+    anna, cleo = three.nodes["Anna"], three.nodes["Cleo"]
+    three.cut(anna, cleo)
+    await anna.runs.start(spec)
+    logged = [event.lines.text for event in anna.events if isinstance(event, ev.MemberLogged)]
+    assert [text for text in logged if "Cleo is not connected" in text and "goes without it" in text]
+    anna.runs.stop()
+    await three.wait_until(lambda: anna.over)
+
+
 async def test_stop_without_a_run_says_so(lan: Lan) -> None:
     with pytest.raises(TandemError) as caught:
         lan.nodes["Anna"].runs.stop()

@@ -123,6 +123,7 @@ def test_a_trainers_environment_is_the_nodes_without_what_would_mislead_it(
     found = spawn.environment()
     assert not misleading & set(found)
     assert found["KERAS_BACKEND"] == "tensorflow"
+    assert found[spawn.BACKEND_ASKED] == "jax"
     assert found["PYTHONHASHSEED"] == "0", "one order of strings in sets, on all laptops"
     assert (found["MPLBACKEND"], found["GRPC_VERBOSITY"], found["OF_THE_USER"]) == ("svg", "ERROR", "1")
 

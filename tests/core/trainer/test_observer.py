@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from core.supervisor import spawn
 from core.trainer.exact.interface import StepReport
 from core.trainer.observer import ReportingObserver
 from core.trainer.reporter import Reporter
@@ -236,3 +237,23 @@ def test_a_loss_that_all_members_share_is_said_by_the_chief_alone(
     observer.on_step(report(1, logs={"loss": math.nan}))
     assert kept.of(trainer_messages.Said) == []
     assert kept.of(Progress)[0].logs == {}
+
+
+@pytest.mark.parametrize("variable", ["KERAS_BACKEND", spawn.BACKEND_ASKED])
+def test_that_another_backend_was_asked_for_is_told_once(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    monkeypatch.setenv(variable, "torch")
+    chief, worker = observing(kept, rank=0), observing(kept, rank=1)
+    for observer in (chief, worker, chief):
+        observer.on_fit_began(1, 10, 64)
+    (said,) = kept.of(trainer_messages.Said)
+    assert said.words.startswith("KERAS_BACKEND is 'torch', but Tandem trains on TensorFlow")
+
+
+def test_of_the_backend_that_it_is_nothing_is_told(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("KERAS_BACKEND", spawn.BACKEND_ASKED):
+        monkeypatch.setenv(variable, "tensorflow")
+    observing(kept, rank=0).on_fit_began(1, 10, 64)
+    assert kept.of(trainer_messages.Said) == []

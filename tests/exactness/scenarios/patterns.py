@@ -294,7 +294,8 @@ def centred_batch(folder: Path) -> Outcome:
     model = keras.Sequential([keras.Input((FEATURES,)), layers.Dense(6, "tanh"), Centred(), layers.Dense(1)])
     model.compile(keras.optimizers.SGD(0.05), loss="mse")
     history = model.fit(x, y, batch_size=BATCH, verbose=0)
-    return Outcome([model], history.history)
+    predicted = model.predict(x[:100], batch_size=50, verbose=0)
+    return Outcome([model], {**history.history, "predicted": predicted})
 
 
 class Pairs(Worked):
@@ -376,3 +377,17 @@ def state_of_an_own_layer(folder: Path) -> Outcome:
     return Outcome(
         [model.layers[-1]], {**history.history, **kept, "largest": float(counting.largest.numpy())}
     )
+
+
+@scenario(told="computes each batch whole")
+def stateful_recurrent(folder: Path) -> Outcome:
+    """Its state has a row for each row of the batch, whose size is fixed."""
+    x, y = table()
+    model = keras.Sequential(
+        [keras.Input((2, 4), batch_size=BATCH), layers.LSTM(5, stateful=True), layers.Dense(1)]
+    )
+    model.compile(keras.optimizers.SGD(0.05), loss="mse")
+    pairs = x.reshape(-1, 2, 4)
+    history = model.fit(pairs, y, batch_size=BATCH, shuffle=False, verbose=0)
+    predicted = model.predict(pairs[: 2 * BATCH], batch_size=BATCH, verbose=0)
+    return Outcome([model], {**history.history, "predicted": predicted})

@@ -24,7 +24,7 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
     Outputs are exchanged at the end, or after each batch where a callback wants to see them.
     """
     function = _function(engine, model)
-    every = iterator.pace.each_batch
+    every, whole = iterator.pace.each_batch, model in engine.whole
     batches: list[Any] = []
     own: list[list[np.ndarray]] = []
     rows: list[int] = []
@@ -46,12 +46,12 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
             if not portion.done:
                 raise StopIteration
             if every:
-                batches += exchange(engine.collectives, engine.share_numbers, own, rows)
+                batches += own if whole else exchange(engine.collectives, engine.share_numbers, own, rows)
                 own, rows = [], []
                 callbacks.on_predict_batch_end(end, {"outputs": _packed(structure, batches[-1])})
                 if engine.collectives.any([bool(model.stop_predicting)])[0]:
                     break
-    batches += exchange(engine.collectives, engine.share_numbers, own, rows)
+    batches += own if whole else exchange(engine.collectives, engine.share_numbers, own, rows)
     callbacks.on_predict_end()
     if structure is None:
         raise ValueError("predict was given no data.")
@@ -65,6 +65,8 @@ def _function(engine: Engine, model: Any) -> Callable[..., Any]:
     def one_step(data: Any, shares: Any) -> Any:
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
+        if model in engine.whole:
+            return model.predict_step(data), rows
         begin, end = steps.bounds(rows, shares, engine.rank)
         present = end > begin
         own = steps.take_rows(data, tf.where(present, begin, 0), tf.where(present, end, 1))
@@ -72,7 +74,7 @@ def _function(engine: Engine, model: Any) -> Callable[..., Any]:
 
     if model.run_eagerly:
         return one_step
-    if model not in engine.predictors:
+    if model not in engine.predictors or model in engine.whole:  # which it may be since the last trace
         engine.predictors[model] = tf.function(one_step, autograph=False, reduce_retracing=True)
     return engine.predictors[model]
 

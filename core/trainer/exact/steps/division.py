@@ -23,7 +23,6 @@ from core.trainer.exact.steps.result import Batch, Sharing, Traced
 
 _GATHERED_BYTES = 1 << 20
 """Of predictions and targets of a batch: more takes as long on the wire as the gradients of a large model."""
-WITHOUT_ROWS = "a batch has tensors without an entry a row"
 
 
 class Sharings:
@@ -44,8 +43,16 @@ class Sharings:
     def of(self, key: str) -> Sharing:
         return self._known.get(key, Sharing())
 
+    def look(self, key: str, batch: Batch | None) -> None:
+        """Before the step is traced: what can be seen of the model and, if it is there, of a first batch."""
+        if _batch_is_fixed(self._model):
+            self.share_nothing(key, "the model's input has a fixed batch size")
+        elif batch is not None and steps.rows_differ(batch):
+            self.share_nothing(key, "a batch has tensors without an entry a row")
+
     def share_nothing(self, key: str, why: str) -> None:
         self._known[key] = Sharing(whole=True)
+        self._engine.whole.add(self._model)
         self._engine.say_once(
             f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
             "are no faster than one."
@@ -89,6 +96,12 @@ class Sharings:
         if not found:
             return known
         return replace(known, sums=known.sums | found) if self.at_tape else Sharing(whole=True)
+
+
+def _batch_is_fixed(model: Any) -> bool:
+    """As a stateful recurrent layer needs it, whose state has a row for each row of the batch."""
+    inputs = [each for each in private.flatten(getattr(model, "inputs", None) or []) if each is not None]
+    return any(len(each.shape) > 0 and each.shape[0] is not None for each in inputs)
 
 
 def _rows(batch: Batch) -> int:

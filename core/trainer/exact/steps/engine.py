@@ -74,6 +74,8 @@ class Engine:
         self.said: set[str] = set()
         self._equal_outside: set[int] = set()
         self._begun: weakref.WeakKeyDictionary[Any, set[bool]] = weakref.WeakKeyDictionary()
+        self.whole: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Models of which every member computes whole batches."""
         self._unsettled: weakref.WeakSet[Any] = weakref.WeakSet()
         """Models trained batch by batch since their last fit ended."""
         self.step = 0

@@ -21,7 +21,7 @@ from core.trainer.exact.members.notes import Notes
 from core.trainer.exact.members.step import Step
 from core.trainer.exact.steps import calibration, while_loop
 from core.trainer.exact.steps.data import Portion
-from core.trainer.exact.steps.division import WITHOUT_ROWS, Sharings
+from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.result import (
     Batch,
@@ -182,9 +182,8 @@ class Loop:
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
         same = batch is not None and self.engine.agree_on_data(batch)
-        if batch is not None and key not in self._traced and steps.rows_differ(batch):
-            self._sharings.share_nothing(key, WITHOUT_ROWS)
         if key not in self._traced:
+            self._sharings.look(key, batch)
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
         if same and not self._traced[key].judged:
             self.engine.equalise(self.model)

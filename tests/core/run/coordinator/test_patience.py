@@ -15,7 +15,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
-from core.vocabulary.trainer_messages import EpochEnded, StandChanged
+from core.vocabulary.trainer_messages import EpochEnded, Meeting, StandChanged
 from core.vocabulary.waits import PeerWait, Stand
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
@@ -281,6 +281,20 @@ def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_los
 
 
 # --- the question ------------------------------------------------------------------------------------------
+
+
+def test_before_the_first_step_nobody_is_asked_at_once_however_long_the_laptop_has_been_on() -> None:
+    world = World(TLS)
+    world.now_s = 100_000.0
+    world.settle()
+    world.trainer_says(ANNA, "chief:0", Meeting())
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.settle()
+    assert told(world)[-1].waits and not told(world)[-1].asks
+    while not told(world)[-1].asks:
+        world.fire("look")
+        world.settle()
+    assert world.now_s >= 100_000.0 + world.starter.plan.ask_after_s
 
 
 def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> None:
