@@ -24,7 +24,7 @@ from app.window import Window
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import StopRun
 from core.vocabulary.errors import Problem
-from core.vocabulary.events import Event, RunPhaseChanged, RunPlanned
+from core.vocabulary.events import Event, PairingEnded, RunPhaseChanged, RunPlanned
 from core.vocabulary.phases import Failed
 from core.vocabulary.state import State
 from core.vocabulary.text import plain
@@ -160,12 +160,17 @@ class Conductor(QObject):
         self.window.show_state(state, events)
         if self._welcome is not None:
             self._welcome.show_state(state, events)
+            if any(isinstance(event, RunPlanned) for event in events):
+                self._welcome.leave()
+                self._show_run()
         elif state.me is not None and not self._welcomed and not state.me.settings.first_run_done:
             self._show_welcome()
         elif state.me is not None and not self._welcomed and not self.window.shows_screens:
             self.window.show_screens()  # by its settings file it was the first run, and is not
         self._welcomed = self._welcomed or state.me is not None
         self.pairing.show_state(state, events)
+        if self._welcome is not None and self.pairing.is_open and _paired(events):
+            self.pairing.dismiss()  # the first steps say it, and go on
         self.consent.show_state(state)
         if state.consents and not self.pairing.under_way:
             self.pairing.dismiss()  # a question is worth more than the news that a pairing is over
@@ -307,7 +312,11 @@ class Conductor(QObject):
 
     def _choose_example(self) -> None:
         """At once, or when the screen for it is there."""
-        choose = getattr(self.window.view(TRAIN), "choose_example", None)
-        if self._example and choose is not None:
-            choose(self._example)
+        train = getattr(self.window.view(TRAIN), "train_example", None)
+        if self._example and train is not None:
+            train(self._example)
             self._example = ""
+
+
+def _paired(events: Sequence[Event]) -> bool:
+    return any(isinstance(event, PairingEnded) and event.problem is None for event in events)

@@ -29,8 +29,9 @@ class Figure(NamedTuple):
     kind: Literal["", "warning"] = ""
 
 
-def figures(run: Run, me: DeviceId | None) -> list[Figure]:
-    """Always four, in the same places; a value that is not known yet is a dash."""
+def figures(run: Run, me: DeviceId | None, step_s: float | None = None) -> list[Figure]:
+    """Always four, in the same places; a value that is not known yet is a dash. ``step_s``: what a step takes
+    of late, where that is known better than by the newest one."""
     chief = run.members[run.plan.chief.device]
     logs = chief.progress.logs if chief.progress is not None else {}
     ends = chief.epoch.logs if chief.epoch is not None else {}
@@ -40,20 +41,21 @@ def figures(run: Run, me: DeviceId | None) -> list[Figure]:
         _logged("loss", logs, ends),
         _logged(metric, logs, ends) if metric else Figure("Metric", "–"),
         _left(run),
-        _speed(run, me),
+        _speed(run, me, step_s),
     ]
 
 
-def speed_up(run: Run, device: DeviceId | None) -> float | None:
+def speed_up(run: Run, device: DeviceId | None, step_s: float | None = None) -> float | None:
     """How many times as fast as that laptop alone; None where nobody measured it."""
     known, progress = run.expectation, run.members[run.plan.chief.device].progress
     devices = ranks(run.plan)
     if known is None or progress is None or device not in devices or not sound(known, run.plan):
         return None
-    if len(known.alone_s) < 2 or progress.step_s is None or not a_step(progress.step_s):
+    step_s = progress.step_s if step_s is None else step_s
+    if len(known.alone_s) < 2 or step_s is None or not a_step(step_s):
         return None
     alone_s = min(alone_s for rank, alone_s in zip(devices, known.alone_s, strict=True) if rank == device)
-    return alone_s / progress.step_s
+    return alone_s / step_s
 
 
 def brief(value: float) -> str:
@@ -81,11 +83,11 @@ def _left(run: Run) -> Figure:
     return Figure("Time left", "–" if left is None else duration(left), note)
 
 
-def _speed(run: Run, me: DeviceId | None) -> Figure:
+def _speed(run: Run, me: DeviceId | None, step_s: float | None) -> Figure:
     progress = run.members[run.plan.chief.device].progress
     if progress is None:
         return Figure("Speed", "–")
-    gain = speed_up(run, me)
+    gain = speed_up(run, me, step_s)
     if gain is None:
         value, _, unit = rate_words(progress).partition(" ")
         return Figure("Speed", value or "–", unit)

@@ -55,6 +55,11 @@ class TrainView(View):
         self.show_setup()
         self.setup.drop.take_example(name)
 
+    def train_example(self, name: str) -> None:
+        """And start it as soon as it can."""
+        self.choose_example(name)
+        self.setup.start_when_ready()
+
     def run_again(self, entry: RunEntry) -> None:
         """As that run of the history was, as far as it tells."""
         self.show_setup()

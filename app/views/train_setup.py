@@ -55,6 +55,7 @@ class TrainSetup(QWidget):
         self._planning = False
         self._stale = False
         self._starting = False
+        self._starts_itself = False
         self._alone_asked = False
         """The user was told that the run would be one alone: pressing again means it."""
         self._findings: tuple[Finding, ...] = ()
@@ -135,6 +136,7 @@ class TrainSetup(QWidget):
         self._begin(draft)
 
     def _begin(self, draft: Draft) -> None:
+        self._starts_itself = self._starts_itself and not self.draft.script
         self.draft = draft
         self.edited = True
         self.options.show_options(draft.seed, draft.strategy, draft.wire, draft.exchange)
@@ -197,6 +199,9 @@ class TrainSetup(QWidget):
         self.train.setEnabled(preflight.ready(found, plan) and not self._starting)
         self.train.setText(self._train_words())
         self.why.say(self._why(found, plan))
+        everybody = len(taking_part(self.draft, self._state)) > len(candidates(self._state))
+        if self._starts_itself and everybody and self.train.isEnabled():
+            QTimer.singleShot(0, self, self._start_itself)
 
     def _train_words(self) -> str:
         count = len(taking_part(self.draft, self._state))
@@ -215,6 +220,7 @@ class TrainSetup(QWidget):
 
     def _change(self, draft: Draft) -> None:
         self.draft = draft
+        self._starts_itself = False  # somebody has ideas of their own
         self.edited = True
         self._stale = True
         self.refusal = None
@@ -245,8 +251,20 @@ class TrainSetup(QWidget):
     def _mend(self, code: str) -> None:
         self._bridge.submit(Mend(code=code), self._on_mended)
 
+    def start_when_ready(self) -> None:
+        """Press Train once that can be done with every paired laptop. With one that is away it stays a
+        question: the form says so, and a person presses Train."""
+        # Of a form that has a script already, nothing begins without a press.
+        self._starts_itself = not self.draft.script
+        self._show()
+
+    def _start_itself(self) -> None:
+        if self._starts_itself and self.train.isEnabled():
+            self.start()
+
     def start(self) -> None:
         """Press Train."""
+        self._starts_itself = False
         spec = spec_of(self.draft, self._state)
         if isinstance(spec, Problem):
             self._refuse(spec)

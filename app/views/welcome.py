@@ -1,8 +1,8 @@
-"""The first run: three steps that may be skipped. Name and network, then pairing, then a sample."""
+"""The first run: two steps that may be skipped. Name and pairing, then a sample."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
@@ -22,11 +22,13 @@ from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.answers import Answer, Findings
 from core.vocabulary.commands import ChangeSettings, Pair, RunDoctor
-from core.vocabulary.events import Event
+from core.vocabulary.events import Event, PairingEnded
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
+from core.vocabulary.text import plain
 
-STEPS = 3
+STEPS = 2
 
 
 class WelcomeView(View):
@@ -38,6 +40,8 @@ class WelcomeView(View):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
         self._named = ""
+        self._then: Callable[[], object] = _nothing
+        """What waits for the name to be kept."""
         self._looked = False
         page = Page(
             "Welcome to Tandem",
@@ -51,7 +55,7 @@ class WelcomeView(View):
         self.step = Label("", "faint")
         page.head.addWidget(self.step)
         self.steps = QStackedWidget()
-        for make in (self._name_step, self._pair_step, self._sample_step):
+        for make in (self._meet_step, self._sample_step):
             self.steps.addWidget(make())
         page.body.addWidget(self.steps)
         self.problem = ProblemBox()
@@ -77,65 +81,57 @@ class WelcomeView(View):
         self.by_address.show_own(state.me.addresses)
         self.nearby.show_state(state)
         self._show_step()
+        if any(isinstance(event, PairingEnded) and event.problem is None for event in events):
+            self._go_on()
 
     # --- the steps -----------------------------------------------------------------------------------------
 
-    def _name_step(self) -> QWidget:
+    def _meet_step(self) -> QWidget:
+        """Who this is, and whom to train with: on one page, so that it takes one press of Pair."""
         card = Card()
         self.name = NameEdit(NAME_BYTES)
         self.name.setObjectName("name")
-        self.name.returnPressed.connect(self._next)
+        self.name.returnPressed.connect(lambda: self._named_then(lambda: None))
         name_for_readers(self.name, "This laptop's name")
         self.where = Label("", "mono", wraps=True)
         self.findings = FindingsList()
         self.checking = faint("Checking the network…")
         card.body.addWidget(heading("This laptop's name, as others see it"))
         card.body.addWidget(self.name)
-        card.body.addSpacing(GAP)
-        card.body.addWidget(heading("Its address in your network"))
-        card.body.addWidget(self.where)
-        card.body.addSpacing(GAP)
-        card.body.addWidget(heading("The network"))
+        card.body.addLayout(row(faint("Its address:"), self.where, 1))
         card.body.addWidget(self.checking)
         card.body.addWidget(self.findings)
-        card.body.addStretch(1)
-        return card
-
-    def _pair_step(self) -> QWidget:
-        card = Card()
+        pair = Card()
         self.nearby = NearbyList()
-        self.nearby.pair_asked.connect(
-            lambda device: self.bridge.submit(Pair(device=device), self._on_answer)
-        )
+        self.nearby.pair_asked.connect(self._pair)
         self.by_address = AddressCard()
         self.by_address.asked.connect(
-            lambda where: self.bridge.submit(Pair(address=where), self._on_address_answered)
-        )
-        card.body.addWidget(heading("Pair with another laptop"))
-        card.body.addWidget(
-            faint(
-                "Open Tandem on the other laptop, too. Both show six digits; compare them, and press Same on "
-                "both.",
-                wraps=True,
+            lambda where: self._named_then(
+                lambda: self.bridge.submit(Pair(address=where), self._on_address_answered)
             )
         )
-        card.body.addWidget(self.nearby)
+        pair.body.addWidget(heading("Pair with another laptop"))
+        pair.body.addWidget(
+            faint("Open Tandem there, too. Both show six digits; press Same on both.", wraps=True)
+        )
+        pair.body.addWidget(self.nearby)
         step = QWidget()
         layout = QVBoxLayout(step)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(GAP)
-        layout.addWidget(card)
-        layout.addWidget(self.by_address)
+        for piece in (card, pair, self.by_address):
+            layout.addWidget(piece)
         layout.addStretch(1)
         return step
 
     def _sample_step(self) -> QWidget:
         card = Card()
-        card.body.addWidget(title("Try it"))
+        self.partners = title("Try it")
+        card.body.addWidget(self.partners)
         card.body.addWidget(
             Label(
                 "Tandem comes with a small script that learns to read handwritten digits. Training it takes "
-                "about a minute, on this laptop alone or with the paired ones.",
+                "about a minute, on this laptop alone or with the paired ones, whose users are asked first.",
                 wraps=True,
             )
         )
@@ -150,22 +146,35 @@ class WelcomeView(View):
     # --- going on ------------------------------------------------------------------------------------------
 
     def _next(self) -> None:
-        at = self.steps.currentIndex()
-        if at == 0 and self.name.text().strip() != self._named:
-            change = SettingsChange(name=self.name.text().strip())
-            self.bridge.submit(ChangeSettings(change=change), self._on_named)
-        elif at == STEPS - 1:
+        if self.steps.currentIndex() == STEPS - 1:
             self._finish("")
         else:
+            self._named_then(self._go_on)
+
+    def _go_on(self) -> None:
+        # Next may have been pressed twice before the answer came.
+        if self.steps.currentIndex() == 0:
             self._go(1)
+
+    def _pair(self, device: DeviceId) -> None:
+        self._named_then(lambda: self.bridge.submit(Pair(device=device), self._on_answer))
+
+    def _named_then(self, then: Callable[[], object]) -> None:
+        """The name is kept first where it has changed: the other laptop is to see the new one."""
+        name = self.name.text().strip()
+        if name == self._named:
+            then()
+            return
+        change = SettingsChange(name=name)
+        self._then = then
+        self.bridge.submit(ChangeSettings(change=change), self._on_named)
 
     def _on_named(self, answer: Answer) -> None:
         self._on_answer(answer)
+        then, self._then = self._then, _nothing
         if problem_of(answer) is None:
-            self._named = self.name.text()
-            # Next may have been pressed twice before the answer came.
-            if self.steps.currentIndex() == 0:
-                self._go(1)
+            self._named = self.name.text().strip()
+            then()
 
     def _on_answer(self, answer: Answer) -> None:
         self.problem.show_problem(problem_of(answer))
@@ -185,16 +194,24 @@ class WelcomeView(View):
         self.back.setVisible(at > 0)
         self.skip.setVisible(at < STEPS - 1)
         devices = self.bridge.state.devices.values()
-        alone = not any(device.paired for device in devices)
+        paired = [plain(device.shown_name, 40) for device in devices if device.paired]
+        self.partners.say(f"Paired with {' and '.join(paired)}" if paired else "Try it")
         last = "Not now" if at == STEPS - 1 else "Next"
         # Each step has its own main action: pairing where somebody is there, training the sample.
-        plain = at == STEPS - 1 or (at == 1 and alone and bool(devices))
-        set_kind(self.next, "" if plain else "primary")
-        self.next.setText("Continue alone" if at == 1 and alone else last)
+        other = at == STEPS - 1 or (not paired and bool(devices))
+        set_kind(self.next, "" if other else "primary")
+        self.next.setText("Continue alone" if at == 0 and not paired else last)
         self.next.setAccessibleName(self.next.text())
 
+    def leave(self) -> None:
+        """Something else is more important now."""
+        self._finish("")
+
     def _finish(self, example: str) -> None:
-        self.bridge.submit(ChangeSettings(change=SettingsChange(first_run_done=True)))
+        name = self.name.text().strip()
+        fits = name != self._named and name.isprintable()
+        change = SettingsChange(first_run_done=True, name=name if name and fits else None)
+        self.bridge.submit(ChangeSettings(change=change))
         self.finished.emit(example)
 
     def _on_findings(self, answer: Answer) -> None:
@@ -203,3 +220,7 @@ class WelcomeView(View):
             self.findings.show_findings([each for each in answer.findings if each.topic == "network"])
         else:
             self._on_answer(answer)
+
+
+def _nothing() -> None:
+    """Nobody waits."""

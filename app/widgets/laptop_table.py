@@ -35,8 +35,8 @@ COLUMNS = (
     Column("GPU", 22, 16),
     Column("CPU", 15, 14),
     Column("Network", 11, 11, goes=1),
-    Column("Waits", 10, 11, goes=3),
-    Column("State", 18, 16),
+    Column("Waits", 12, 11, goes=3),
+    Column("State", 16, 16),
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
+from statistics import median
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -22,10 +24,13 @@ from app.widgets.stepper import Stepper
 from core.speed.sentences import expected
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Stopping, Training
+from core.vocabulary.progress import Progress
 from core.vocabulary.state import Run, State
 
 PARTS = 1000
 TICK_MS = 1000
+STEPS = 20
+"""Reports whose median is the speed: ten seconds of them."""
 BACK_S = 15.0
 """So long it is said that a laptop has come back."""
 
@@ -45,9 +50,12 @@ class RunProgress(Card):
         self._back: dict[DeviceId, tuple[float, float]] = {}
         """When one came back, and after how many seconds."""
         self._run: Run | None = None
+        self._stepped: Progress | None = None
         self._shares_of: RunId | None = None
         self._shares: dict[DeviceId, tuple[int, run_words.Share]] = {}
         """Of the newest whole batch, with the fit that it belongs to."""
+        self._steps: deque[tuple[int, float]] = deque(maxlen=STEPS)
+        """Of the newest reports: which fit, and the seconds of a step."""
         self.state = Label("", "heading")
         self.step = ElidedLabel("", "faint")
         self.figures = [FigureView() for _ in range(4)]
@@ -101,11 +109,22 @@ class RunProgress(Card):
         self._note_who_is_back(run)
         if self._shares_of != run.plan.run:
             self._shares_of, self._shares = run.plan.run, {}
+            self._steps.clear()
+        progress = run.members[run.plan.chief.device].progress
+        if progress is not None and progress.step_s is not None and progress != self._stepped:
+            if self._steps and self._steps[-1][0] != progress.fit:
+                self._steps.clear()
+            self._stepped = progress
+            self._steps.append((progress.fit, progress.step_s))
         for device, member in run.members.items():
             share = run_words.share_of(run, device)
             fit = member.progress.fit if member.progress is not None else 0
             if share is not None and self._lasts(device, fit, share):
                 self._shares[device] = fit, share
+
+    def _step_s(self) -> float | None:
+        """The median of late: one step alone says little where other programs run, too."""
+        return median(seconds for _, seconds in self._steps) if self._steps else None
 
     def _note_who_is_back(self, run: Run) -> None:
         now_s, away = self._clock(), laptop_rows.away(run)
@@ -141,7 +160,7 @@ class RunProgress(Card):
             self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], rate))))
         self.step.setVisible(progress is not None)
         me = state.me.device if state.me is not None else None
-        for view, figure in zip(self.figures, headline.figures(run, me), strict=True):
+        for view, figure in zip(self.figures, headline.figures(run, me, self._step_s()), strict=True):
             view.show_figure(figure)
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)

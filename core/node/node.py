@@ -36,7 +36,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.node import Listener
 from core.vocabulary.peer_messages import BusyTold, Hello, Message, TelemetrySent
 from core.vocabulary.readings import Hardware, Reading
-from core.vocabulary.settings import Settings
+from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 from core.vocabulary.versions import installed
 
@@ -66,6 +66,7 @@ class Node:
         self._hardware = hardware
         self._versions = installed()
         self._settings = opened.settings
+        self._changing_settings = asyncio.Lock()
         self._background = Background(self._on_crash)
         self._stopping: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
@@ -264,7 +265,7 @@ class Node:
             case cm.SaveDiagnostics(path=path):
                 return Saved(path=await diagnostics.save_diagnostics(self._view, path))
             case cm.ChangeSettings(change=change):
-                await self._change_settings(settings.changed(self._settings, change))
+                await self._change_settings(change)
             case cm.Quit():
                 self._begin_stop()
         return Done()
@@ -275,11 +276,14 @@ class Node:
             self.home, self._settings, self.state, self._neighbours.port, try_reach=self._trials.try_with
         )
 
-    async def _change_settings(self, wanted: Settings) -> None:
-        settings_file.check(wanted)
-        await asyncio.to_thread(settings_file.write, self.home.settings, wanted)
-        before, self._settings = self._settings, wanted
-        self._emit(ev.SettingsChanged(settings=wanted))
+    async def _change_settings(self, change: SettingsChange) -> None:
+        # One after the other: each changes what the one before left.
+        async with self._changing_settings:
+            before, wanted = self._settings, settings.changed(self._settings, change)
+            settings_file.check(wanted)
+            await asyncio.to_thread(settings_file.write, self.home.settings, wanted)
+            self._settings = wanted
+            self._emit(ev.SettingsChanged(settings=wanted))
         if before.port != wanted.port:
             self._notice(_LATER_PORT)
         await self._neighbours.follow(before, wanted, self._name)

@@ -18,7 +18,7 @@ OWN_FAULTS: frozenset[ExitReason] = frozenset({"script-error", "out-of-memory"})
 """Exits that no other member can have caused."""
 
 SILENCES: frozenset[str] = frozenset(
-    {"link-silent", "link-closed", "link-stalled", "link-slow", "link-replaced", "link-gone"}
+    {"link-silent", "link-slept", "link-closed", "link-stalled", "link-slow", "link-replaced", "link-gone"}
 )
 """Why a link is lost to a laptop that may be there again in a moment."""
 

@@ -22,7 +22,7 @@ from core.vocabulary.state import State, apply
 from tests.app.fake_opening import FakeOpening
 from tests.app.laptops import BEN, PROBLEM, code_shown, consent_asked, found, pairing_began
 from tests.app.run_events import phase, training
-from tests.core.fake_node import FakeNode, started
+from tests.core.fake_node import OTHER, FakeNode, started
 
 LIMIT_MS = 60_000
 
@@ -43,7 +43,7 @@ class Plain(View):
     def show_state(self, state: State, events: Sequence[Event]) -> None:
         pass
 
-    def choose_example(self, name: str) -> None:
+    def train_example(self, name: str) -> None:
         self.chosen.append(name)
 
 
@@ -305,6 +305,33 @@ def test_the_first_run_begins_with_its_steps_and_ends_on_train(qtbot: QtBot, mak
     assert isinstance(train, Plain)
     assert train.chosen == ["digits"]
     assert conductor.window.navigation.isVisible()
+
+
+def test_a_run_that_begins_meanwhile_takes_the_place_of_the_first_steps(qtbot: QtBot, make: Make) -> None:
+    """The other one pressed Train: whoever allows it sees it train."""
+    opening = settled(first_run_done=False)
+    conductor = make(opening)
+    qtbot.waitUntil(lambda: conductor._welcome is not None, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
+    happen(qtbot, conductor, opening, *training())
+    qtbot.waitUntil(lambda: conductor._welcome is None, timeout=LIMIT_MS)
+    assert conductor.window.current == TRAIN
+    assert conductor.window.navigation.isVisible()
+
+
+def test_in_the_first_steps_the_news_of_a_pairing_closes_by_itself(qtbot: QtBot, make: Make) -> None:
+    opening = settled(first_run_done=False)
+    conductor = make(opening)
+    qtbot.waitUntil(lambda: conductor._welcome is not None, timeout=LIMIT_MS)
+    began = ev.PairingBegan(incoming=False, name="Ben", address="", device=OTHER)
+    happen(qtbot, conductor, opening, began, ev.PairingCodeShown(device=OTHER, name="Ben", code="123456"))
+    assert conductor.pairing.is_open
+    happen(
+        qtbot, conductor, opening, ev.DevicePaired(device=OTHER, name="Ben"), ev.PairingEnded(device=OTHER)
+    )
+    qtbot.waitUntil(lambda: not conductor.pairing.is_open, timeout=LIMIT_MS)
+    assert conductor._welcome is not None
+    assert conductor._welcome.partners.text() == "Paired with Ben"
 
 
 def test_before_the_first_steps_no_screen_flashes_by(qtbot: QtBot, make: Make) -> None:

@@ -19,8 +19,16 @@ from app.views.train_live import TrainLive
 from app.widgets.run_progress import RunProgress
 from core.telemetry.nvidia import Nvidia
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Refused, RunDetails, RunEntry
-from core.vocabulary.commands import AnalyseScript, FindCheckpoints, GetRun, GoOnWaiting, StartRun, StopRun
+from core.vocabulary.answers import PlanMade, Refused, RunDetails, RunEntry
+from core.vocabulary.commands import (
+    AnalyseScript,
+    FindCheckpoints,
+    GetRun,
+    GoOnWaiting,
+    PlanRun,
+    StartRun,
+    StopRun,
+)
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
@@ -152,7 +160,11 @@ def test_the_header_says_how_much_faster_than_this_laptop_alone(core: FakeCore, 
     speed = live.progress.figures[3]
     core.happen(world.progressed(ME, replace(world.progress(45), step_s=0.05)))
     assert speed.figure == Figure("Speed", "2.0×", "as fast as this laptop alone")
-    core.happen(world.progressed(ME, replace(world.progress(46), step_s=0.5)))
+    core.happen(world.progressed(ME, replace(world.progress(46), step_s=0.05)))
+    core.happen(world.progressed(ME, replace(world.progress(47), step_s=9.0)))
+    assert speed.figure.value == "2.0×", "one slow step is not the speed"
+    for number in range(48, 52):
+        core.happen(world.progressed(ME, replace(world.progress(number), step_s=0.5)))
     assert speed.figure == Figure("Speed", "5.0× slower", "than this laptop alone", "warning")
     assert speed.accessibleName() == "Speed 5.0× slower than this laptop alone"
 
@@ -593,6 +605,40 @@ def test_another_run_leads_back_and_the_run_under_way_can_be_found_again(
     assert view.setup.under_way.isVisible()
     view.setup.under_way.click()
     assert view.pages.currentWidget() is view.live
+
+
+def test_the_sample_starts_by_itself_once_everybody_is_there(
+    qtbot: QtBot, core: FakeCore, view: TrainView, tmp_path: Path
+) -> None:
+    core.answers[AnalyseScript] = world.script_read()
+    core.answers[PlanRun] = PlanMade(plan=world.plan())
+    core.happen(world.linked()[0])
+    view.setup.drop.home = str(tmp_path)
+    view.train_example("digits")
+    qtbot.waitUntil(lambda: view.setup.read is not None, timeout=LIMIT_MS)
+    qtbot.waitUntil(view.setup.train.isEnabled, timeout=LIMIT_MS)
+    qtbot.wait(50)
+    assert not core.asked(StartRun), "the paired laptop is not connected: a person has to say so"
+    core.happen(world.linked()[1])
+    qtbot.waitUntil(lambda: bool(core.asked(StartRun)), timeout=LIMIT_MS)
+    (asked,) = core.asked(StartRun)
+    assert isinstance(asked, StartRun) and asked.spec.devices == (OTHER,)
+
+
+def test_what_somebody_changes_does_not_start_by_itself(
+    qtbot: QtBot, core: FakeCore, view: TrainView, tmp_path: Path
+) -> None:
+    core.answers[AnalyseScript] = world.script_read()
+    core.answers[PlanRun] = PlanMade(plan=world.plan())
+    core.happen(world.linked()[0])
+    view.setup.drop.home = str(tmp_path)
+    view.train_example("digits")
+    qtbot.waitUntil(lambda: view.setup.read is not None, timeout=LIMIT_MS)
+    qtbot.keyClicks(view.setup.arguments, "--epochs 2")
+    core.happen(world.linked()[1])
+    qtbot.waitUntil(view.setup.train.isEnabled, timeout=LIMIT_MS)
+    qtbot.wait(50)
+    assert not core.asked(StartRun)
 
 
 def test_the_next_run_begins_afresh(core: FakeCore, view: TrainView, live: TrainLive) -> None:

@@ -40,7 +40,7 @@ def test_the_first_step_has_the_name_and_what_the_network_is_like(view: WelcomeV
     assert core.commands == [RunDoctor()]
     assert [line.accessibleName() for line in view.findings._lines.values()] == ["Warning: A wall."]
     assert not view.checking.isVisible()
-    assert view.step.text() == "Step 1 of 3"
+    assert view.step.text() == "Step 1 of 2"
 
 
 def test_a_new_name_is_kept_before_the_next_step(qtbot: QtBot, view: WelcomeView, core: FakeCore) -> None:
@@ -48,7 +48,44 @@ def test_a_new_name_is_kept_before_the_next_step(qtbot: QtBot, view: WelcomeView
     qtbot.keyClick(view.name, Qt.Key.Key_Return)
     core.flush()
     assert core.commands[-1] == ChangeSettings(change=SettingsChange(name="desk"))
+    assert view.steps.currentIndex() == 0, "pairing is on the same page"
+    view.next.click()
+    core.flush()
+    assert len(core.asked(ChangeSettings)) == 1, "it is kept already"
     assert view.steps.currentIndex() == 1
+
+
+def test_the_other_laptop_is_paired_under_the_new_name(view: WelcomeView, core: FakeCore) -> None:
+    core.happen(found())
+    core.held = True
+    view.name.setText("desk")
+    view.nearby._lines[BEN].pair.click()
+    assert core.commands[-1] == ChangeSettings(change=SettingsChange(name="desk"))
+    core.release()
+    core.flush()
+    assert core.asked(Pair) == [Pair(device=BEN)]
+
+
+def test_nobody_is_paired_under_a_name_that_cannot_be(view: WelcomeView, core: FakeCore) -> None:
+    core.answers[ChangeSettings] = Refused(problem=PROBLEM)
+    core.happen(found())
+    view.name.setText("\tx")
+    view.nearby._lines[BEN].pair.click()
+    core.flush()
+    assert view.problem.problem == PROBLEM
+    assert not core.asked(Pair)
+
+
+def test_a_name_is_kept_also_by_whoever_skips_the_steps(view: WelcomeView, core: FakeCore) -> None:
+    view.name.setText("desk")
+    view.skip.click()
+    assert core.commands[-1] == ChangeSettings(change=SettingsChange(name="desk", first_run_done=True))
+
+
+def test_a_name_that_cannot_be_keeps_nobody_in_the_steps(view: WelcomeView, core: FakeCore) -> None:
+    view.name.setText("a\tb")
+    view.skip.click()
+    assert core.commands[-1] == DONE
 
 
 def test_next_pressed_twice_leaves_no_step_out(view: WelcomeView, core: FakeCore) -> None:
@@ -93,8 +130,7 @@ def test_what_is_being_typed_stays_when_the_state_changes(view: WelcomeView, cor
     assert view.where.text() == "10.0.0.1:27600"
 
 
-def test_pairing_is_the_second_step_and_may_be_left_out(view: WelcomeView, core: FakeCore) -> None:
-    view.next.click()
+def test_pairing_is_on_the_first_page_and_may_be_left_out(view: WelcomeView, core: FakeCore) -> None:
     assert view.next.text() == "Continue alone"
     assert view.next.property("kind") == "primary"
     core.happen(found())
@@ -109,14 +145,28 @@ def test_pairing_is_the_second_step_and_may_be_left_out(view: WelcomeView, core:
     assert core.commands[-1] == Pair(address="10.0.0.7:27600")
     core.happen(ev.DeviceForgotten(device=BEN), ev.DeviceGone(device=BEN))
     assert view.nearby._lines == {}
+    view.next.click()
+    assert view.steps.currentIndex() == 1
+    assert view.partners.text() == "Try it"
+
+
+def test_once_paired_it_goes_on_to_the_sample_by_itself(view: WelcomeView, core: FakeCore) -> None:
+    core.happen(found(), ev.PairingBegan(incoming=False, name="Ben", address="", device=BEN))
+    core.happen(ev.PairingEnded(device=BEN, problem=PROBLEM))
+    assert view.steps.currentIndex() == 0
+    core.happen(ev.PairingBegan(incoming=False, name="Ben", address="", device=BEN))
+    core.happen(paired(), ev.PairingEnded(device=BEN))
+    assert view.steps.currentIndex() == 1
+    assert view.partners.text().startswith("Paired with ")
+    core.happen(ev.PairingBegan(incoming=True, name="Eve", address=""), ev.PairingEnded())
+    assert view.steps.currentIndex() == 1
 
 
 def test_the_last_step_trains_the_sample(view: WelcomeView, core: FakeCore) -> None:
     finished: list[str] = []
     view.finished.connect(finished.append)
     view.next.click()
-    view.next.click()
-    assert view.steps.currentIndex() == 2
+    assert view.steps.currentIndex() == 1
     view.train.click()
     assert finished == ["digits"]
     assert core.commands[-1] == DONE
@@ -128,7 +178,7 @@ def test_every_step_can_be_skipped(view: WelcomeView, core: FakeCore, at: int) -
     view.finished.connect(finished.append)
     for _ in range(at):
         view.next.click()
-    view.skip.click()
+    (view.skip if at == 0 else view.next).click()
     assert finished == [""]
     assert core.commands[-1] == DONE
 
@@ -143,8 +193,8 @@ def test_one_can_go_back(view: WelcomeView) -> None:
 def test_not_now_ends_the_steps(view: WelcomeView, core: FakeCore) -> None:
     finished: list[str] = []
     view.finished.connect(finished.append)
-    for _ in range(3):
-        assert view.skip.isVisible() == (view.steps.currentIndex() < 2), "Not now says it there"
+    for _ in range(2):
+        assert view.skip.isVisible() == (view.steps.currentIndex() < 1), "Not now says it there"
         view.next.click()
     assert finished == [""]
 

@@ -244,6 +244,14 @@ async def test_changed_settings_are_kept_and_a_new_port_waits(tmp_path: Path) ->
     assert (kept.theme, kept.port, problem) == ("dark", 31999, None)
 
 
+async def test_settings_that_change_at_the_same_moment_are_all_kept(tmp_path: Path) -> None:
+    changes = (SettingsChange(theme="dark"), SettingsChange(name="Anna's"), SettingsChange(port=31999))
+    async with node(tmp_path, "anna", discovery=False) as anna:
+        await asyncio.gather(*(anna.submit(ChangeSettings(change=change)) for change in changes))
+    kept, _ = settings_file.read(anna.home.settings)
+    assert (kept.theme, kept.name, kept.port) == ("dark", "Anna's", 31999)
+
+
 async def test_the_doctor_looks_and_the_diagnostics_are_saved(tmp_path: Path) -> None:
     async with node(tmp_path, "anna", discovery=False) as anna:
         answer = await anna.submit(RunDoctor())

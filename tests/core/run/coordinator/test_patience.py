@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from core.link import problems as link
 from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.vocabulary import events as ev
@@ -292,6 +293,16 @@ def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_los
     world.settle()
     world.cut_link(BEN)
     assert world.members[BEN].trainers == {"worker:0": 2}
+
+
+def test_a_laptop_that_slept_itself_goes_on_with_the_run() -> None:
+    world = training()
+    world.cut.add(BEN)
+    world.tell(co.MemberLost(BEN, link.slept("Ben's", 30.0)))
+    world.fire("look")
+    world.tell_member(BEN, pa.StarterLost(link.slept("Anna's", 30.0)))
+    assert shown(world, ANNA) == ["away"] and isinstance(world.phase, Training)
+    assert world.members[BEN].trainers == {"worker:0": -1}
 
 
 # --- the question ------------------------------------------------------------------------------------------
