@@ -17,6 +17,8 @@ from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
 
 QUIET_S = 3.5
 """Keep-alives come every second: who says nothing for so long is not merely slow."""
+FRESH_S = limits.STAND_TOLD_S + 2.0
+"""What a trainer told so lately holds: it would have told again, or that it goes on."""
 UNTOLD_S = 5.0
 """A trainer that has told nothing of itself although others have waited for it so long will not soon."""
 
@@ -97,7 +99,8 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
 
 def _on_the_way(task: Task, own: Stand | None, needs: list[_Need], lasted_s: float) -> WaitsFor | None:
     """It is in the exchange itself, as far as anybody knows."""
-    quiet = [need.wait for need in needs if need.wait.heard_s + need.age_s > QUIET_S and need.age_s < QUIET_S]
+    # As it was told: what has come since then nobody knows, and an older word is no longer silence.
+    quiet = [need.wait for need in needs if need.wait.heard_s > QUIET_S and need.age_s < FRESH_S]
     if any(not wait.connected for wait in quiet):
         return _waits(task, "connection", lasted_s)
     if quiet:

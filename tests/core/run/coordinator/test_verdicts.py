@@ -9,9 +9,9 @@ from types import MappingProxyType
 import pytest
 
 from core.run.coordinator import state as co
-from core.run.coordinator.verdicts import UNTOLD_S, verdicts
+from core.run.coordinator.verdicts import FRESH_S, UNTOLD_S, verdicts
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import MISSED_S
+from core.vocabulary.limits import MISSED_S, STAND_TOLD_S
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.waits import Activity, Cause, PeerWait, Stand, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
@@ -38,6 +38,7 @@ def seen(
     phases: Mapping[DeviceId, MemberPhase] | None = None,
     away: Mapping[DeviceId, float] | None = None,
     ended: tuple[DeviceId, ...] = (),
+    age_s: float = 0.0,
 ) -> dict[DeviceId, WaitsFor]:
     plan = plan_of(members, exchange="tls", project=MANIFEST.digest)
     state = co.coordinate(ANNA, plan, MANIFEST, "", 0.0)
@@ -46,7 +47,7 @@ def seen(
         phase = (phases or {}).get(device, "training")
         exits = {TASKS[device]: Exit(reason="finished")} if device in ended else {}
         parts[device] = replace(part, phase=phase, away_s=(away or {}).get(device), exits=exits)
-    heard = {TASKS[device]: co.Heard(stand, NOW_S) for device, stand in stands.items()}
+    heard = {TASKS[device]: co.Heard(stand, NOW_S - age_s) for device, stand in stands.items()}
     state = replace(state, parts=MappingProxyType(parts), stands=MappingProxyType(heard), stage=co.Running())
     return {wait.device: wait for wait in verdicts(state, NOW_S)}
 
@@ -125,6 +126,19 @@ def test_a_peer_without_a_sign_of_life_is_silent_or_not_connected(connected: boo
 def test_a_connection_that_broke_a_moment_ago_is_no_verdict() -> None:
     stands = {ANNA: waiting(BEN, connected=False, heard_s=0.5, bytes_total=9), BEN: waiting(ANNA)}
     assert seen(stands)[BEN].cause == "wire"
+
+
+@pytest.mark.parametrize("age_s", [0.0, 2.7, 3.4, 3.6, STAND_TOLD_S])
+def test_between_two_words_of_a_trainer_the_verdict_stays(age_s: float) -> None:
+    lost = {ANNA: waiting(BEN, connected=False, heard_s=6.0), BEN: waiting(ANNA)}
+    assert seen(lost, age_s=age_s)[BEN].cause == "connection"
+    well = {ANNA: waiting(BEN, heard_s=0.9), BEN: waiting(ANNA)}
+    assert seen(well, age_s=age_s)[BEN].cause == "wire"
+
+
+def test_what_was_told_long_ago_makes_nobody_silent() -> None:
+    stands = {ANNA: waiting(BEN, heard_s=6.0), BEN: waiting(ANNA)}
+    assert seen(stands, age_s=FRESH_S)[BEN].cause == "wire"
 
 
 def test_a_trainer_that_tells_nothing_of_itself_for_long_is_busy() -> None:
