@@ -38,6 +38,8 @@ def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> 
         return
     stands = {name: heard for name, heard in state.stands.items() if name != task}
     if stand is not None:
+        if task not in state.stands and not stand.stopped:
+            note_progress(turn, turn.now_s - stand.lasted_s)  # its last meeting, of which nobody need tell
         stands[task] = co.Heard(stand, turn.now_s)
     elif task in state.stands:
         note_progress(turn)
@@ -49,8 +51,11 @@ def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> 
     look(turn)
 
 
-def note_progress(turn: Turn) -> None:
-    turn.state = replace(turn.state, vigil=replace(turn.state.vigil, progressed_s=turn.now_s))
+def note_progress(turn: Turn, at_s: float | None = None) -> None:
+    """Something came forward, now or at ``at_s``."""
+    vigil = turn.state.vigil
+    progressed_s = turn.now_s if at_s is None else max(vigil.progressed_s, at_s)
+    turn.state = replace(turn.state, vigil=replace(vigil, progressed_s=progressed_s))
 
 
 # --- what is told ----------------------------------------------------------------------------------------

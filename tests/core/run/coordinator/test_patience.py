@@ -341,6 +341,34 @@ def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> No
     assert world.now_s >= until_s
 
 
+def test_meetings_of_which_nobody_tells_are_progress() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    world.now_s += 360.0  # predict: meetings end, no step is told, and none takes long enough for a word
+    world.trainer_says(BEN, "worker:0", busy())
+    world.trainer_says(ANNA, "chief:0", waits_for_ben(lasted_s=2.0))
+    world.settle()
+    assert told(world)[-1].waits and not told(world)[-1].asks
+    until_s = world.now_s + 50.0
+    while not told(world)[-1].asks:
+        world.trainer_says(ANNA, "chief:0", waits_for_ben(lasted_s=9.0))  # the same wait is no progress
+        world.settle()
+        world.fire("look")
+    assert until_s < world.now_s < until_s + 15.0
+
+
+def test_where_all_scripts_hang_the_user_is_asked() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    asked_s = 0.0
+    for lasted_s in range(2, 80, 4):
+        world.now_s += 4.0
+        stand = StandChanged(stand=Stand(activity="script", where="train.py, line 9", lasted_s=lasted_s))
+        world.each_trainer_says(stand)
+        if not asked_s and told(world) and told(world)[-1].asks:
+            asked_s = float(lasted_s)
+    assert 60.0 <= asked_s <= 68.0
+    assert shown(world, ANNA) == shown(world, BEN) == ["script", "script"]
+
+
 def test_bytes_that_come_are_progress() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     for come in range(60):

@@ -7,12 +7,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
+from msgspec import structs
 
 from core.run.coordinator import state as co
 from core.run.coordinator.verdicts import FRESH_S, UNTOLD_S, verdicts
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import MISSED_S, STAND_TOLD_S
 from core.vocabulary.phases import Exit, MemberPhase
+from core.vocabulary.plan import ASK_AFTER_S
 from core.vocabulary.waits import Activity, Cause, PeerWait, Stand, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
@@ -27,8 +29,8 @@ def waiting(*devices: DeviceId, lasted_s: float = 10.0, **more: object) -> Stand
     return Stand(activity="exchange", lasted_s=lasted_s, peers=peers)
 
 
-def busy(activity: Activity = "script", where: str = "train.py, line 3") -> Stand:
-    return Stand(activity=activity, where=where, lasted_s=12.0)
+def busy(activity: Activity = "script", where: str = "train.py, line 3", *, lasted_s: float = 12.0) -> Stand:
+    return Stand(activity=activity, where=where, lasted_s=lasted_s)
 
 
 def seen(
@@ -39,8 +41,10 @@ def seen(
     away: Mapping[DeviceId, float] | None = None,
     ended: tuple[DeviceId, ...] = (),
     age_s: float = 0.0,
+    ask_after_s: float = ASK_AFTER_S,
 ) -> dict[DeviceId, WaitsFor]:
     plan = plan_of(members, exchange="tls", project=MANIFEST.digest)
+    plan = structs.replace(plan, ask_after_s=ask_after_s)
     state = co.coordinate(ANNA, plan, MANIFEST, "", 0.0)
     parts = {}
     for device, part in state.parts.items():
@@ -59,6 +63,17 @@ def causes(found: Mapping[DeviceId, WaitsFor]) -> dict[DeviceId, Cause]:
 def test_where_nobody_tells_of_a_wait_nobody_is_waited_for() -> None:
     assert seen({}) == {}
     assert seen({ANNA: busy(), BEN: busy()}) == {}, "each computes, and none waits for the other"
+
+
+def test_where_all_are_in_their_own_code_for_as_long_as_it_takes_to_ask_each_is_named() -> None:
+    stands = {ANNA: busy("step", lasted_s=1000.0), BEN: busy(lasted_s=1000.0)}
+    found = seen(stands)
+    assert causes(found) == {ANNA: "script", BEN: "script"}
+    assert found[BEN].where == "train.py, line 3" and found[BEN].lasted_s == 1000.0
+    assert seen({ANNA: busy(lasted_s=1000.0)}) == {}, "Ben's has told nothing that takes long"
+    assert seen(stands | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}) == {}
+    assert causes(seen(stands, away={BEN: NOW_S - 9})) == {BEN: "away"}
+    assert seen(stands, ask_after_s=0.0) == {}, "nobody is asked, so nobody is named"
 
 
 def test_a_script_in_its_own_code_is_named_with_its_line() -> None:
