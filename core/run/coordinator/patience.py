@@ -18,10 +18,12 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plausible import sound_stand
-from core.vocabulary.waits import Stand, WaitsFor
+from core.vocabulary.waits import Cause, Stand, WaitsFor
 
 _LIVELY_S = 30.0
 """A laptop whose link is lost may train on: while steps end, nobody is given up."""
+_STUCK: frozenset[Cause] = frozenset({"stopped", "silent", "connection"})
+"""Whom the run waits for on these grounds comes to no step's end at which all could stop."""
 
 
 # --- what is heard ---------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ def look(turn: Turn) -> None:
     asks = bool(waits) and 0 < after_s <= turn.now_s - vigil.progressed_s
     is_news = _gist(waits) != _gist(vigil.told) or asks != vigil.asks
     is_due = bool(waits) and turn.now_s - vigil.told_s >= limits.WAITS_TOLD_S
-    if watched and (is_news or is_due):
+    if is_news or is_due:
         turn.state = replace(state, vigil=replace(vigil, told=waits, told_s=turn.now_s, asks=asks))
         emit(turn, ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))
     if not waits and all(part.away_s is None for part in state.parts.values()):
@@ -163,3 +165,8 @@ def stop_without(turn: Turn, by: str) -> bool:
         return False
     abandon(turn, problems.stopped_by(by), by=by)
     return True
+
+
+def least_force(turn: Turn) -> int:
+    """With which Stop begins: there is no waiting for the end of a step that does not end."""
+    return 1 if any(wait.cause in _STUCK for wait in turn.state.vigil.told) else 0
