@@ -121,6 +121,10 @@ def welcome(turn: Turn, device: DeviceId) -> None:
     if part.away_s is None:
         return
     know(turn, device, replace(part, linked=True, away_s=None, resuming=True))
+    # What its trainers do since then was not heard; what lasts is told again.
+    own = {task.name for task in state.plan.tasks_of(device)}
+    stands = {name: heard for name, heard in state.stands.items() if name not in own}
+    turn.state = replace(turn.state, stands=MappingProxyType(stands))
     send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
     if turn.now_s - part.away_s >= limits.MISSED_S:
         say(turn, problems.back(state.name(device), turn.now_s - part.away_s))

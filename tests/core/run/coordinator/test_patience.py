@@ -458,6 +458,26 @@ def test_a_process_that_is_stopped_is_told_by_its_node_until_it_goes_on() -> Non
     assert shown(world, ANNA) != ["stopped"]
 
 
+@pytest.mark.parametrize("stopped_at_last", [True, False])
+def test_a_process_that_is_stopped_or_goes_on_while_the_link_is_lost_is_told_afterwards(
+    stopped_at_last: bool,
+) -> None:
+    world = training()
+    stopped, none = frozenset({"worker:0"}), frozenset[str]()
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.tell_member(BEN, pa.TrainersSeen(none if stopped_at_last else stopped))
+    world.settle()
+    world.cut_link(BEN)
+    at_last = pa.TrainersSeen(stopped if stopped_at_last else none)
+    world.tell_member(BEN, at_last)
+    world.restore_link(BEN)
+    world.settle()
+    world.tell_member(BEN, at_last)
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.settle()
+    assert ("stopped" in shown(world, ANNA)) == stopped_at_last
+
+
 def test_a_member_looks_after_its_trainers_as_long_as_they_run() -> None:
     world = training()
     for _ in range(3):
