@@ -28,6 +28,8 @@ FAST := not real and not cluster and not lab
 TRAINERS := cluster and not real and not lab
 PYTEST := $(BIN)/python -m pytest tests $(OPTIONS)
 FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
+# What takes long is named.
+SLOWEST := --durations=12 --durations-min=15
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
@@ -46,13 +48,13 @@ test-all: $(READY)  ## Every test and the whole matrix, from an empty cache.
 	exit $$failed
 
 trainer-tests: $(READY)
-	@$(PYTEST) -m "$(TRAINERS) and not timed $(LEFT_OUT:%=and not %)"
+	@$(PYTEST) $(SLOWEST) -m "$(TRAINERS) and not timed $(LEFT_OUT:%=and not %)"
 
 node-tests: $(READY)
-	@$(PYTEST) -m "real and not lab and not timed $(LEFT_OUT:%=and not %)"
+	@$(PYTEST) $(SLOWEST) -m "real and not lab and not timed $(LEFT_OUT:%=and not %)"
 
 lab-tests: $(READY)
-	@$(PYTEST) -m "lab and not timed $(LEFT_OUT:%=and not %)"
+	@$(PYTEST) $(SLOWEST) -m "lab and not timed $(LEFT_OUT:%=and not %)"
 
 check: lint  ## Format, lint, strict types, fast tests.
 	$(FAST_TESTS) -q
