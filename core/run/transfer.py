@@ -145,7 +145,7 @@ async def send_pieces(
     flow = pieces(folder, manifest, tuple(Wanted(file=number) for number in files))
     while go_on():
         piece = await context.files.do(next, flow, None)
-        if piece is None or not go_on():
+        if piece is None:
             return
         chunk = Chunk(run=run, project=project, file=piece.file, offset=piece.offset, data=piece.data)
         if not await context.links.send_flowing(device, chunk):

@@ -138,8 +138,6 @@ class CoordinatorDriver:
             elif not manifest.files:
                 self.handle(co.OutputsStored(()))
             else:
-                if self._incoming is not None:
-                    self._incoming.end()  # what came on a link that was lost
                 self._outputs_from = device
                 self._incoming = IncomingFiles(
                     self.context,

@@ -108,8 +108,6 @@ def miss(turn: Turn, device: DeviceId) -> None:
     part = turn.state.parts[device]
     if part.away_s is None:
         know(turn, device, replace(part, linked=False, away_s=turn.now_s))
-    if device == turn.state.plan.chief.device and turn.state.outputs == "coming":
-        turn.state = replace(turn.state, outputs="expected")  # they are offered anew
     if "away" not in turn.state.waits:
         turn.wait("away", turn.state.plan.away_s)
     turn.no_longer("start")  # its own limits on the others' meeting know more

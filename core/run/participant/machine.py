@@ -110,9 +110,10 @@ def _take(turn: Turn, input: pa.Input) -> None:
             report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
         case pa.TrainerEnded(task, end) if task in state.doing:
             _on_exit(turn, task, end)
-        case pa.OutputsFound() if not isinstance(state.stage, pa.Leaving):
-            turn.state = replace(state, outputs=input)
-            patience.offer_outputs(turn)
+        case pa.OutputsFound(manifest, problem) if not isinstance(state.stage, pa.Leaving):
+            offer = ms.OutputsOffered(run=state.plan.run, manifest=manifest, problem=problem)
+            tell_starter(turn, offer)
+            turn.effects.append(pa.SendOutputs(manifest))
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)

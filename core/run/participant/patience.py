@@ -50,17 +50,6 @@ def repeat(turn: Turn, heard: int) -> None:
     turn.state = replace(turn.state, resuming=False)
     for event, number in turn.state.replay.since(heard):
         tell_starter(turn, ms.Reported(event=event, number=number))
-    offer_outputs(turn)
-
-
-def offer_outputs(turn: Turn) -> None:
-    """As soon as the starter hears it, and has heard that the chief has ended: until it has them all."""
-    state = turn.state
-    if state.outputs is None or state.outputs_taken or state.away_s is not None or state.resuming:
-        return
-    manifest, problem = state.outputs.manifest, state.outputs.problem
-    tell_starter(turn, ms.OutputsOffered(run=state.plan.run, manifest=manifest, problem=problem))
-    turn.effects.append(pa.SendOutputs(manifest))
 
 
 def on_away_over(turn: Turn) -> None:

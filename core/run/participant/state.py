@@ -282,7 +282,6 @@ class Participation:
     """By task name, of trainers that run."""
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
-    outputs: OutputsFound | None = None
     outputs_taken: bool = False
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""

@@ -333,32 +333,6 @@ def test_a_chief_that_has_nothing_left_to_give_is_not_waited_for_at_the_end() ->
     assert isinstance(world.phase, Finished)
 
 
-@pytest.mark.parametrize("found", ["while away", "before it is resumed", "on the lost link"])
-def test_a_chief_that_ends_while_its_starter_is_away_offers_its_outputs_afterwards(found: str) -> None:
-    world = training(plan_of(exchange="tls", fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
-    if found == "on the lost link":
-        world.trainer_ends(BEN, "chief:0", FINISHED)
-        while world.members[BEN].jobs:
-            world.do_job_of(BEN)
-        world.cut_link(BEN)
-    else:
-        world.cut_link(BEN)
-        world.trainer_ends(BEN, "chief:0", FINISHED)
-        if found == "while away":
-            world.do_job_of(BEN)
-    world.restore_link(BEN)
-    if found == "before it is resumed":
-        world.do_job_of(BEN)
-        while world.to_starter[BEN]:
-            world.deliver_to_starter(BEN)
-    world.settle()
-    known = world.members[BEN].known
-    assert world.starter.outputs == "here" and known is not None and known.outputs_taken
-    world.trainer_ends(ANNA, "worker:0", FINISHED)
-    world.settle()
-    assert isinstance(world.phase, Finished) and "outputs" not in world.waits
-
-
 def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_lost() -> None:
     world = training()
     world.tell(co.StopWanted("Anna's", 0))
