@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from core.exchange import problems as exchange
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
@@ -22,6 +24,9 @@ SILENCES: frozenset[str] = frozenset(
 )
 """Why a link is lost to a laptop that may be there again in a moment."""
 
+_PORTS = (
+    "Let TCP ports 20000–32000 through the laptops' firewalls; where they meet over TLS one of two is enough."
+)
 _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
     "script-error": ("The script failed.", "The log has its traceback."),
     "out-of-memory": ("The training ran out of memory.", "Use a smaller batch or model."),
@@ -31,7 +36,7 @@ _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
     ),
     "never-met": (
         "The trainers never reached each other.",
-        "Let TCP ports 20000–32000 through each laptop's firewall, and train again.",
+        f"{_PORTS} Then train again.",
     ),
     "killed": (
         "The training process was killed.",
@@ -162,14 +167,15 @@ def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> 
     return Problem(
         code="not-started",
         what=f"The training on {who}{at} did not start within {minutes(waited_s)}.",
-        fix=f"Look at the log of {who}. If the laptops cannot reach each other, let TCP ports 20000–32000 "
-        "through each one's firewall.",
+        fix=f"Look at the log of {who}. If the laptops cannot reach each other: {_PORTS}",
     )
 
 
-def lost_device(name: str, problem: Problem) -> Problem:
+def lost_device(plan: Plan, device: DeviceId, problem: Problem) -> Problem:
+    """What every member sees; ``problem`` is in the words of the laptop on which the run was started."""
+    name = plan.member(device).name
     if problem.code == "link-slept":
-        return problem
+        return replace(problem, what=f"On {plan.member(plan.starter).name}: {problem.what}")
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
@@ -212,10 +218,10 @@ def over_meanwhile(name: str) -> Problem:
 
 
 def part_gone() -> Problem:
-    """What a member answers that was asked to go on with a run of which it knows nothing."""
+    """What a member answers that was asked to go on with a run of which it has no part any more."""
     return Problem(
         code="part-gone",
-        what="Tandem was started anew there, so that its part of the run is gone.",
+        what="it has left the run; its Tandem says why.",
         fix="Resume the run.",
     )
 

@@ -109,9 +109,8 @@ class Supervision:
             return problems.forced("The script did not end by itself after Stop, so it was ended.", tail)
         if self._rung == "asked":
             return Exit(reason="stopped")
-        return problems.died(
-            status, booted=self.booted, cluster=bool(self.train.tf_config), memory=memory, tail=tail
-        )
+        over_tensorflow = bool(self.train.tf_config) and self.train.exchange is None
+        return problems.died(status, booted=self.booted, cluster=over_tensorflow, memory=memory, tail=tail)
 
     def _to(self, phase: Phase, deadline_s: float | None) -> None:
         self._phase = phase

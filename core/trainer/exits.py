@@ -26,7 +26,7 @@ _DISK_FIX = "Free some space or make the folder writable that the script writes 
 
 
 def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
-    """How ``error`` ended a run. ``cluster``: other members took part, and one of them may be the cause."""
+    """How ``error`` ended a run. ``cluster``: TensorFlow's own, whose errors may be another member's."""
     detail = own_traceback(error, folder)
     chain = _chain(error)
     if isinstance(error, SystemExit):

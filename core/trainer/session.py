@@ -301,7 +301,8 @@ class TrainerSession:
         return self._broken_meeting() or Exit(reason="finished")
 
     def _exit_of(self, error: BaseException) -> Exit:
-        exit = self._broken_meeting() or exits.of_script(error, self._folder, cluster=bool(self._cluster))
+        over_tensorflow = bool(self._cluster) and self._train.exchange is None
+        exit = self._broken_meeting() or exits.of_script(error, self._folder, cluster=over_tensorflow)
         if self._orders.stop_asked.is_set() and exit.reason != "out-of-memory":
             # An interrupt, or peers that stopped a moment earlier: what was asked for has happened.
             return Exit(reason="stopped")

@@ -41,12 +41,11 @@ START_MORE_S = 30.0
 more: the longest from launch until every trainer has met the others."""
 CAUSE_S = 1.0
 """After a failure that another one may have caused: a peer that was lost, say."""
-KEEP_S = 15.0
-"""After a member's script failed: for the chief to end its part and keep the weights."""
 END_S = 5.0
 """After killing every trainer; a member that has not said so by then is left to itself."""
 STOP_S = (120.0, 15.0, 5.0)
-"""By force: the step, the callbacks and what the script still does; SIGTERM; SIGKILL."""
+"""By force: the step, the callbacks and what the script still does; SIGTERM; SIGKILL. The chief gets
+the first, too, to keep the weights after another member's script failed."""
 STOP_WHILE_STARTING = 1
 """The force of a first Stop before any step: there is no step's end to wait for."""
 FINISH_S = 600.0

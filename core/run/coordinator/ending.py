@@ -208,7 +208,7 @@ def fail_with_script(turn: Turn, problem: Problem, device: DeviceId) -> None:
         return
     enter(turn, co.Keeping(problem))
     turn.no_longer("start", "finish")
-    turn.wait("cause", limits.KEEP_S)
+    turn.wait("cause", limits.STOP_S[0])  # it may be in a long step or callback
     say(turn, f"{problem.what} {turn.state.name(chief.device)} keeps the weights before the run ends.")
     send(turn, chief.device, ms.StopAsked(run=turn.state.plan.run, force=0))
 

@@ -318,7 +318,7 @@ def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
     state = turn.state
     words = "its link was lost"
     emit(turn, ev.MemberPhaseChanged(run=state.plan.run, device=device, phase="ended", words=words))
-    verdict = problems.lost_device(state.name(device), problem)
+    verdict = problems.lost_device(state.plan, device, problem)
     done = all(task.name in state.parts[device].exits for task in state.plan.tasks_of(device))
     needed = device == state.plan.chief.device and state.outputs != "here"
     match state.stage:

@@ -110,10 +110,9 @@ def _take(turn: Turn, input: pa.Input) -> None:
             report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
         case pa.TrainerEnded(task, end) if task in state.doing:
             _on_exit(turn, task, end)
-        case pa.OutputsFound(manifest, problem) if not isinstance(state.stage, pa.Leaving):
-            offer = ms.OutputsOffered(run=state.plan.run, manifest=manifest, problem=problem)
-            tell_starter(turn, offer)
-            turn.effects.append(pa.SendOutputs(manifest))
+        case pa.OutputsFound():
+            turn.state = replace(state, found=input)
+            patience.offer(turn)
         case TimerFired(wait) if wait in state.waits:
             turn.fired(wait)
             _on_wait_over(turn, wait)

@@ -48,8 +48,24 @@ def welcome_starter(turn: Turn) -> None:
 def repeat(turn: Turn, heard: int) -> None:
     """What the starter missed while there was no link."""
     turn.state = replace(turn.state, resuming=False)
+    chief = turn.state.plan.chief.name
     for event, number in turn.state.replay.since(heard):
         tell_starter(turn, ms.Reported(event=event, number=number))
+        if isinstance(event, ev.MemberEnded) and event.task == chief:
+            turn.state = replace(turn.state, offered=False)  # nothing that was said later was heard
+    if not turn.state.offered:
+        offer(turn)
+
+
+def offer(turn: Turn) -> None:
+    """What the chief's script wrote: not before the starter is there and has heard of the chief's end."""
+    state, found = turn.state, turn.state.found
+    if found is None or state.away_s is not None or state.resuming or isinstance(state.stage, pa.Leaving):
+        return
+    turn.state = replace(state, offered=True)
+    offered = ms.OutputsOffered(run=state.plan.run, manifest=found.manifest, problem=found.problem)
+    tell_starter(turn, offered)
+    turn.effects.append(pa.SendOutputs(found.manifest))
 
 
 def on_away_over(turn: Turn) -> None:

@@ -282,6 +282,10 @@ class Participation:
     """By task name, of trainers that run."""
     strategy: str = ""
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
+    found: OutputsFound | None = None
+    """What the chief's script wrote, once that is known."""
+    offered: bool = False
+    """The starter was told of it, over a link that stood."""
     outputs_taken: bool = False
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""

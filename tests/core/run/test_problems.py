@@ -47,6 +47,7 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
         (problems.refused_by_user(), "consent-refused", "its user did not allow"),
         (problems.busy(), "device-busy", "busy with another run"),
         (problems.known_run(), "run-known", "heard of this very run"),
+        (problems.part_gone(), "part-gone", "it has left the run; its Tandem says why"),
         (problems.not_prepared(["Ben"]), "not-prepared", "Ben did not get ready: no sign"),
         (
             problems.not_started(["Ben"], [20001], 270.0),
@@ -54,7 +55,11 @@ WHY = Problem(code="why", what="The link closed.", fix="Look there.", detail="Tr
             "on Ben (TCP port 20001) did not start",
         ),
         (problems.not_started(["Ben"], [], 270.0), "not-started", "on Ben did not start"),
-        (problems.lost_device("Ben", WHY), "device-lost", "Ben was lost during the run: The link closed."),
+        (
+            problems.lost_device(plan_of(), BEN, WHY),
+            "device-lost",
+            "Ben's was lost during the run: The link closed.",
+        ),
         (problems.lost_starter("Ben", WHY), "starter-lost", "Ben, which started the run, was lost"),
         (problems.never_launched("Ben"), "never-launched", "Ben asked for this run"),
         (problems.starter_silent("Ben"), "starter-silent", "did not say how it ended"),
@@ -76,7 +81,7 @@ def test_every_failure_says_what_happened_and_what_to_do(problem: Problem, code:
 def test_the_details_of_a_cause_are_not_lost() -> None:
     for passed_on in (
         problems.declined("Ben", WHY),
-        problems.lost_device("Ben", WHY),
+        problems.lost_device(plan_of(), BEN, WHY),
         problems.lost_starter("Ben", WHY),
         problems.outputs_missing("Ben", WHY),
     ):
@@ -105,4 +110,13 @@ def test_times_are_said_in_seconds_and_long_ones_in_minutes() -> None:
 
 def test_a_laptop_that_itself_slept_says_so_of_a_run_that_was_lost_by_that() -> None:
     slept = Problem(code="link-slept", what="This laptop slept for 40 s.", fix="Keep it awake.")
-    assert problems.lost_device("Ben", slept) == problems.lost_starter("Ben", slept) == slept
+    assert problems.lost_starter("Ben", slept) == slept, "seen on that laptop alone"
+    lost = problems.lost_device(plan_of(), BEN, slept)
+    assert lost.what == "On Anna's: This laptop slept for 40 s.", "every member sees it"
+    assert (lost.code, lost.fix) == (slept.code, slept.fix)
+
+
+def test_over_tls_one_open_firewall_of_two_is_enough() -> None:
+    never_met = problems.trainer_failed(plan_of(), BEN, "worker:0", Exit(reason="never-met"))
+    for problem in (never_met, problems.not_started(["Ben"], [], 270.0)):
+        assert "20000–32000" in problem.fix and "over TLS one of two is enough" in problem.fix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from core.supervisor.machine import Supervision
 from core.supervisor.state import Force, Limits
@@ -44,6 +45,16 @@ def dead(machine: Supervision, status: int, *, memory: bool = False, tail: str =
 def code(exit: Exit) -> str:
     assert exit.problem is not None
     return exit.problem.code
+
+
+def test_only_tensorflow_ends_a_trainer_where_another_member_went_away() -> None:
+    tail = "F0000 Terminating process because the coordination service is gone"
+    over_tensorflow = running()
+    assert dead(over_tensorflow, -6, tail=tail).reason == "lost-peer"
+    over_tls = running()
+    keys = trainer_messages.ExchangeKeys(generation=1, certificates=(b"a", b"b"), private_key=b"k")
+    over_tls.train = replace(over_tls.train, exchange=keys)
+    assert code(dead(over_tls, -6, tail=tail)) == "crashed"
 
 
 def test_the_order_goes_out_once_tensorflow_is_loaded() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ import pytest
 
 from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Exit
+from core.vocabulary.trainer_messages import ExchangeKeys, Train
 
 pytestmark = pytest.mark.cluster
 
@@ -236,3 +238,32 @@ def test_keys_that_do_not_fit_are_told_in_their_own_words(exits: ModuleType) -> 
     failure = TandemError(code="exchange-pins", what="Two members have the same one.", fix="Start it again.")
     exit = exits.of_meeting(failure)
     assert (exit.reason, exit.shared, exit.problem) == ("never-met", False, failure.problem)
+
+
+@pytest.mark.parametrize(("over_tls", "reason"), [(False, "lost-peer"), (True, "script-error")])
+def test_over_tls_an_error_of_the_scripts_own_tensorflow_is_no_lost_member(
+    exits: ModuleType, tmp_path: Path, over_tls: bool, reason: str
+) -> None:
+    """The exchange itself says who went away; a parameter server or a data service is the script's own."""
+    from core.trainer.orders import Orders
+    from core.trainer.reporter import Reporter
+    from core.trainer.session import TrainerSession
+
+    keys = ExchangeKeys(generation=1, certificates=(b"a", b"b"), private_key=b"k") if over_tls else None
+    order = Train(
+        run="r",
+        task="chief:0",
+        folder=str(tmp_path),
+        script="train.py",
+        tf_config='{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}',
+        exchange=keys,
+    )
+    reads, writes = os.pipe()
+    orders = Orders(reads)
+    try:
+        session = TrainerSession(order, Reporter(writes), orders)
+        error = raised(tmp_path, "import tensorflow as tf\nraise tf.errors.UnavailableError(None, None, 'x')")
+        assert session._exit_of(error).reason == reason
+    finally:
+        orders._lines.close()
+        os.close(writes)

@@ -435,7 +435,7 @@ def a_workers_script_fails() -> World:
 def test_when_another_members_script_fails_the_chief_keeps_the_weights_before_all_ends(end: Exit) -> None:
     world = a_workers_script_fails()
     assert world.members[ANNA].trainers == {"chief:0": 0}, "asked to end, not killed"
-    assert world.waits == {"cause": limits.KEEP_S}
+    assert world.waits == {"cause": limits.STOP_S[0]}, "as long as a Stop leaves it for its step"
     assert isinstance(world.phase, Training)
     world.trainer_ends(ANNA, "chief:0", end)
     world.settle()

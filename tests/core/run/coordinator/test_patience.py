@@ -333,6 +333,63 @@ def test_a_chief_that_has_nothing_left_to_give_is_not_waited_for_at_the_end() ->
     assert isinstance(world.phase, Finished)
 
 
+BENS_CHIEF = plan_of(exchange="tls", fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest)
+
+
+def bring_outputs_after_an_absence(world: World) -> None:
+    world.trainer_ends(ANNA, "worker:0", FINISHED)
+    if BEN in world.cut:
+        world.restore_link(BEN)
+    world.settle()
+    assert world.starter.tally.outputs == ("model.keras",)
+    assert isinstance(world.phase, Finished)
+
+
+def test_outputs_found_while_the_starter_was_away_are_offered_once_it_is_back() -> None:
+    world = training(BENS_CHIEF)
+    world.cut_link(BEN)
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.settle()
+    assert world.starter.outputs == "expected"
+    bring_outputs_after_an_absence(world)
+
+
+def test_outputs_found_on_a_new_link_do_not_overtake_the_chiefs_end() -> None:
+    world = training(BENS_CHIEF)
+    world.cut_link(BEN)
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.restore_link(BEN)
+    world.do_job_of(BEN)
+    bens = world.members[BEN].known
+    assert bens is not None and bens.resuming and bens.found is not None
+    bring_outputs_after_an_absence(world)
+
+
+def test_an_offer_that_a_dying_link_swallowed_with_the_chiefs_end_is_made_again() -> None:
+    world = training(BENS_CHIEF)
+    world.cut.add(BEN)  # nobody has noticed it yet
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    world.settle()
+    world.cut_link(BEN)
+    bring_outputs_after_an_absence(world)
+
+
+def test_outputs_that_the_starter_takes_already_are_not_offered_again() -> None:
+    world = training(BENS_CHIEF)
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    while world.members[BEN].jobs or world.to_starter[BEN]:
+        world.possible()[0]()
+        if world.starter.outputs == "coming":
+            break
+    assert world.starter.outputs == "coming"
+    world.members[BEN].jobs.clear()
+    world.cut_link(BEN)
+    world.restore_link(BEN)
+    while world.to_starter[BEN] or world.to_member[BEN]:
+        world.possible()[0]()
+    assert not any(isinstance(job, pa.SendOutputs) for job in world.members[BEN].jobs)
+
+
 def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_lost() -> None:
     world = training()
     world.tell(co.StopWanted("Anna's", 0))
