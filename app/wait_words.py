@@ -12,12 +12,12 @@ from core.vocabulary.text import plain
 from core.vocabulary.waits import Activity, WaitsFor
 
 _ACTIVITIES: dict[Activity, str] = {
-    "exchange": "waits for the others",
-    "importing": "imports a module",
-    "compiling": "compiles the model",
-    "callback": "is in a callback",
-    "step": "computes a step",
-    "script": "is in code of its own",
+    "exchange": "waiting for the others",
+    "importing": "importing a module",
+    "compiling": "compiling the model",
+    "callback": "in a callback",
+    "step": "computing a step",
+    "script": "in code of its own",
 }
 ASKS = "There has been no progress for a long time. The run keeps waiting unless you stop it."
 GOES_ON = "The run continues."
@@ -29,13 +29,13 @@ def duration(seconds: float) -> str:
 
 
 def words(wait: WaitsFor, name: str) -> str:
-    """``Waits for Ben: the script there is in a callback (train.py, line 12, in on_epoch_end) for 40 s.``"""
+    """``Waits for Ben: the script there has been in a callback (train.py, line 12) for 40 s.``"""
     lasted = duration(wait.lasted_s)
     match wait.cause:
         case "away":
             since = f"for {lasted}" if wait.since_s is None else f"since {_time(wait.since_s)} ({lasted})"
             limit = "" if wait.left_s is None else f" The run waits for it, {duration(wait.left_s)} more."
-            return f"{name} is away {since}.{limit}"
+            return f"{name} has been away {since}.{limit}"
         case "stopped":
             return f"Waits for {name}: its training process has been stopped for {lasted}."
         case "starting":
@@ -43,15 +43,16 @@ def words(wait: WaitsFor, name: str) -> str:
         case "wire":
             left = "" if wait.left_s is None else f", {duration(wait.left_s)} left"
             come, total = _bytes(wait.bytes_come), _bytes(wait.bytes_total)
-            return f"Waits for {name}'s numbers for {lasted}: {come} of {total} have come{left}."
+            so_far = f" ({come} of {total}{left})" if wait.bytes_total else ""  # else not announced yet
+            return f"Waits for {name}: its numbers have been on their way for {lasted}{so_far}."
         case "connection":
             return f"Waits for {name}: no connection to its training process for {lasted}."
         case "silent":
             return f"Waits for {name}: nothing has come from its training process for {lasted}."
         case "script":
-            doing = _ACTIVITIES[wait.activity] if wait.activity else "is busy"
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
             at = f" ({plain(wait.where, 120)})" if wait.where else ""
-            return f"Waits for {name}: the script there {doing}{at} for {lasted}."
+            return f"Waits for {name}: the script there has been {doing}{at} for {lasted}."
 
 
 def brief(wait: WaitsFor) -> tuple[str, str]:
@@ -66,13 +67,14 @@ def brief(wait: WaitsFor) -> tuple[str, str]:
         case "starting":
             return "Starts TensorFlow", lasted
         case "wire":
-            return "Sends its numbers", f"{_bytes(wait.bytes_come)} of {_bytes(wait.bytes_total)}"
+            come = f"{_bytes(wait.bytes_come)} of {_bytes(wait.bytes_total)}"
+            return "Sends its numbers", come if wait.bytes_total else lasted
         case "connection":
             return "No connection", lasted
         case "silent":
             return "Silent", lasted
         case "script":
-            doing = _ACTIVITIES[wait.activity] if wait.activity else "is busy"
+            doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
             return f"{doing[:1].upper()}{doing[1:]}", plain(wait.where, 80) or lasted
 
 

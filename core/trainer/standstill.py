@@ -26,7 +26,7 @@ LOOK_S = 1.0
 """Between two looks: seldom enough to cost nothing, often enough for a wait that a person notices."""
 TOLD_AFTER_S = 2.0
 STACK_AFTER_S = 20.0
-"""Who keeps the others waiting for so long in its own code shows where, in the log."""
+"""Who keeps the others waiting for so long in its own code shows where, in the log: once for each place."""
 SLEPT_S = 5.0
 """A look that comes so late was not late: this process was stopped, or the laptop slept."""
 _RATE_S = 5.0
@@ -53,7 +53,12 @@ class Standstill:
     _since_s: float = field(init=False)
     _told: Stand | None = None
     _told_s: float = 0.0
+    _awaited_s: float | None = None
+    """Since then others wait, and this member for nobody."""
     _has_shown_stack: bool = False
+    """While this wait lasts."""
+    _shown: set[Place] = field(default_factory=set)
+    """Places in which the stack was shown."""
     _come: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -66,7 +71,12 @@ class Standstill:
         gap_s, self.now_s = now_s - self.now_s, now_s
         if gap_s > SLEPT_S:
             self._since_s += gap_s
-        if seen.ended != self._ended:
+        has_ended = seen.ended != self._ended
+        if not seen.awaited or seen.waits:
+            self._awaited_s = None
+        elif self._awaited_s is None or has_ended or gap_s > SLEPT_S:
+            self._awaited_s = now_s
+        if has_ended:
             self._ended, self._since_s, self._has_shown_stack = seen.ended, now_s, False
             self._come.clear()
             told, self._told = self._told, None
@@ -82,8 +92,10 @@ class Standstill:
         if self._is_news(stand) or now_s - self._told_s >= STAND_TOLD_S:
             self._told, self._told_s = stand, now_s
             tell.append(stand)
-        if seen.awaited and not peers and lasted_s >= STACK_AFTER_S and not self._has_shown_stack:
+        is_late = self._awaited_s is not None and now_s - self._awaited_s >= STACK_AFTER_S
+        if is_late and not self._has_shown_stack and doing not in self._shown:
             self._has_shown_stack = True
+            self._shown.add(doing)
             tell.append("stack")
         return tell
 

@@ -22,7 +22,7 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
     [
         (
             WaitsFor(device=OTHER, cause="away", lasted_s=70, since_s=NOON_S, left_s=530),
-            "Ben is away since 12:00 (70 s). The run waits for it, 9 min more.",
+            "Ben has been away since 12:00 (70 s). The run waits for it, 9 min more.",
         ),
         (
             WaitsFor(device=OTHER, cause="stopped", lasted_s=20),
@@ -36,11 +36,12 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
                 activity="callback",
                 where="train.py, line 12, in on_epoch_end",
             ),
-            "Waits for Ben: the script there is in a callback (train.py, line 12, in on_epoch_end) for 40 s.",
+            "Waits for Ben: the script there has been in a callback (train.py, line 12, in on_epoch_end) "
+            "for 40 s.",
         ),
         (
             WaitsFor(device=OTHER, cause="script", lasted_s=180),
-            "Waits for Ben: the script there is busy for 3 min.",
+            "Waits for Ben: the script there has been busy for 3 min.",
         ),
         (
             WaitsFor(
@@ -51,7 +52,15 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
                 bytes_total=100_000_000,
                 left_s=30,
             ),
-            "Waits for Ben's numbers for 10 s: 25.0 MB of 100.0 MB have come, 30 s left.",
+            "Waits for Ben: its numbers have been on their way for 10 s (25.0 MB of 100.0 MB, 30 s left).",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="wire", lasted_s=40),
+            "Waits for Ben: its numbers have been on their way for 40 s.",
+        ),
+        (
+            WaitsFor(device=OTHER, cause="script", lasted_s=9, activity="step"),
+            "Waits for Ben: the script there has been computing a step for 9 s.",
         ),
         (
             WaitsFor(device=OTHER, cause="starting", lasted_s=15),
@@ -69,6 +78,12 @@ NOON_S = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 )
 def test_each_cause_has_a_sentence_with_the_laptops_name(wait: WaitsFor, said: str) -> None:
     assert wait_words.words(wait, "Ben") == said
+
+
+def test_bytes_are_counted_where_it_is_known_how_many_will_come() -> None:
+    wait = WaitsFor(device=OTHER, cause="wire", lasted_s=40)
+    assert wait_words.brief(wait) == ("Sends its numbers", "for 40 s")
+    assert wait_words.brief(replace(wait, bytes_total=2000)) == ("Sends its numbers", "0.0 kB of 2.0 kB")
 
 
 def waiting(*, asks: bool = False) -> State:

@@ -257,7 +257,9 @@ def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
     assert not live.progress.held.isVisible()
     waits(WaitsFor(device=OTHER, cause="away", lasted_s=70, left_s=530))
     assert live.progress.held.isVisible()
-    assert live.progress.held.text() == "Bob's laptop is away for 70 s. The run waits for it, 9 min more."
+    assert (
+        live.progress.held.text() == "Bob's laptop has been away for 70 s. The run waits for it, 9 min more."
+    )
     away = row(OTHER)
     assert (away.state, away.detail, away.troubled) == ("Away", "for 70 s, 9 min left", True)
     assert (row(ME).state, row(ME).troubled) == ("Waits for Bob's laptop", False)
@@ -266,7 +268,7 @@ def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
         WaitsFor(device=OTHER, cause="script", activity="callback", where="a.py, line 2", lasted_s=9),
         asks=True,
     )
-    assert (row(OTHER).state, row(OTHER).detail) == ("Is in a callback", "a.py, line 2")
+    assert (row(OTHER).state, row(OTHER).detail) == ("In a callback", "a.py, line 2")
     live.progress.keep_waiting.click()
     assert core.asked(GoOnWaiting) == [GoOnWaiting(run=world.RUN)]
     waits()

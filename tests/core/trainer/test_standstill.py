@@ -90,13 +90,33 @@ def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
     assert peer.bytes_s == pytest.approx(10.0) and peer.connected
 
 
-def test_who_keeps_others_waiting_shows_its_stack_once() -> None:
+def stacks(told: list[tuple[float, Stand | Literal["stack"] | None]]) -> list[float]:
+    return [now_s for now_s, word in told if word == "stack"]
+
+
+def test_who_keeps_others_waiting_shows_its_stack_once_for_each_place() -> None:
     standstill = Standstill(0.0)
     told = looked(standstill, 60, Seen(0, awaited=True))
-    assert [now for now, word in told if word == "stack"] == [STACK_AFTER_S]
+    assert stacks(told) == [1 + STACK_AFTER_S]
     standstill.look(61, Seen(1), never)
-    again = looked(standstill, 90, Seen(1, awaited=True))
-    assert [word for _, word in again].count("stack") == 1
+    assert stacks(looked(standstill, 90, Seen(1, awaited=True))) == [], "each step is as slow as the last"
+    standstill.look(91, Seen(2), never)
+    elsewhere = looked(standstill, 120, Seen(2, awaited=True), lambda: ("script", "train.py, line 9"))
+    assert stacks(elsewhere) == [92 + STACK_AFTER_S]
+
+
+def test_who_keeps_others_waiting_and_goes_from_line_to_line_shows_its_stack_once() -> None:
+    standstill = Standstill(0.0)
+    places: list[Place] = [("script", f"train.py, line {number}") for number in range(100)]
+    told = looked(standstill, 60, Seen(0, awaited=True), places.pop)
+    assert stacks(told) == [1 + STACK_AFTER_S]
+
+
+def test_others_wait_from_when_they_do_and_not_since_the_last_meeting() -> None:
+    standstill = Standstill(0.0)
+    looked(standstill, 100, Seen(0))
+    told = looked(standstill, 130, Seen(0, awaited=True))
+    assert stacks(told) == [101 + STACK_AFTER_S]
 
 
 def test_who_keeps_nobody_waiting_may_compute_as_long_as_it_likes() -> None:
