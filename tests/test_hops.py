@@ -34,7 +34,7 @@ from core.vocabulary.trainer_messages import Train
 from tests.core import nodes
 
 ROOT = Path(__file__).parent.parent
-MOST_PASSED = 18
+MOST_PASSED = 20
 MOST_CONSULTED = 24
 UNCOUNTED = ("core.vocabulary.", "core.runtime.logs")
 LIMIT_MS = 60_000

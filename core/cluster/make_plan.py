@@ -27,6 +27,7 @@ FIRST_PORT = 20_000
 """Trainers' ports are asked for above this, by rank; a member whose port is taken names another."""
 LAST_PORT = 32_000
 """Below the ephemeral range (32768–60999), from which the system hands out ports at any time."""
+LEAST_AWAY_S = 1.0
 MOST_PATIENT_S = 7 * 24 * 3600.0
 
 _RANKS = (Role.CHIEF, Role.WORKER, Role.PS, Role.EVALUATOR)
@@ -89,7 +90,7 @@ def make_plan(
         seed=_seed(spec.seed),
         wire=spec.wire,
         exchange=_exchange(spec, strategy, solo=len(tasks) == 1),
-        away_s=_patience(spec.away_s, "away", least_s=1.0),
+        away_s=_patience(spec.away_s, "away", least_s=LEAST_AWAY_S),
         ask_after_s=_patience(spec.ask_after_s, "before it asks", least_s=0.0),
     )
 

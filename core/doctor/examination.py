@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from core.doctor import files, machine, network, software
+from core.doctor import files, machine, network, reach, software
 from core.doctor.view import View, error
 from core.vocabulary.answers import Finding
 
@@ -24,6 +24,7 @@ CHECKS: tuple[Check | Look, ...] = (
     network.check_port,
     network.check_firewall,
     network.check_isolation,
+    reach.check_reach,
     software.check_peers,
     software.check_system,
     software.check_python,

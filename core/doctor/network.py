@@ -9,6 +9,7 @@ import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from core.doctor.view import View, error, note, ok, warning
 from core.net import address
@@ -129,7 +130,8 @@ async def check_port(view: View, ephemeral: range = EPHEMERAL) -> Finding:
 def check_firewall(view: View, etc: Path = Path("/etc"), run: Path = Path("/run")) -> Finding:
     """Which firewall is switched on, as far as an ordinary user can see, and what to allow in it."""
     port = view.wanted_port or "any"
-    if _ufw_enabled(etc / "ufw/ufw.conf"):
+    which = _desktop_firewall(etc, run)
+    if which == "ufw":
         return note(
             "firewall",
             TOPIC,
@@ -137,7 +139,7 @@ def check_firewall(view: View, etc: Path = Path("/etc"), run: Path = Path("/run"
             f"If the others can't reach this laptop: sudo ufw allow {port}/tcp; sudo ufw allow 5353/udp; "
             "sudo ufw allow 20000:32000/tcp (trainers, during runs).",
         )
-    if (run / "firewalld").exists() or (run / "firewalld.pid").exists():
+    if which == "firewalld":
         return note(
             "firewall",
             TOPIC,
@@ -150,6 +152,17 @@ def check_firewall(view: View, etc: Path = Path("/etc"), run: Path = Path("/run"
             "firewall", TOPIC, "No firewall of a desktop is switched on; rules made by hand can't be seen."
         )
     return ok("firewall", TOPIC, "No firewall was found on this laptop.")
+
+
+def let_trainers_in(host: str, etc: Path = Path("/etc"), run: Path = Path("/run")) -> str:
+    """What to do on this laptop so that the one at ``host`` reaches its trainers."""
+    host = host.partition("%")[0]
+    match _desktop_firewall(etc, run):
+        case "ufw":
+            return f"sudo ufw allow from {host} to any port 20000:32000 proto tcp"
+        case "firewalld":
+            return "sudo firewall-cmd --add-port=20000-32000/tcp"
+    return f"let TCP ports 20000–32000 in from {host} in its firewall"
 
 
 def check_isolation(view: View, net: Path = Path("/sys/class/net")) -> Finding | None:
@@ -190,11 +203,14 @@ def _free(port: int) -> Finding:
     return ok("port", TOPIC, f"Port {port} is free for Tandem.")
 
 
-def _ufw_enabled(path: Path) -> bool:
-    try:
-        return any(line.strip().lower() == "enabled=yes" for line in path.read_text().splitlines())
-    except OSError:
-        return False
+def _desktop_firewall(etc: Path, run: Path) -> Literal["ufw", "firewalld"] | None:
+    """The one that is switched on, as far as an ordinary user can see."""
+    with contextlib.suppress(OSError):
+        lines = (etc / "ufw/ufw.conf").read_text().splitlines()
+        if any(line.strip().lower() == "enabled=yes" for line in lines):
+            return "ufw"
+    there = (run / "firewalld").exists() or (run / "firewalld.pid").exists()
+    return "firewalld" if there else None
 
 
 def _host(text: str) -> str:

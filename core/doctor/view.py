@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from core.doctor.trial import Reach
 from core.home.home import Home
 from core.vocabulary.answers import Finding
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``port``: where the node listens; None where no node runs, then ``state`` is empty too."""
+    """``port``: where the node listens; None where no node runs, then ``state`` is empty too.
+
+    ``try_reach``: ``Trials.try_with``; None where there is no link to ask over.
+    """
 
     home: Home
     settings: Settings = field(default_factory=Settings)
     state: State = field(default_factory=State)
     port: int | None = None
+    try_reach: Callable[[DeviceId], Awaitable[Reach | None]] | None = None
 
     @property
     def running(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Self
 
+from core.doctor.trial import Trials
 from core.doctor.view import View
 from core.home import settings_file
 from core.home.home import Home
@@ -79,6 +80,7 @@ class Node:
             on_lost=self._on_lost,
             background=self._background,
         )
+        self._trials = Trials(self._neighbours.links, self._background)
         self._runs = NodeRuns(
             opened.home,
             opened.identity.device_id,
@@ -270,7 +272,9 @@ class Node:
 
     @property
     def _view(self) -> View:
-        return View(self.home, self._settings, self.state, self._neighbours.port)
+        return View(
+            self.home, self._settings, self.state, self._neighbours.port, try_reach=self._trials.try_with
+        )
 
     async def _change_settings(self, change: SettingsChange) -> None:
         # One after the other: each changes what the one before left.
@@ -310,7 +314,8 @@ class Node:
         self._neighbours.introduce()
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
-        self._runs.on_message(device, message)
+        if not self._trials.on_message(device, message):
+            self._runs.on_message(device, message)
 
     def _on_linked(self, device: DeviceId) -> None:
         self._runs.on_link_up(device)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import get_args
 
+from core.cluster.make_plan import LEAST_AWAY_S, MOST_PATIENT_S
 from core.home.trust import approve, may_run, set_policy
 from core.home.trust_file import SavedTrust
 from core.project.checkpoint_store import check_listing
@@ -98,6 +99,8 @@ def why_unfit(
         and {task.device for task in plan.tasks} == devices
         and plan.script == manifest.script
         and (plan.exchange != "tls" or plan.strategy == "managed")
+        and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S
+        and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
         and _resumes_soundly(plan, checkpoint)
     )
     if not fits:

@@ -1,14 +1,16 @@
-"""Free TCP ports where trainers listen, held until the trainers start. Quick; no name is looked up."""
+"""TCP ports where trainers listen: free ones, held until the trainers start, and listening there. Quick."""
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
+from core.net.address import Address
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Task
 
@@ -54,15 +56,45 @@ def hold_ports(tasks: Iterable[Task], *, chance: random.Random | None = None) ->
 
     Raises ``TandemError`` where hundreds of them are taken.
     """
-    held, draw = HeldPorts(), chance or random.Random()
+    held, chance = HeldPorts(), chance or random.Random()
     for task in tasks:
         wanted = [task.port] if FIRST_PORT <= task.port < LAST_PORT else []
-        others = (draw.randrange(FIRST_PORT, LAST_PORT) for _ in range(_TRIES))
-        if not any(held.hold(task.name, port) for port in chain(wanted, others)):
+        if not any(held.hold(task.name, port) for port in chain(wanted, _drawn(chance))):
             held.release()
-            raise TandemError(
-                code="no-free-port",
-                what=f"No TCP port between {FIRST_PORT} and {LAST_PORT} is free on this laptop.",
-                fix="End the programs that listen there, and train again.",
-            )
+            raise _none_free()
     return held
+
+
+def listen_at(at: Address) -> socket.socket:
+    """As a trainer listens that meets the others over TLS. Raises ``OSError``: taken, say."""
+    family, _, _, _, where = socket.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)[0]
+    try:
+        return socket.create_server(where, family=family)
+    except OSError as error:
+        if error.errno != errno.EADDRNOTAVAIL:
+            raise
+    # The others reach this laptop by an address that it does not have itself, through a router say.
+    return socket.create_server(("", at.port), family=family)
+
+
+def listen_anywhere(host: str, drawn: Iterable[int] | None = None) -> socket.socket:
+    """At any port that a trainer of this laptop could be given. Raises ``TandemError``, ``OSError``."""
+    for port in drawn or _drawn(random.Random()):
+        try:
+            return listen_at(Address(host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    raise _none_free()
+
+
+def _drawn(chance: random.Random) -> Iterator[int]:
+    return (chance.randrange(FIRST_PORT, LAST_PORT) for _ in range(_TRIES))
+
+
+def _none_free() -> TandemError:
+    return TandemError(
+        code="no-free-port",
+        what=f"No TCP port between {FIRST_PORT} and {LAST_PORT} is free on this laptop.",
+        fix="End the programs that listen there, and train again.",
+    )

@@ -18,14 +18,13 @@ from typing import Literal, Protocol
 
 from core.exchange.state import Waiting
 from core.trainer.reporter import Reporter
+from core.vocabulary.limits import STAND_TOLD_S
 from core.vocabulary.trainer_messages import Said, StandChanged
 from core.vocabulary.waits import Activity, PeerWait, Stand
 
 LOOK_S = 1.0
 """Between two looks: seldom enough to cost nothing, often enough for a wait that a person notices."""
 TOLD_AFTER_S = 2.0
-AGAIN_S = 4.0
-"""What has been told is told again after so long, with the numbers of then."""
 STACK_AFTER_S = 20.0
 """Who keeps the others waiting for so long in its own code shows where, in the log."""
 SLEPT_S = 5.0
@@ -80,7 +79,7 @@ class Standstill:
         activity, where = doing
         stand = Stand(activity=activity, where=where, lasted_s=lasted_s, peers=peers)
         tell: list[Stand | Literal["stack"] | None] = []
-        if self._is_news(stand) or now_s - self._told_s >= AGAIN_S:
+        if self._is_news(stand) or now_s - self._told_s >= STAND_TOLD_S:
             self._told, self._told_s = stand, now_s
             tell.append(stand)
         if seen.awaited and not peers and lasted_s >= STACK_AFTER_S and not self._has_shown_stack:

@@ -7,9 +7,7 @@ A member listens where TF_CONFIG says, and calls the others there. Keys are thos
 
 from __future__ import annotations
 
-import errno
 import json
-import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -20,6 +18,7 @@ from core.exchange.driver import Exchange, Peer
 from core.exchange.keys import Keyring, RunPair
 from core.exchange.problems import DONE, MISMATCH, ExchangeFailed, never_met
 from core.net.address import Address, parse
+from core.supervisor.ports import listen_at
 from core.trainer.exact.members.exchange_ops import ExchangeCollectives
 from core.trainer.reporter import Reporter
 from core.trainer.standstill import Lookout
@@ -54,7 +53,7 @@ class TlsCluster:
             peers,
             keyring,
             train.run,
-            _listener(addresses[rank]),
+            listen_at(addresses[rank]),
             name=names[rank],
             generation=keys.generation,
         )
@@ -119,14 +118,3 @@ def _addresses(tf_config: str) -> Sequence[Address]:
     """By rank: the chief's, then the workers'."""
     cluster = json.loads(tf_config)["cluster"]
     return [parse(text) for role in ("chief", "worker") for text in cluster.get(role, ())]
-
-
-def _listener(at: Address) -> socket.socket:
-    family, _, _, _, where = socket.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)[0]
-    try:
-        return socket.create_server(where, family=family)
-    except OSError as error:
-        if error.errno != errno.EADDRNOTAVAIL:
-            raise
-    # The others reach this laptop by an address that it does not have itself, through a router say.
-    return socket.create_server(("", at.port), family=family)

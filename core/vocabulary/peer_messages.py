@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from core.vocabulary.errors import Problem
@@ -48,6 +50,30 @@ class BusyTold(Tagged, frozen=True, kw_only=True):
     """This laptop began or ended a run just now."""
 
     busy: bool
+
+
+# --- the doctor: whether trainers could call each other ----------------------------------------------------
+
+Dialled = Literal["answers", "refused", "silent", "unreachable", "stranger"]
+"""How a call to a trainer's port went. ``stranger``: something else answered there."""
+
+
+class ReachAsked(Tagged, frozen=True, kw_only=True):
+    """Call this laptop at ``port``, as a trainer would, read ``nonce`` there, and then listen in your turn.
+
+    Only for who speaks the exchange (``Versions.exchange``): an older Tandem would end the link.
+    """
+
+    nonce: bytes
+    port: int
+
+
+class ReachTold(Tagged, frozen=True, kw_only=True):
+    """How that went. ``port``: where to read the same ``nonce``, for a few seconds; 0: none was free."""
+
+    nonce: bytes
+    dialled: Dialled
+    port: int
 
 
 # --- a run: starter to member ------------------------------------------------------------------------------
@@ -213,6 +239,8 @@ Message = (
     | Bye
     | TelemetrySent
     | BusyTold
+    | ReachAsked
+    | ReachTold
     | Prepare
     | Chunk
     | Launch

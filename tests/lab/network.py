@@ -72,6 +72,18 @@ class Network:
         """Pull a host's cable at the switch, or put it back."""
         self._in(self._switch, "ip", "link", "set", f"port{host}", "up" if plugged else "down")
 
+    def close_trainers_ports(self, host: int, *, node_port: int) -> None:
+        """A firewall on that host from now on: calls to ports where trainers listen are dropped, and all else
+        comes through.
+
+        Rules of routing can do that where nftables has no program, as on the machines that test this.
+        """
+        self.do(host, "ip", "rule", "add", "pref", "1", "lookup", "local")
+        self.do(host, "ip", "rule", "del", "pref", "0")
+        for ports in (f"20000-{node_port - 1}", f"{node_port + 1}-32000"):
+            calls = ("iif", "eth0", "ipproto", "tcp", "dport", ports)
+            self.do(host, "ip", "rule", "add", "pref", "0", *calls, "blackhole")
+
     def carry_multicast(self, carried: bool) -> None:
         """Whether the switch passes multicast on: many a Wi-Fi of a hotel or a school does not."""
         for host in range(len(self._hosts)):

@@ -24,7 +24,7 @@ from tests.trouble.test_disks import mount
 from tests.trouble.window import TRAINED_S, OpenWindow
 
 SETTINGS = Settings(name="anna", port=0, interfaces=("lo",), discovery=False, first_run_done=True)
-RUNS = tuple(RunId(f"20261121-19120{number}-9f3a01bc") for number in range(3))
+RUNS = tuple(RunId(f"20261121-19120{9 - number}-9f3a01bc") for number in range(3))
 
 
 @pytest.fixture

@@ -48,8 +48,7 @@ class CoordinatorDriver:
     ) -> None:
         self.context = context
         folder, files = checkpoint or (None, None)
-        begun = co.coordinate(context.me, plan, manifest, str(source), pressed_s, files)
-        self.state = replace(begun, unix_s=context.unix_s)
+        self.state = co.coordinate(context.me, plan, manifest, str(source), pressed_s, files)
         self._source = source
         self._checkpoint = folder
         self._emit = emit
@@ -67,7 +66,9 @@ class CoordinatorDriver:
         self.handle(co.Begun())
 
     def handle(self, input: co.Input) -> None:
-        self.state, effects = machine.step(self.state, input, self.context.clock.time())
+        # The run's clock may have stood still while this laptop slept.
+        state = replace(self.state, unix_s=self.context.unix_s)
+        self.state, effects = machine.step(state, input, self.context.clock.time())
         for effect in effects:
             self._do(effect)
 

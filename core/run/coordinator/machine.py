@@ -304,8 +304,10 @@ def _on_outputs_offered(turn: Turn, device: DeviceId, offer: ms.OutputsOffered) 
 
 
 def _on_stop(turn: Turn, by: str, force: int) -> None:
-    if not isinstance(turn.state.stage, co.Running) or not patience.stop_without(turn, by):
+    if not isinstance(turn.state.stage, co.Running):
         stop(turn, by, force)
+    elif not patience.stop_without(turn, by):
+        stop(turn, by, max(force, patience.least_force(turn)))
 
 
 def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:

@@ -18,10 +18,12 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plausible import sound_stand
-from core.vocabulary.waits import Stand, WaitsFor
+from core.vocabulary.waits import Cause, Stand, WaitsFor
 
 _LIVELY_S = 30.0
 """A laptop whose link is lost may train on: while steps end, nobody is given up."""
+_STUCK: frozenset[Cause] = frozenset({"stopped", "silent", "connection"})
+"""Whom the run waits for on these grounds comes to no step's end at which all could stop."""
 
 
 # --- what is heard ---------------------------------------------------------------------------------------
@@ -38,6 +40,8 @@ def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> 
         return
     stands = {name: heard for name, heard in state.stands.items() if name != task}
     if stand is not None:
+        if task not in state.stands and not stand.stopped:
+            note_progress(turn, turn.now_s - stand.lasted_s)  # its last meeting, of which nobody need tell
         stands[task] = co.Heard(stand, turn.now_s)
     elif task in state.stands:
         note_progress(turn)
@@ -49,8 +53,11 @@ def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> 
     look(turn)
 
 
-def note_progress(turn: Turn) -> None:
-    turn.state = replace(turn.state, vigil=replace(turn.state.vigil, progressed_s=turn.now_s))
+def note_progress(turn: Turn, at_s: float | None = None) -> None:
+    """Something came forward, now or at ``at_s``."""
+    vigil = turn.state.vigil
+    progressed_s = turn.now_s if at_s is None else max(vigil.progressed_s, at_s)
+    turn.state = replace(turn.state, vigil=replace(vigil, progressed_s=progressed_s))
 
 
 # --- what is told ----------------------------------------------------------------------------------------
@@ -67,7 +74,7 @@ def look(turn: Turn) -> None:
     asks = bool(waits) and 0 < after_s <= turn.now_s - vigil.progressed_s
     is_news = _gist(waits) != _gist(vigil.told) or asks != vigil.asks
     is_due = bool(waits) and turn.now_s - vigil.told_s >= limits.WAITS_TOLD_S
-    if watched and (is_news or is_due):
+    if is_news or is_due:
         turn.state = replace(state, vigil=replace(vigil, told=waits, told_s=turn.now_s, asks=asks))
         emit(turn, ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))
     if not waits and all(part.away_s is None for part in state.parts.values()):
@@ -114,6 +121,10 @@ def welcome(turn: Turn, device: DeviceId) -> None:
     if part.away_s is None:
         return
     know(turn, device, replace(part, linked=True, away_s=None, resuming=True))
+    # What its trainers do since then was not heard; what lasts is told again.
+    own = {task.name for task in state.plan.tasks_of(device)}
+    stands = {name: heard for name, heard in state.stands.items() if name not in own}
+    turn.state = replace(turn.state, stands=MappingProxyType(stands))
     send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
     if turn.now_s - part.away_s >= limits.MISSED_S:
         say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
@@ -158,3 +169,8 @@ def stop_without(turn: Turn, by: str) -> bool:
         return False
     abandon(turn, problems.stopped_by(by), by=by)
     return True
+
+
+def least_force(turn: Turn) -> int:
+    """With which Stop begins: there is no waiting for the end of a step that does not end."""
+    return 1 if any(wait.cause in _STUCK for wait in turn.state.vigil.told) else 0

@@ -17,6 +17,8 @@ from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
 
 QUIET_S = 3.5
 """Keep-alives come every second: who says nothing for so long is not merely slow."""
+FRESH_S = limits.STAND_TOLD_S + 2.0
+"""What a trainer told so lately holds: it would have told again, or that it goes on."""
 UNTOLD_S = 5.0
 """A trainer that has told nothing of itself although others have waited for it so long will not soon."""
 
@@ -45,7 +47,7 @@ def verdicts(state: Coordination, now_s: float) -> tuple[WaitsFor, ...]:
         if wait is not None and (task.device not in found or wait.cause in _ENDS):
             found[task.device] = wait
     waits = tuple(found.values())
-    return tuple(wait for wait in waits if wait.cause in _ENDS) or waits
+    return tuple(wait for wait in waits if wait.cause in _ENDS) or waits or _all_in_script(state)
 
 
 def bytes_come(state: Coordination) -> int:
@@ -55,18 +57,18 @@ def bytes_come(state: Coordination) -> int:
 
 def _needs(state: Coordination, now_s: float) -> dict[int, list[_Need]]:
     found: dict[int, list[_Need]] = {}
-    for heard in _live_stands(state):
+    for _, heard in _live_stands(state):
         for peer in heard.stand.peers:
             found.setdefault(peer.rank, []).append(_Need(peer, now_s - heard.at_s))
     return found
 
 
-def _live_stands(state: Coordination) -> Iterator[Heard]:
+def _live_stands(state: Coordination) -> Iterator[tuple[Task, Heard]]:
     for task in state.plan.tasks:
         heard = state.stands.get(task.name)
         part = state.parts[task.device]
         if heard is not None and part.away_s is None and task.name not in part.exits:
-            yield heard
+            yield task, heard
 
 
 def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) -> WaitsFor | None:
@@ -97,7 +99,8 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
 
 def _on_the_way(task: Task, own: Stand | None, needs: list[_Need], lasted_s: float) -> WaitsFor | None:
     """It is in the exchange itself, as far as anybody knows."""
-    quiet = [need.wait for need in needs if need.wait.heard_s + need.age_s > QUIET_S and need.age_s < QUIET_S]
+    # As it was told: what has come since then nobody knows, and an older word is no longer silence.
+    quiet = [need.wait for need in needs if need.wait.heard_s > QUIET_S and need.age_s < FRESH_S]
     if any(not wait.connected for wait in quiet):
         return _waits(task, "connection", lasted_s)
     if quiet:
@@ -115,6 +118,20 @@ def _in_script(task: Task, own: Stand, lasted_s: float) -> WaitsFor:
     return WaitsFor(
         device=task.device, cause="script", lasted_s=lasted_s, activity=own.activity, where=own.where
     )
+
+
+def _all_in_script(state: Coordination) -> tuple[WaitsFor, ...]:
+    """Each is in code of its own, and has been for as long as it takes until the user is asked."""
+    stands = {task.name: heard.stand for task, heard in _live_stands(state)}
+    busy: dict[DeviceId, WaitsFor] = {}
+    for task in state.plan.tasks:
+        if task.name in state.parts[task.device].exits:
+            continue
+        own = stands.get(task.name)
+        if own is None or own.activity == "exchange" or not 0 < state.plan.ask_after_s <= own.lasted_s:
+            return ()
+        busy[task.device] = _in_script(task, own, own.lasted_s)
+    return tuple(busy.values())
 
 
 def _waits(

@@ -54,8 +54,7 @@ class ParticipantDriver:
         on_gone: Callable[[], None],
     ) -> None:
         self.context = context
-        invited = machine.take_part(context.me, prepare, starter_name)
-        self.state = replace(invited, unix_s=context.unix_s)
+        self.state = machine.take_part(context.me, prepare, starter_name)
         self._emit = emit
         self._on_gone = on_gone
         self._source = Path(prepare.source) if self.state.local else None
@@ -84,7 +83,9 @@ class ParticipantDriver:
         return self.state.plan.starter
 
     def handle(self, input: pa.Input) -> None:
-        self.state, effects = machine.step(self.state, input, self.context.clock.time())
+        # The run's clock may have stood still while this laptop slept.
+        state = replace(self.state, unix_s=self.context.unix_s)
+        self.state, effects = machine.step(state, input, self.context.clock.time())
         for effect in effects:
             self._do(effect)
 

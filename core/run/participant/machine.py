@@ -1,8 +1,8 @@
 """A participant in a run, the starter's own part included: ``step(state, input, now_s)``. Pure.
 
 Invariants: nothing of the project is run before this user (or an earlier decision) allowed it, and only what
-was allowed; trainers run only between ``Launch`` and the end; a lost starter or an abandoned run ends them at
-once; every part comes to ``Leave``.
+was allowed; trainers run only between ``Launch`` and the end; an abandoned run ends them at once, and so does
+a lost starter, unless ``patience`` waits for it; every part comes to ``Leave``.
 """
 
 from __future__ import annotations

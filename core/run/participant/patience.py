@@ -38,7 +38,7 @@ def welcome_starter(turn: Turn) -> None:
     if turn.state.away_s is None:
         return
     turn.no_longer("away")
-    turn.state = replace(turn.state, away_s=None, resuming=True)
+    turn.state = replace(turn.state, away_s=None, resuming=True, stopped=frozenset())  # told anew
     run = turn.state.plan.run
     if (shown := turn.state.shown.run) is not None and shown.waiting is not None:
         show(turn, ev.WaitingChanged(run=run))

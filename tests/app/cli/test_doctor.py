@@ -1,5 +1,7 @@
 from app.cli.doctor import doctor_on
 from app.cli.exit_codes import ExitCode
+from core.doctor.reach import finding
+from core.doctor.trial import Reach
 from core.vocabulary.answers import Finding, Findings
 from core.vocabulary.commands import Mend, RunDoctor
 from tests.app.cli.scripted_node import ScriptedNode, Words, follower
@@ -40,3 +42,18 @@ async def test_tandem_mends_what_it_is_asked_to_before_it_looks_again() -> None:
     assert node.commands == [Mend(code="key-mode"), RunDoctor()]
     assert screen.told[0]["ok"] is True
     assert screen.told[0]["findings"][0]["code"] == "python"
+
+
+async def test_one_open_way_is_no_failure_and_none_is() -> None:
+    one_way = finding("ben", Reach("silent", "answers", own_host="10.0.0.1", peer_host="10.0.0.2"))
+    neither = finding("ben", Reach("silent", "refused", own_host="10.0.0.1", peer_host="10.0.0.2"))
+
+    node, screen = Doctored(one_way), Words()
+    with follower(node) as events:
+        assert await doctor_on(events, screen, deep=False, mend=None) == ExitCode.OK
+    assert "· network: A call of ben" in screen.said and "One way is enough" in screen.said
+
+    node, screen = Doctored(neither), Words(json=True)
+    with follower(node) as events:
+        assert await doctor_on(events, screen, deep=False, mend=None) == ExitCode.FAILED
+    assert screen.told[0]["findings"][0]["code"] == "reach-closed"

@@ -203,7 +203,7 @@ def test_a_member_that_never_comes_is_named_with_its_rank_host_and_port(place: P
     job = Job(place, {"chief:0": first}, "--meet", "3", "--", "1", "0")
     job.ends(status=1)
     problem = json.loads(job.said[0].splitlines()[-1])["problem"]
-    assert f"member 1 at {port}" in problem["what"]
+    assert f"member 1 (at {port}," in problem["what"]
 
 
 @pytest.mark.cluster

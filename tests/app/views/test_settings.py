@@ -9,6 +9,8 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.settings import SettingsView
+from core.doctor.reach import finding
+from core.doctor.trial import Reach
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Finding, Findings, Refused, Saved
 from core.vocabulary.commands import (
@@ -231,6 +233,18 @@ def test_the_doctors_findings_come_worst_first_with_their_mends(view: SettingsVi
     mend.click()
     core.flush()
     assert core.commands == [RunDoctor(), Mend(code="key-mode"), RunDoctor()]
+
+
+def test_which_firewall_is_closed_is_shown_with_what_opens_it(view: SettingsView, core: FakeCore) -> None:
+    closed = finding("ben", Reach("silent", "answers", own_host="10.0.0.1", peer_host="10.0.0.2"))
+    core.answers[RunDoctor] = Findings(findings=(closed,))
+
+    view.help.look.click()
+    core.flush()
+
+    (line,) = view.help.findings._lines.values()
+    assert line.objectName() == "finding-reach-closed-here"
+    assert "One way is enough" in line.accessibleName() and "10.0.0.2" in line.accessibleDescription()
 
 
 def test_the_doctor_can_look_deeper(view: SettingsView, core: FakeCore) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from msgspec import structs
 
+from core.cluster.make_plan import MOST_PATIENT_S
 from core.run.admission import UsedRunIds, why_unfit, why_unsafe
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile, manifest_of
@@ -24,6 +27,11 @@ PLAN = plan_of(project=MANIFEST.digest)
         structs.replace(PLAN, members=PLAN.members[1:]),
         structs.replace(PLAN, tasks=(), members=()),
         structs.replace(PLAN, exchange="tls", strategy="own"),
+        structs.replace(PLAN, away_s=MOST_PATIENT_S + 1),
+        structs.replace(PLAN, away_s=0.0),
+        structs.replace(PLAN, away_s=math.nan),
+        structs.replace(PLAN, ask_after_s=MOST_PATIENT_S + 1),
+        structs.replace(PLAN, ask_after_s=-1.0),
     ],
 )
 def test_a_request_that_does_not_hold_together_is_refused(plan: Plan) -> None:

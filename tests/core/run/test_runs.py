@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import ssl
+import time
 from base64 import b64encode
 from pathlib import Path
 from pkgutil import resolve_name
@@ -482,6 +483,21 @@ async def test_a_link_lost_in_training_is_waited_for_and_what_it_swallowed_comes
     run = anna.state.run
     assert run is not None and run.waiting is None
     assert run.members[ben.device].log["worker:0"] == ("said while away",)
+
+
+async def test_since_when_a_laptop_is_away_is_right_after_this_one_slept(
+    lan: Lan, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, spec)
+    woke_s = time.time() + 3600.0  # the run's clock stood still meanwhile
+    monkeypatch.setattr(time, "time", lambda: woke_s + lan.clock.now_s)
+    lost_s = time.time()
+    lan.cut(anna, ben)
+    lan.clock.advance(3.0)
+    for node in (anna, ben):
+        assert node.state.run is not None and node.state.run.waiting is not None
+        assert [wait.since_s for wait in node.state.run.waiting.waits] == [pytest.approx(lost_s, abs=1.0)]
 
 
 async def test_a_laptop_that_lost_its_run_meanwhile_ends_it(lan: Lan, spec: RunSpec) -> None:

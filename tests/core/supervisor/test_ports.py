@@ -6,8 +6,9 @@ import socket
 import pytest
 
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT
+from core.net.address import Address
 from core.supervisor import ports
-from core.supervisor.ports import hold_ports
+from core.supervisor.ports import hold_ports, listen_anywhere, listen_at
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Role, Task
 from tests.core.cluster.laptops import ANNA
@@ -60,4 +61,22 @@ def test_no_free_port_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports.HeldPorts, "hold", lambda self, task, port: False)
     with pytest.raises(TandemError) as caught:
         hold_ports([task(0)])
+    assert caught.value.code == "no-free-port"
+
+
+def test_a_trainer_listens_at_its_own_address_and_everywhere_where_that_is_another_machines() -> None:
+    with listen_anywhere("127.0.0.1") as own:
+        host, port = own.getsockname()
+        assert host == "127.0.0.1" and FIRST_PORT <= port < LAST_PORT
+        with pytest.raises(OSError, match="in use"):
+            listen_at(Address("127.0.0.1", port)).close()
+    with listen_anywhere("192.0.2.7") as translated:
+        assert translated.getsockname()[0] == "0.0.0.0"
+
+
+def test_nowhere_to_listen_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        with pytest.raises(TandemError) as caught:
+            listen_anywhere("127.0.0.1", [taken] * 3)
     assert caught.value.code == "no-free-port"

@@ -50,12 +50,14 @@ async def test_a_peer_that_never_comes_is_named(keys: ExchangeKeys | None, tmp_p
         tf_config=configs["chief:0"],
         shares=(1, 1),
         peers={"worker:0": f"Anna's laptop at 127.0.0.1:{port}"},
+        names=("Ben's laptop", "Anna's laptop"),
         meet_timeout_s=2.0,
         exchange=keys,
     )
     exit = await chief.exit()
     assert exit.reason == "never-met"
-    assert f"worker:0 (Anna's laptop at 127.0.0.1:{port})" in str(exit.problem)
+    at = f"at 127.0.0.1:{port}"
+    assert (f"Anna's laptop ({at}," if keys else f"worker:0 (Anna's laptop {at})") in str(exit.problem)
     assert chief.of(trainer_messages.Meeting) and not chief.of(trainer_messages.Met)
 
 

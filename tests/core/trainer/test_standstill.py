@@ -16,7 +16,6 @@ import pytest
 from core.exchange.state import Waiting
 from core.trainer.reporter import Reporter
 from core.trainer.standstill import (
-    AGAIN_S,
     STACK_AFTER_S,
     TOLD_AFTER_S,
     Lookout,
@@ -25,6 +24,7 @@ from core.trainer.standstill import (
     Standstill,
     place_of,
 )
+from core.vocabulary.limits import STAND_TOLD_S
 from core.vocabulary.trainer_messages import Report, Said, StandChanged
 from core.vocabulary.waits import Stand
 from core.vocabulary.wire import from_json
@@ -63,7 +63,7 @@ def test_what_takes_long_is_told_again_now_and_then_and_once_when_it_goes_on() -
     standstill = Standstill(0.0)
     told = looked(standstill, 11, Seen(0))
     times = [now for now, _ in told]
-    assert times == [TOLD_AFTER_S, TOLD_AFTER_S + AGAIN_S, TOLD_AFTER_S + 2 * AGAIN_S]
+    assert times == [TOLD_AFTER_S, TOLD_AFTER_S + STAND_TOLD_S, TOLD_AFTER_S + 2 * STAND_TOLD_S]
     assert told[0][1] == Stand(activity="callback", where="train.py, line 3", lasted_s=2.0)
     assert standstill.look(12, Seen(1), never) == [None]
     assert standstill.look(13, Seen(1), never) == []

@@ -17,7 +17,7 @@ from core.vocabulary.phases import Failed, Finished, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
 from core.vocabulary.trainer_messages import EpochEnded, Meeting, StandChanged
-from core.vocabulary.waits import PeerWait, Stand
+from core.vocabulary.waits import Cause, PeerWait, Stand
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
 
@@ -81,6 +81,25 @@ def test_whom_the_run_waits_for_is_on_every_screen_and_goes_when_it_goes_on() ->
     world.each_trainer_says(StandChanged())
     assert shown(world, ANNA) == shown(world, BEN) == []
     assert "look" not in world.waits
+
+
+def test_nobody_is_waited_for_any_more_while_outputs_come() -> None:
+    world = training(plan_of(exchange="tls", fixed={BEN: (Role.CHIEF,)}, project=MANIFEST.digest))
+    world.trainer_says(BEN, "chief:0", busy())
+    peer = PeerWait(rank=0, lasted_s=3.0)
+    world.trainer_says(ANNA, "worker:0", StandChanged(stand=Stand(activity="exchange", peers=(peer,))))
+    world.settle()
+    assert shown(world, ANNA) == shown(world, BEN) == ["script"]
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, FINISHED)
+    while world.to_starter[ANNA] or world.to_starter[BEN]:  # the outputs are not even looked for yet
+        world.deliver_to_starter(ANNA if world.to_starter[ANNA] else BEN)
+    assert isinstance(world.starter.stage, co.Draining)
+    world.fire("look")
+    assert told(world)[-1].waits == () and "look" not in world.waits
+    count = len(told(world))
+    world.settle()
+    assert isinstance(world.phase, Finished) and len(told(world)) == count
 
 
 def test_what_does_not_change_is_told_every_few_seconds_and_no_more() -> None:
@@ -228,6 +247,33 @@ def test_stop_ends_it_at_once_where_somebody_is_away() -> None:
     world.trainer_ends(ANNA, "chief:0", failing("killed"))
     world.settle()
     assert isinstance(world.phase, Stopped)
+
+
+@pytest.mark.parametrize(
+    ("cause", "annas", "force"),
+    [
+        ("stopped", PeerWait(rank=1, lasted_s=9.0), 1),
+        ("silent", PeerWait(rank=1, lasted_s=9.0, heard_s=9.0), 1),
+        ("connection", PeerWait(rank=1, lasted_s=9.0, heard_s=9.0, connected=False), 1),
+        ("wire", PeerWait(rank=1, lasted_s=9.0), 0),
+    ],
+)
+def test_stop_does_not_wait_for_the_end_of_a_step_that_cannot_end(
+    cause: Cause, annas: PeerWait, force: int
+) -> None:
+    world = training()
+    bens = PeerWait(rank=0, lasted_s=9.0)
+    for device, task, peer in ((ANNA, "chief:0", annas), (BEN, "worker:0", bens)):
+        stand = Stand(activity="exchange", lasted_s=9.0, peers=(peer,))
+        world.trainer_says(device, task, StandChanged(stand=stand))
+    if cause == "stopped":
+        world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+    world.settle()
+    assert cause in shown(world, ANNA)
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert world.waits["stop"] == limits.STOP_S[force]
+    assert world.members[BEN].trainers == {"worker:0": force}
 
 
 def test_who_comes_back_after_the_end_is_told_of_it() -> None:
@@ -398,6 +444,34 @@ def test_without_progress_for_long_the_user_is_asked_and_may_let_it_wait() -> No
     assert world.now_s >= until_s
 
 
+def test_meetings_of_which_nobody_tells_are_progress() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    world.now_s += 360.0  # predict: meetings end, no step is told, and none takes long enough for a word
+    world.trainer_says(BEN, "worker:0", busy())
+    world.trainer_says(ANNA, "chief:0", waits_for_ben(lasted_s=2.0))
+    world.settle()
+    assert told(world)[-1].waits and not told(world)[-1].asks
+    until_s = world.now_s + 50.0
+    while not told(world)[-1].asks:
+        world.trainer_says(ANNA, "chief:0", waits_for_ben(lasted_s=9.0))  # the same wait is no progress
+        world.settle()
+        world.fire("look")
+    assert until_s < world.now_s < until_s + 15.0
+
+
+def test_where_all_scripts_hang_the_user_is_asked() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    asked_s = 0.0
+    for lasted_s in range(2, 80, 4):
+        world.now_s += 4.0
+        stand = StandChanged(stand=Stand(activity="script", where="train.py, line 9", lasted_s=lasted_s))
+        world.each_trainer_says(stand)
+        if not asked_s and told(world) and told(world)[-1].asks:
+            asked_s = float(lasted_s)
+    assert 60.0 <= asked_s <= 68.0
+    assert shown(world, ANNA) == shown(world, BEN) == ["script", "script"]
+
+
 def test_bytes_that_come_are_progress() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     for come in range(60):
@@ -439,6 +513,26 @@ def test_a_process_that_is_stopped_is_told_by_its_node_until_it_goes_on() -> Non
     world.tell_member(BEN, pa.TrainersSeen(frozenset()))
     world.settle()
     assert shown(world, ANNA) != ["stopped"]
+
+
+@pytest.mark.parametrize("stopped_at_last", [True, False])
+def test_a_process_that_is_stopped_or_goes_on_while_the_link_is_lost_is_told_afterwards(
+    stopped_at_last: bool,
+) -> None:
+    world = training()
+    stopped, none = frozenset({"worker:0"}), frozenset[str]()
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.tell_member(BEN, pa.TrainersSeen(none if stopped_at_last else stopped))
+    world.settle()
+    world.cut_link(BEN)
+    at_last = pa.TrainersSeen(stopped if stopped_at_last else none)
+    world.tell_member(BEN, at_last)
+    world.restore_link(BEN)
+    world.settle()
+    world.tell_member(BEN, at_last)
+    world.trainer_says(ANNA, "chief:0", waits_for_ben())
+    world.settle()
+    assert ("stopped" in shown(world, ANNA)) == stopped_at_last
 
 
 def test_a_member_looks_after_its_trainers_as_long_as_they_run() -> None:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
+from msgspec import structs
 
 from core.run.coordinator import state as co
-from core.run.coordinator.verdicts import UNTOLD_S, verdicts
+from core.run.coordinator.verdicts import FRESH_S, UNTOLD_S, verdicts
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.limits import MISSED_S
+from core.vocabulary.limits import MISSED_S, STAND_TOLD_S
 from core.vocabulary.phases import Exit, MemberPhase
+from core.vocabulary.plan import ASK_AFTER_S
 from core.vocabulary.waits import Activity, Cause, PeerWait, Stand, WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
@@ -27,8 +29,8 @@ def waiting(*devices: DeviceId, lasted_s: float = 10.0, **more: object) -> Stand
     return Stand(activity="exchange", lasted_s=lasted_s, peers=peers)
 
 
-def busy(activity: Activity = "script", where: str = "train.py, line 3") -> Stand:
-    return Stand(activity=activity, where=where, lasted_s=12.0)
+def busy(activity: Activity = "script", where: str = "train.py, line 3", *, lasted_s: float = 12.0) -> Stand:
+    return Stand(activity=activity, where=where, lasted_s=lasted_s)
 
 
 def seen(
@@ -38,15 +40,18 @@ def seen(
     phases: Mapping[DeviceId, MemberPhase] | None = None,
     away: Mapping[DeviceId, float] | None = None,
     ended: tuple[DeviceId, ...] = (),
+    age_s: float = 0.0,
+    ask_after_s: float = ASK_AFTER_S,
 ) -> dict[DeviceId, WaitsFor]:
     plan = plan_of(members, exchange="tls", project=MANIFEST.digest)
+    plan = structs.replace(plan, ask_after_s=ask_after_s)
     state = co.coordinate(ANNA, plan, MANIFEST, "", 0.0)
     parts = {}
     for device, part in state.parts.items():
         phase = (phases or {}).get(device, "training")
         exits = {TASKS[device]: Exit(reason="finished")} if device in ended else {}
         parts[device] = replace(part, phase=phase, away_s=(away or {}).get(device), exits=exits)
-    heard = {TASKS[device]: co.Heard(stand, NOW_S) for device, stand in stands.items()}
+    heard = {TASKS[device]: co.Heard(stand, NOW_S - age_s) for device, stand in stands.items()}
     state = replace(state, parts=MappingProxyType(parts), stands=MappingProxyType(heard), stage=co.Running())
     return {wait.device: wait for wait in verdicts(state, NOW_S)}
 
@@ -58,6 +63,17 @@ def causes(found: Mapping[DeviceId, WaitsFor]) -> dict[DeviceId, Cause]:
 def test_where_nobody_tells_of_a_wait_nobody_is_waited_for() -> None:
     assert seen({}) == {}
     assert seen({ANNA: busy(), BEN: busy()}) == {}, "each computes, and none waits for the other"
+
+
+def test_where_all_are_in_their_own_code_for_as_long_as_it_takes_to_ask_each_is_named() -> None:
+    stands = {ANNA: busy("step", lasted_s=1000.0), BEN: busy(lasted_s=1000.0)}
+    found = seen(stands)
+    assert causes(found) == {ANNA: "script", BEN: "script"}
+    assert found[BEN].where == "train.py, line 3" and found[BEN].lasted_s == 1000.0
+    assert seen({ANNA: busy(lasted_s=1000.0)}) == {}, "Ben's has told nothing that takes long"
+    assert seen(stands | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}) == {}
+    assert causes(seen(stands, away={BEN: NOW_S - 9})) == {BEN: "away"}
+    assert seen(stands, ask_after_s=0.0) == {}, "nobody is asked, so nobody is named"
 
 
 def test_a_script_in_its_own_code_is_named_with_its_line() -> None:
@@ -125,6 +141,19 @@ def test_a_peer_without_a_sign_of_life_is_silent_or_not_connected(connected: boo
 def test_a_connection_that_broke_a_moment_ago_is_no_verdict() -> None:
     stands = {ANNA: waiting(BEN, connected=False, heard_s=0.5, bytes_total=9), BEN: waiting(ANNA)}
     assert seen(stands)[BEN].cause == "wire"
+
+
+@pytest.mark.parametrize("age_s", [0.0, 2.7, 3.4, 3.6, STAND_TOLD_S])
+def test_between_two_words_of_a_trainer_the_verdict_stays(age_s: float) -> None:
+    lost = {ANNA: waiting(BEN, connected=False, heard_s=6.0), BEN: waiting(ANNA)}
+    assert seen(lost, age_s=age_s)[BEN].cause == "connection"
+    well = {ANNA: waiting(BEN, heard_s=0.9), BEN: waiting(ANNA)}
+    assert seen(well, age_s=age_s)[BEN].cause == "wire"
+
+
+def test_what_was_told_long_ago_makes_nobody_silent() -> None:
+    stands = {ANNA: waiting(BEN, heard_s=6.0), BEN: waiting(ANNA)}
+    assert seen(stands, age_s=FRESH_S)[BEN].cause == "wire"
 
 
 def test_a_trainer_that_tells_nothing_of_itself_for_long_is_busy() -> None:

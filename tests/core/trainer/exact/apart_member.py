@@ -102,7 +102,6 @@ def main() -> None:
         numbers,
         order_of_rows,
         texts,
-        shapes,
         augmented,
         rounded,
         rate_from_a_clock,
@@ -112,6 +111,7 @@ def main() -> None:
         batches_of_a_loop,
         validation,
         as_it_should_be,
+        shapes,  # last, since nobody meets after it
     ]
     for script in scripts:
         keras.utils.set_random_seed(5)

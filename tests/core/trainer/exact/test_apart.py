@@ -30,7 +30,6 @@ def test_all_members_come_to_the_same(records: list[dict[str, Any]]) -> None:
         ("numbers", "x and y of", "fit"),
         ("order_of_rows", "x and y of", "fit"),
         ("texts", "y of", "fit"),
-        ("shapes", "x and y of", "fit"),
         ("batches_of_a_loop", "y of", "the loop"),
         ("validation", "y of", "fit"),
     ],
@@ -41,6 +40,15 @@ def test_other_data_is_refused_before_the_first_step(
     found = records[0][script]
     assert found["code"] == "data-differs"
     assert f"{parts} the first batch of {call} " in found["what"] and "seed" in found["fix"]
+
+
+def test_batches_of_other_lengths_are_refused_with_what_each_member_has(
+    records: list[dict[str, Any]],
+) -> None:
+    found = records[0]["shapes"]
+    assert found["code"] == "exchange-mismatch"
+    assert "member 0 wants the first batch, of 64 rows" in found["what"]
+    assert "member 1 wants the first batch, of 65 rows" in found["what"]
 
 
 def test_other_numbers_in_x_alone_are_told(records: list[dict[str, Any]]) -> None:

@@ -1,0 +1,74 @@
+"""Whether trainers of this laptop and of each linked one reach each other, in words. On the core loop.
+
+Members that meet over TLS need one way of the two, since either calls; TensorFlow's collectives need both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from core.doctor.network import TOPIC, let_trainers_in
+from core.doctor.trial import Reach
+from core.doctor.view import View, error, note, ok
+from core.vocabulary.answers import Finding
+from core.vocabulary.peer_messages import Dialled
+from core.vocabulary.state import Device
+
+_WENT: dict[Dialled, str] = {
+    "answers": "was answered",
+    "silent": "got no answer",
+    "refused": "was refused",
+    "unreachable": "was turned back",
+    "stranger": "was answered by something else",
+}
+_BOTH = "Scripts that bring their own strategy, and --exchange tensorflow, need both ways."
+_ENOUGH = "One way is enough for runs that Tandem manages: either laptop may call."
+
+
+async def check_reach(view: View) -> list[Finding]:
+    """Tried with every linked laptop at once; it takes some seconds where a firewall drops calls."""
+    linked = [device for device in view.state.devices.values() if device.paired and device.linked]
+    if not linked:
+        return [note("reach-nobody", TOPIC, "No paired laptop is connected with which reach could be tried.")]
+    return list(await asyncio.gather(*(_of(device, view) for device in linked)))
+
+
+async def _of(device: Device, view: View) -> Finding:
+    name = device.shown_name
+    untried = f"Whether trainers of {name} and of this laptop reach each other could not be tried"
+    if device.versions is None or not device.versions.exchange:
+        return note("reach-untried", TOPIC, f"{untried}: its Tandem is older.", "Update Tandem there.")
+    reach = await view.try_reach(device.device) if view.try_reach else None
+    if reach is None:
+        return note("reach-untried", TOPIC, f"{untried}: {name} did not answer.", "Look again.")
+    return finding(name, reach)
+
+
+def finding(name: str, reach: Reach) -> Finding:
+    """``name``: the other laptop's."""
+    closed_here = (
+        f"A call of {name} to a trainer's port of this laptop ({reach.own_host}) {_WENT[reach.inward]}"
+    )
+    closed_there = (
+        f"A call of this laptop to a trainer's port of {name} ({reach.peer_host}) {_WENT[reach.outward]}"
+    )
+    open_here = f"On this laptop: {let_trainers_in(reach.peer_host)}."
+    open_there = (
+        f"On {name}: let TCP ports 20000–32000 in from {reach.own_host.partition('%')[0]} in its firewall; "
+        "its own doctor names the command."
+    )
+    match reach.inward == "answers", reach.outward == "answers":
+        case True, True:
+            return ok("reach", TOPIC, f"Trainers of {name} and of this laptop reach each other, both ways.")
+        case False, True:
+            what = f"{closed_here}, likely by this laptop's firewall; the other way is open. {_ENOUGH}"
+            return note("reach-closed-here", TOPIC, what, f"{_BOTH} {open_here}")
+        case True, False:
+            what = f"{closed_there}, likely by the firewall of {name}; the other way is open. {_ENOUGH}"
+            return note("reach-closed-there", TOPIC, what, f"{_BOTH} {open_there}")
+    return error(
+        "reach-closed",
+        TOPIC,
+        f"{closed_here}. {closed_there}. So trainers of the two can't meet, likely by both firewalls.",
+        f"Open one of the two. {open_here} {open_there} {_BOTH}",
+    )

@@ -1,0 +1,175 @@
+"""Two linked nodes try whether each could call a trainer of the other. On the core loop.
+
+One asks over the link; the other calls the port that it is told, then listens in its turn and is called. What
+is read there proves who answers. Security invariant: only the device at the other end of the link is called,
+and only at ports that trainers have, so that nobody makes this laptop look at anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.cluster.make_plan import FIRST_PORT, LAST_PORT
+from core.runtime.background import Background
+from core.supervisor import ports
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.peer_messages import Dialled, Message, ReachAsked, ReachTold
+
+DIAL_S = 4.0
+"""A lost first packet of a connection is sent again after 1 s and after 3 s."""
+SLACK_S = 4.0
+"""What a busy laptop may take besides."""
+NONCE_BYTES = 16
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """``inward``: how the other laptop's call to this one went; ``outward``: this one's to the other.
+
+    ``own_host``, ``peer_host``: where they were called.
+    """
+
+    inward: Dialled
+    outward: Dialled
+    own_host: str
+    peer_host: str
+
+
+class TrialLinks(Protocol):
+    """What is needed of ``core.link.hub.Links``."""
+
+    def send(self, device: DeviceId, message: Message) -> bool: ...
+
+    def peer_host(self, device: DeviceId) -> str: ...
+
+    def own_host(self, device: DeviceId) -> str: ...
+
+
+class Trials:
+    """One for a node's life. Nothing of it lasts longer than some seconds, whatever the other side does."""
+
+    def __init__(
+        self, links: TrialLinks, background: Background, dial_s: float = DIAL_S, slack_s: float = SLACK_S
+    ) -> None:
+        self._links, self._background = links, background
+        self._dial_s, self._answer_s = dial_s, dial_s + slack_s
+        self._trials: dict[DeviceId, asyncio.Task[Reach | None]] = {}
+        self._asked: dict[tuple[DeviceId, bytes], asyncio.Future[ReachTold]] = {}
+        self._answering: dict[DeviceId, asyncio.Task[None]] = {}
+
+    async def try_with(self, device: DeviceId) -> Reach | None:
+        """None: it could not be tried. Whoever asks while it is being tried hears of that trial."""
+        trial = self._trials.get(device)
+        if trial is None or trial.done():
+            trial = self._trials[device] = self._background.start("the doctor's trial", self._try(device))
+        await asyncio.wait({trial})
+        return None if trial.cancelled() else trial.result()
+
+    async def _try(self, device: DeviceId) -> Reach | None:
+        own_host, peer_host = self._links.own_host(device), self._links.peer_host(device)
+        if not own_host or not peer_host:
+            return None
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        answer = self._asked[device, nonce] = asyncio.get_running_loop().create_future()
+        try:
+            async with _listening(own_host, nonce) as (port, _):
+                if not self._links.send(device, ReachAsked(nonce=nonce, port=port)):
+                    return None
+                async with asyncio.timeout(self._answer_s):
+                    told = await answer
+        except (TandemError, OSError) as error:  # TimeoutError is one
+            _log.info("%s could not be tried: %s", short(device), error or "it did not answer")
+            return None
+        finally:
+            del self._asked[device, nonce]
+        if not _is_a_trainers(told.port):
+            return None
+        outward = await dial(peer_host, told.port, nonce, self._dial_s)
+        return Reach(told.dialled, outward, own_host, peer_host)
+
+    def on_message(self, device: DeviceId, message: Message) -> bool:
+        """False: it is not about this."""
+        match message:
+            case ReachAsked():
+                self._on_asked(device, message)
+            case ReachTold():
+                answer = self._asked.get((device, message.nonce))
+                if answer is not None and not answer.done():
+                    answer.set_result(message)
+            case _:
+                return False
+        return True
+
+    def _on_asked(self, device: DeviceId, asked: ReachAsked) -> None:
+        if len(asked.nonce) != NONCE_BYTES or not _is_a_trainers(asked.port):
+            _log.warning("%s asked for a call to port %d, where no trainer is", short(device), asked.port)
+            return
+        if before := self._answering.get(device):
+            before.cancel()  # one at a time for each laptop
+        self._answering[device] = self._background.start("the doctor's call", self._answer(device, asked))
+
+    async def _answer(self, device: DeviceId, asked: ReachAsked) -> None:
+        own_host, peer_host = self._links.own_host(device), self._links.peer_host(device)
+        if not own_host or not peer_host:
+            return
+        dialled = await dial(peer_host, asked.port, asked.nonce, self._dial_s)
+        try:
+            async with _listening(own_host, asked.nonce) as (port, was_read):
+                self._links.send(device, ReachTold(nonce=asked.nonce, dialled=dialled, port=port))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._answer_s):
+                        await was_read.wait()
+        except (TandemError, OSError) as error:
+            _log.warning("no port to listen at for %s: %s", short(device), error)
+            self._links.send(device, ReachTold(nonce=asked.nonce, dialled=dialled, port=0))
+
+
+async def dial(host: str, port: int, nonce: bytes, limit_s: float) -> Dialled:
+    """Call there and read. Never raises but ``CancelledError``."""
+    writer: asyncio.StreamWriter | None = None
+    try:
+        async with asyncio.timeout(limit_s):
+            reader, writer = await asyncio.open_connection(host, port)
+            said = await reader.readexactly(len(nonce))
+    except ConnectionError:
+        return "refused"
+    except TimeoutError:
+        return "stranger" if writer is not None else "silent"
+    except asyncio.IncompleteReadError:
+        return "stranger"
+    except OSError:
+        return "unreachable"
+    finally:
+        if writer is not None:
+            writer.transport.abort()
+    return "answers" if said == nonce else "stranger"
+
+
+@contextlib.asynccontextmanager
+async def _listening(host: str, nonce: bytes) -> AsyncIterator[tuple[int, asyncio.Event]]:
+    """Whoever calls is told ``nonce``, and hung up on. Yields the port, and an event for the first caller."""
+    was_read = asyncio.Event()
+
+    def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(nonce)
+        writer.close()
+        was_read.set()
+
+    listener = ports.listen_anywhere(host)
+    listener.setblocking(False)
+    port: int = listener.getsockname()[1]
+    async with await asyncio.start_server(tell, sock=listener, backlog=4):
+        yield port, was_read
+
+
+def _is_a_trainers(port: int) -> bool:
+    return FIRST_PORT <= port < LAST_PORT
