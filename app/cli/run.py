@@ -34,7 +34,7 @@ from core.vocabulary.phases import Failed, Finished, Phase, Stopped, ended
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.text import plain
 
-DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired"})
+DECLINED = frozenset({"consent-refused", "no-consent", "device-busy", "not-paired", "train-crossed"})
 """Failures that are another laptop's no."""
 ALONE = {"yes": True, "no": False}
 MORE = """\

@@ -86,6 +86,7 @@ class Peer:
         self._context = tls.client_context(hub.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints
+        self._linked_at: Address | None = None
         self._reached: tuple[tls.Streams, Address] | None = None
         self._call: Connection | None = None
         """Ours, while its hello is not answered."""
@@ -168,7 +169,7 @@ class Peer:
             self._happened(TheirsFailed(problem))
 
     def _become(self, connection: Connection, hello: Hello, address: Address, *, ours: bool) -> None:
-        old, self.link = self.link, connection
+        old, self.link, self._linked_at = self.link, connection, address
         self._happened(CameUp(ours))
         if old is not None:
             # What was on its way over the old one may be lost: whoever waits for it has to know.
@@ -227,7 +228,13 @@ class Peer:
         return reached
 
     async def _connect(self, address: Address) -> tls.Streams:
-        return await tls.connect(address.host, address.port, self._context, self.certificate)
+        try:
+            return await tls.connect(address.host, address.port, self._context, self.certificate)
+        except TandemError as failure:
+            if failure.code != tls.NOBODY_LISTENS or address == self._linked_at:
+                raise
+            # An address of earlier days may be another machine's by now: that one's no ends nothing.
+            raise TandemError(code="unreachable", what=failure.what, fix=failure.fix) from failure
 
     def _addresses(self) -> list[Address]:
         addresses = []

@@ -44,6 +44,9 @@ _TOLD = frozenset({"link-refused", "versions-differ", "link-bad-hello", "bad-fra
 """Calls that fail for a reason which a person has to mend. A laptop that is not there is no such thing, and
 neither is another device at an address where this one was before."""
 
+_CLOSED = frozenset({"link-closed", "link-slept"})
+"""Links that were closed without a word: the second while this laptop slept."""
+
 Step = tuple[State, tuple[Effect, ...]]
 
 
@@ -90,7 +93,7 @@ def step(state: State, event: Event, now_s: float) -> Step:
 def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
     again = tries.trouble is not None and tries.trouble.code == problem.code
     after = replace(tries, failures=tries.failures + 1, trouble=problem)
-    if problem.code == NOBODY_LISTENS and tries.trouble is not None and tries.trouble.code == "link-closed":
+    if problem.code == NOBODY_LISTENS and tries.trouble is not None and tries.trouble.code in _CLOSED:
         # The link was closed without a word, and its laptop refuses a new one: Tandem was killed there.
         return after, (TellDown(problem),)
     # Once may be chance: right after pairing, this side may be quicker to call than the other to store.

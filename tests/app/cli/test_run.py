@@ -58,6 +58,7 @@ async def test_a_finished_run_says_what_came_out() -> None:
     [
         (Failed(problem=PROBLEM), ExitCode.FAILED),
         (Failed(problem=Problem(code="consent-refused", what="ben said no.")), ExitCode.REFUSED),
+        (Failed(problem=Problem(code="train-crossed", what="ben's run goes first.")), ExitCode.REFUSED),
         (Stopped(by="ben"), ExitCode.STOPPED),
     ],
 )

@@ -1,4 +1,4 @@
-"""Where a device that called is called back."""
+"""Where a device that called is called back, and whose refusal says that it is gone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from typing import Any, cast
 import pytest
 
 from core.home.identity import load_or_create
+from core.link import problems
+from core.link.dial import Backoff
 from core.link.driver import Connection
 from core.link.peer.driver import Hub, Peer
+from core.net import tls
+from core.vocabulary.errors import TandemError
 from core.vocabulary.settings import DEFAULT_PORT
 from tests.core.link.examples import hello
 
@@ -40,3 +44,40 @@ def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_there_is_
     called = SimpleNamespace(ends=(("10.0.0.1", 27_600), ("10.0.0.2", 51_234)))
     peer.on_up(cast(Connection, called), hello("bert", port=said))
     assert told == [f"10.0.0.2:{port}"]
+
+
+@pytest.mark.parametrize(
+    ("refuses", "codes"),
+    [("10.0.0.2", ["link-closed", "nobody-listens"]), ("10.0.0.9", ["link-closed"])],
+    ids=["where it was linked", "an old address, which may be another machine's"],
+)
+async def test_a_device_is_gone_where_the_address_of_its_last_link_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: str, codes: list[str]
+) -> None:
+    async def connect(host: str, port: int, *_: object) -> tls.Streams:
+        called.append(host)
+        raise TandemError(code=tls.NOBODY_LISTENS if host == refuses else "unreachable", what=host)
+
+    monkeypatch.setattr(tls, "connect", connect)
+    ours, theirs = load_or_create(tmp_path / "ours"), load_or_create(tmp_path / "theirs")
+    called: list[str] = []
+    told: list[str] = []
+    hub = SimpleNamespace(
+        identity=ours,
+        background=SimpleNamespace(start=call_nobody),
+        clock=SimpleNamespace(time=lambda: 0.0, call_later=lambda *_: SimpleNamespace(cancel=lambda: None)),
+        backoff=Backoff(),
+        chance=lambda: 0.0,
+        came_up=lambda *_: None,
+        went_down=lambda device, problem: told.append(problem.code),
+    )
+    peer = Peer(
+        cast(Hub, hub), theirs.device_id, theirs.cert_der, "bert", ("10.0.0.2:27600", "10.0.0.9:27600")
+    )
+    link = cast(Connection, SimpleNamespace(ends=(("10.0.0.1", 27_600), ("10.0.0.2", 51_234))))
+    peer.on_up(link, hello("bert", port=27_600))
+    peer.on_over(link, problems.closed("bert"))
+    peer.try_now()
+    await peer._dial()
+    assert set(called) == {"10.0.0.2", "10.0.0.9"}
+    assert told == codes

@@ -125,6 +125,13 @@ def test_a_link_that_is_lost_is_told_and_a_call_under_way_goes_on(call: str, exp
     assert effects == [*([Pause(3)] if call == "none" else []), TellDown(LOST)]
 
 
+def test_who_refuses_calls_after_this_laptop_slept_is_told_as_gone() -> None:
+    gone = Problem(code="nobody-listens", what="Nothing listens there.")
+    slept = Problem(code="link-slept", what="This laptop slept.")
+    effects = after(WentDown(slept), PauseOver(), CallFailed(gone), state=Linked(0.0, 0))[1]
+    assert effects.count(TellDown(gone)) == 1
+
+
 def test_a_link_closed_without_a_word_whose_laptop_refuses_calls_is_told_as_gone_once() -> None:
     gone = Problem(code="nobody-listens", what="Nothing listens there.")
     calls: tuple[Event, ...] = (CallFailed(gone), PauseOver())
