@@ -1,14 +1,15 @@
-"""One large number with its name above and a note below. Painted by hand: it changes twice a second, and a
+"""One large number with its name above and a note below. Canvas by hand: it changes twice a second, and a
 label that changes lays its whole page out anew."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from app import theme
 from app.models.headline import Figure
+from app.widgets.canvas import Canvas
 from app.widgets.labels import set_tooltip
 
 LARGER = 1.9
@@ -16,7 +17,7 @@ LARGER = 1.9
 LEAST_CHARACTERS = 12
 
 
-class FigureView(QWidget):
+class FigureView(Canvas):
     def __init__(self) -> None:
         super().__init__()
         self.figure = Figure("", "–")
@@ -41,12 +42,6 @@ class FigureView(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self.fontMetrics().averageCharWidth() * LEAST_CHARACTERS, self._heights()[2])
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self.updateGeometry()
-            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, shades = QPainter(self), theme.colours()

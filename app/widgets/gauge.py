@@ -1,14 +1,15 @@
-"""One reading as a live bar. Painted by hand."""
+"""One reading as a live bar. Canvas by hand."""
 
 from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from app import theme
+from app.widgets.canvas import Canvas
 from app.widgets.labels import set_tooltip
 from core.vocabulary.text import plain
 
@@ -16,7 +17,7 @@ NAME_CHARACTERS = 15
 WORDS_CHARACTERS = 24
 
 
-class Gauge(QWidget):
+class Gauge(Canvas):
     """``show_reading`` takes a part of the whole (0 to 1), or None with the reason."""
 
     def __init__(self, name: str) -> None:
@@ -53,12 +54,6 @@ class Gauge(QWidget):
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(metrics.averageCharWidth() * 42, metrics.height() + 8)
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self.updateGeometry()
-            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

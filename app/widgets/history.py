@@ -1,15 +1,16 @@
-"""What a laptop was busy with in the last minutes, with axes. Painted by hand, without pyqtgraph."""
+"""What a laptop was busy with in the last minutes, with axes. Canvas by hand, without pyqtgraph."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from app import theme
+from app.widgets.canvas import Canvas
 from app.widgets.labels import set_tooltip
 
 KEPT_S = 600.0
@@ -22,7 +23,7 @@ MOST = 1200
 _MINUTES = (10, 5, 0)
 
 
-class History(QWidget):
+class History(Canvas):
     """Percent over time, a line for each name that was ever told."""
 
     def __init__(self) -> None:
@@ -48,12 +49,6 @@ class History(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self.fontMetrics().averageCharWidth() * 30, self.sizeHint().height())
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self.updateGeometry()
-            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

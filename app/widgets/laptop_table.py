@@ -1,15 +1,16 @@
-"""A row for each laptop of a run, with bars for GPU and CPU. Painted by hand: it changes twice a second."""
+"""A row for each laptop of a run, with bars for GPU and CPU. Canvas by hand: it changes twice a second."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from app import theme
 from app.models.laptop_rows import LaptopRow, Use
+from app.widgets.canvas import Canvas
 from app.widgets.card import take_out
 from app.widgets.labels import set_tooltip
 from core.vocabulary.ids import DeviceId
@@ -59,7 +60,7 @@ def placed(width: int, character: int) -> dict[str, tuple[int, int]]:
     return places
 
 
-class _Line(QWidget):
+class _Line(Canvas):
     """One line of the table, as wide as it is."""
 
     lines = 1
@@ -74,12 +75,6 @@ class _Line(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self.fontMetrics().averageCharWidth() * 40, self.sizeHint().height())
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self.updateGeometry()
-            self.update()
 
     def places(self) -> dict[str, tuple[int, int]]:
         return placed(self.width(), self.fontMetrics().averageCharWidth())

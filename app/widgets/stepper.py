@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from app import theme
 from app.models.startup import StartupStep
 from app.run_words import duration
+from app.widgets.canvas import Canvas
 
 DOT = 14
 LEAST_CHARACTERS = 9
 _SAID = {"done": "done", "now": "under way", "ahead": "to come"}
 
 
-class Stepper(QWidget):
-    """Painted by hand; a screen reader gets it as one sentence."""
+class Stepper(Canvas):
+    """Canvas by hand; a screen reader gets it as one sentence."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,12 +39,6 @@ class Stepper(QWidget):
         return QSize(metrics.averageCharWidth() * LEAST_CHARACTERS * 5, DOT + 6 + 2 * metrics.height())
 
     minimumSizeHint = sizeHint
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self.updateGeometry()
-            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, shades = QPainter(self), theme.colours()
