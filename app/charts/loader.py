@@ -6,6 +6,7 @@ modules are imported the waiting events are handled in between. GUI thread, neve
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -56,7 +57,8 @@ class Loader(QObject):
         _load_picture_readers()
         for name in _WITHOUT_QT:
             importlib.import_module(name)
-        self._beside_done.emit()
+        with contextlib.suppress(RuntimeError):  # the window is gone
+            self._beside_done.emit()
 
     def _warm(self) -> None:
         self._touched = _touch_classes()

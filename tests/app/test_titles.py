@@ -47,6 +47,7 @@ def test_no_screen_cuts_words_off(
     train, runs = window.view(TRAIN), window.view(RUNS)
     assert isinstance(train, TrainView)
     assert isinstance(runs, RunsView)
+    window.go_to(TRAIN)
     qtbot.waitUntil(lambda: train.live.progress.state.text() == "Training", timeout=LIMIT_MS)
     for index in range(len(SCREENS)):
         window.go_to(index)
