@@ -33,7 +33,7 @@ SLOWEST := --durations=12 --durations-min=15
 BESIDE := --jobs=3 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # Each part has its say, whatever became of those before. Of those beside each other, each is shown when it ends.
-test: $(READY)  ## Every test; of the exactness matrix, every scenario at two shares (13 minutes on 2 cores).
+test: $(READY)  ## Every test; of the exactness matrix, every scenario at two shares (20 minutes on 2 cores).
 	@failed=0; \
 	$(FAST_TESTS) || failed=1; \
 	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests LEFT_OUT=complete || failed=1; \

@@ -257,7 +257,7 @@ class Plot(QWidget):
             Band(),
             pg.PlotCurveItem(),
             pg.PlotCurveItem(),
-            pg.ScatterPlotItem(size=5, pen=None),
+            pg.ScatterPlotItem(size=5, pen=None, useCache=False),
         )
         for item in items:
             self.canvas.addItem(item, ignoreBounds=True)

@@ -127,21 +127,16 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
         yield lambda: True
         return
     # The first steps.
-    press("next")
     yield lambda: there("address") is not None
     type_into("address", address)
     yield lambda: True
     press("pair-address")
     yield can_press("same")
     press("same")
-    yield can_press("close-pairing")
-    press("close-pairing")
-    yield lambda: True
-    press("next")
     yield can_press("train-sample")
-    press("train-sample")
+    press("skip")
+    window.go_to(TRAIN)
     yield lambda: is_shown(TRAIN)
-    yield can_press("train")
     # Every screen for the first time.
     for index in (DEVICES, MACHINES, RUNS, SETTINGS, TRAIN):
         window.go_to(index)

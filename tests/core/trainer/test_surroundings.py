@@ -46,7 +46,7 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
     assert [exit.reason for exit in exits] == ["finished", "finished"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
     chief, worker = (
-        trainer.text().replace(str(tmp_path / task), "").replace("\n", "")
+        trainer.text().replace("\n", "").replace(str(tmp_path / task), "")
         for trainer, task in zip(trainers, ("chief:0", "worker:0"), strict=True)
     )
     assert chief == worker
