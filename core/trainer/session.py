@@ -112,6 +112,7 @@ class TrainerSession:
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
+            folders=train.own_folders,
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
@@ -284,6 +285,8 @@ class TrainerSession:
         self._orders.follow(on_stop)
         path = self._folder / self._train.script
         surroundings.sort_folders()
+        if self._cluster and self._train.rank == 0:
+            surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
         script.hide_house()
         try:
             with scope():
