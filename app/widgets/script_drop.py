@@ -45,7 +45,7 @@ class ScriptDrop(Card):
         self.where.setObjectName("script")
         self.name = ElidedLabel("", "heading")
         self._path = ""
-        self.hint = Label("Drop a Keras script here, or the folder of its project.", "heading")
+        self.hint = Label("Drop a Keras script or notebook here, or the folder of its project.", "heading")
         self.hint_2 = Label(
             "Any script that trains with model.fit: nothing in it needs to be changed.", "faint"
         )
@@ -112,7 +112,7 @@ class ScriptDrop(Card):
     def _ask_file(self) -> None:
         dialog = self._dialog("Choose a script")
         dialog.setFileMode(FileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters(["Python scripts (*.py *.pyw)", "All files (*)"])
+        dialog.setNameFilters(["Python scripts and notebooks (*.py *.pyw *.ipynb)", "All files (*)"])
         dialog.open()
 
     def _ask_folder(self) -> None:
