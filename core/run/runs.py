@@ -215,6 +215,10 @@ class NodeRuns:
             member = self._asked(run)
         member.handle(pa.Decided(decision != "no"))
 
+    @property
+    def history(self) -> Recorder:
+        return self._recorder
+
     async def list_runs(self, limit: int) -> answers.RunList:
         return await self._recorder.newest(limit)
 
