@@ -298,7 +298,9 @@ class TrainerSession:
         is_chief = self._train.rank == 0
         if self._cluster and is_chief:
             surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
-        shown = plots.Plots(path.parent, path.stem, self._observer.on_said if is_chief else lambda words: None)
+        shown = plots.Plots(
+            path.parent, path.stem, self._observer.on_said if is_chief else lambda words: None
+        )
         shown.install()
         script.hide_house()
         try:
