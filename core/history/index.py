@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from core.home.private_file import write_atomically
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.paths import shown
@@ -28,8 +29,6 @@ from core.vocabulary.run_folder import DELETED, SUMMARY, is_run_id
 SCHEMA = 1
 FILE = "history.db"
 MOST_NAMED = 3
-MOST_NAME, MOST_NOTE = 120, 4_000
-"""Characters of a run's name and note."""
 
 # The disk or another program is in the way: the index is as good as it was.
 _NO_DAMAGE = {

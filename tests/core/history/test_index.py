@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.history.index import FILE, MOST_NAME, MOST_NAMED, MOST_NOTE, SCHEMA, History
+from core.history.index import FILE, MOST_NAMED, SCHEMA, History
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Training
