@@ -1,4 +1,4 @@
-"""Widgets side by side that go on in the next row where there is no room, as large letters need it."""
+"""Widgets side by side that go on in the next line where there is no room: at any width and size of text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ from app.theme import GAP
 
 
 class Flow(QLayout):
-    """Each as wide as it wishes; those that are hidden take no room. ``last`` stands at the right end."""
+    """``equal``: as many columns of one width as fit, at most as many as there are widgets, and lines of one
+    height; else each widget has its own width. Hidden widgets take no room."""
 
-    def __init__(self, *widgets: QWidget, last: QWidget | None = None, spacing: int = GAP) -> None:
+    def __init__(self, *pieces: QWidget, equal: bool = False) -> None:
         super().__init__()
         self._items: list[QLayoutItem] = []
-        self._last = last
+        self._equal = equal
+        self._centred = False
         self.setContentsMargins(0, 0, 0, 0)
-        self.setSpacing(spacing)
-        for widget in (*widgets, *((last,) if last is not None else ())):
-            self.addWidget(widget)
+        self.setSpacing(GAP)
+        for piece in pieces:
+            self.addWidget(piece)
+
+    def centre(self, centred: bool) -> None:
+        """Each line in the middle, or at the left."""
+        if centred != self._centred:
+            self._centred = centred
+            self.invalidate()
+
+    # --- what Qt asks of a layout --------------------------------------------------------------------------
 
     def addItem(self, item: QLayoutItem) -> None:
         self._items.append(item)
@@ -33,41 +43,77 @@ class Flow(QLayout):
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 
     def expandingDirections(self) -> Qt.Orientation:
-        return Qt.Orientation(0)
+        return Qt.Orientation.Horizontal
 
     def hasHeightForWidth(self) -> bool:
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return self._arrange(QRect(0, 0, width, 0), place=False)
-
-    def sizeHint(self) -> QSize:
-        shown = [item.sizeHint() for item in self._items if not item.isEmpty()]
-        width = sum(hint.width() for hint in shown) + self.spacing() * max(0, len(shown) - 1)
-        return QSize(width, max((hint.height() for hint in shown), default=0))
+        places = self._places(width)
+        return max((place.bottom() + 1 for _, place in places), default=0)
 
     def minimumSize(self) -> QSize:
-        shown = [item.minimumSize() for item in self._items if not item.isEmpty()]
+        sizes = [item.minimumSize() for item in self._shown()]
         return QSize(
-            max((least.width() for least in shown), default=0),
-            max((least.height() for least in shown), default=0),
+            max((size.width() for size in sizes), default=0),
+            max((size.height() for size in sizes), default=0),
         )
 
-    def setGeometry(self, area: QRect) -> None:
-        super().setGeometry(area)
-        self._arrange(area, place=True)
+    def sizeHint(self) -> QSize:
+        sizes = [item.sizeHint() for item in self._shown()]
+        width = sum(size.width() for size in sizes) + self.spacing() * max(0, len(sizes) - 1)
+        return QSize(width, max((size.height() for size in sizes), default=0))
 
-    def _arrange(self, area: QRect, *, place: bool) -> int:
-        """The height that it takes."""
-        x, y, high = area.left(), area.top(), 0
-        for item in self._items:
-            if item.isEmpty():
-                continue
-            hint = item.sizeHint()
-            if x > area.left() and x + hint.width() > area.left() + area.width():
-                x, y, high = area.left(), y + high + self.spacing(), 0
-            left = area.left() + area.width() - hint.width() if item.widget() is self._last else x
-            if place:
-                item.setGeometry(QRect(QPoint(max(x, left), y), hint))
-            x, high = x + hint.width() + self.spacing(), max(high, hint.height())
-        return y + high - area.top()
+    def setGeometry(self, rect: QRect) -> None:
+        super().setGeometry(rect)
+        for item, place in self._places(rect.width()):
+            item.setGeometry(place.translated(rect.topLeft()))
+
+    # --- where they go -------------------------------------------------------------------------------------
+
+    def _shown(self) -> list[QLayoutItem]:
+        return [item for item in self._items if not item.isEmpty()]
+
+    def _places(self, width: int) -> list[tuple[QLayoutItem, QRect]]:
+        gap, top = self.spacing(), 0
+        placed: list[tuple[QLayoutItem, QRect]] = []
+        for line in self._lines(width):
+            sizes = [QSize(wide, _height(item, wide)) for item, wide in line]
+            height = max(size.height() for size in sizes)
+            used = sum(size.width() for size in sizes) + gap * (len(sizes) - 1)
+            left = (width - used) // 2 if self._centred else 0
+            for (item, wide), size in zip(line, sizes, strict=True):
+                down = 0 if self._equal else (height - size.height()) // 2
+                size = QSize(wide, height) if self._equal else size
+                placed.append((item, QRect(QPoint(left, top + down), size)))
+                left += wide + gap
+            top += height + gap
+        return placed
+
+    def _lines(self, width: int) -> list[list[tuple[QLayoutItem, int]]]:
+        """Each with the width that it gets."""
+        items, gap = self._shown(), self.spacing()
+        if self._equal and items:
+            widest = max(item.minimumSize().width() for item in items)
+            columns = max(1, min(len(items), (width + gap) // (widest + gap)))
+            columns = -(-len(items) // -(-len(items) // columns))  # no line much shorter than the others
+            wide, left = divmod(width - gap * (columns - 1), columns)
+            widths = [wide + (column < left) for column in range(columns)]
+            return [
+                list(zip(items[at : at + columns], widths, strict=False))
+                for at in range(0, len(items), columns)
+            ]
+        lines: list[list[tuple[QLayoutItem, int]]] = []
+        room = 0
+        for item in items:
+            wide = min(item.sizeHint().width(), width)
+            if not lines or room < wide + gap:
+                lines.append([])
+                room = width + gap
+            lines[-1].append((item, wide))
+            room -= wide + gap
+        return lines
+
+
+def _height(item: QLayoutItem, width: int) -> int:
+    return item.heightForWidth(width) if item.hasHeightForWidth() else item.sizeHint().height()

@@ -74,3 +74,19 @@ def test_twelve_runs_over_each_other_are_seen_and_told_apart(
     theme.use("system")
     assert len(set(shades)) == 12
     assert all(_contrast(shade, ground) >= 3 for shade in shades), "WCAG's least for graphics"
+
+
+@pytest.mark.parametrize("colours", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_where_something_to_type_or_click_into_begins_can_be_seen(colours: theme.Colours) -> None:
+    """WCAG 2.2, 1.4.11: 3 to 1."""
+    for ground in (colours.window, colours.panel, colours.raised):
+        for edge in (colours.edge, colours.accent):
+            assert _contrast(edge, ground) >= 3.0, (edge, ground)
+    sheet = theme._sheet(colours, 10.0)
+    for kind in (
+        "QLineEdit, QComboBox, QSpinBox {",
+        'QPushButton[kind="example"] {',
+        'QFrame[kind="drop"] {',
+    ):
+        rule = sheet[sheet.index(kind) :].partition("}")[0]
+        assert colours.edge in rule, kind
