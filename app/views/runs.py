@@ -124,7 +124,10 @@ class RunsView(View):
         layout.addLayout(row(self.first, 1))
         layout.addWidget(self.table, 1)
         layout.addWidget(self.undo)
-        layout.addLayout(Flow(*self._buttons, last=self.delete, spacing=GAP * 2 // 3))
+        foot = row(Flow(*self._buttons), self.delete)
+        foot.setStretch(0, 1)
+        foot.setAlignment(self.delete, Qt.AlignmentFlag.AlignTop)
+        layout.addLayout(foot)
         return page
 
     def _table(self) -> RunsTable:
