@@ -41,7 +41,7 @@ def read_sources(script: Path, *, most_modules: int = MODULES_FOLLOWED) -> Sourc
     waiting, met = [script.name], {script.name}
     while waiting:
         path = waiting.pop(0)
-        for other in _imported_files(folder, path, modules[path].tree):
+        for other in imported_files(folder, path, modules[path].tree):
             if other in met or len(met) >= most_modules:
                 continue
             met.add(other)
@@ -97,7 +97,8 @@ def _unreadable(name: str, error: Exception) -> TandemError:
     )
 
 
-def _imported_files(folder: Path, path: str, tree: ast.Module) -> Iterator[str]:
+def imported_files(folder: Path, path: str, tree: ast.AST) -> Iterator[str]:
+    """The files of ``folder`` that the imports in ``tree``, a part of its file ``path``, name."""
     package = path.split("/")[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
