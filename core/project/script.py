@@ -16,7 +16,6 @@ from core.project.imports import Module, Sources, read_source, read_sources, res
 from core.project.mistakes import find_mistakes
 from core.project.needs import Needs, find_needs
 from core.project.notebook import SUFFIX as NOTEBOOK
-from core.project.notebook import named
 from core.project.parse import not_python
 from core.project.strategies import STRATEGIES, find_strategies, last_part
 from core.project.syntax import Mistake, Source, Usage, called
@@ -149,10 +148,10 @@ def _report(script: Path, read: Sources) -> ScriptReport:
 
 def _placed(script: Module, found: Found) -> Found:
     """Where a notebook is the script, a line of it is told as its cell's."""
-    if script.notebook is None or found.path != script.path or not found.line:
+    if found.path != script.path:
         return found
-    cell, line = script.notebook.place(found.line)
-    return replace(found, path=named(found.path, cell), line=line)
+    path, line = script.place(found.line)
+    return replace(found, path=path, line=line)
 
 
 def _left_out(script: Module) -> Iterator[Mistake]:

@@ -122,6 +122,7 @@ class TrainerSession:
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
+            folders=train.own_folders,
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
@@ -294,8 +295,12 @@ class TrainerSession:
         self._orders.follow(on_stop)
         path = self._folder / self._train.script
         surroundings.sort_folders()
-        chief = self._train.rank == 0
-        shown = plots.Plots(path.parent, path.stem, self._observer.on_said if chief else lambda words: None)
+        is_chief = self._train.rank == 0
+        if self._cluster and is_chief:
+            surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
+        shown = plots.Plots(
+            path.parent, path.stem, self._observer.on_said if is_chief else lambda words: None
+        )
         shown.install()
         script.hide_house()
         try:

@@ -4,7 +4,7 @@ Every scenario runs at the shares (48, 16), (40, 16, 8) and (63, 1), those marke
 `make test` leaves one of the first three out. Members meet over TLS; for some scenarios by TensorFlow's
 collectives, too. In each cell the members must end with the same bits (weights, optimizer's state, values a
 script sees), and, unless the scenario says `exact=False`, the weights within 2e-6 of the plain process. What
-starts with `value/per_rank/` is checked by the scenario's own rule: true on the chief alone.
+starts with `value/per_rank/` is true on the chief alone.
 
 A set of processes runs through all scenarios whose cells were asked for, once; the first test of each set
 waits for it.
