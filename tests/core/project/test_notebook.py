@@ -180,7 +180,10 @@ def test_a_script_that_asks_whether_it_is_in_jupyter_is_none_of_these(tmp_path: 
 
 
 def test_a_file_that_is_only_here_is_named_with_cell_and_line(tmp_path: Path) -> None:
-    outside = "import pandas\n\nrows = pandas.read_csv('/home/anna/elsewhere/rows.csv')"
-    write(tmp_path, {"train.ipynb": notebook("x = 1", outside, MANAGED)})
-    (mistake,) = find_only_here(tmp_path / "train.ipynb", scan_project(tmp_path / "train.ipynb").manifest)
+    project = write(tmp_path / "project", {})
+    write(tmp_path, {"elsewhere/rows.csv": "1"})
+    outside = f"import pandas\n\nrows = pandas.read_csv({str(tmp_path / 'elsewhere/rows.csv')!r})"
+    write(project, {"train.ipynb": notebook("x = 1", outside, MANAGED)})
+    manifest = scan_project(project / "train.ipynb").manifest
+    (mistake,) = find_only_here(project / "train.ipynb", manifest)
     assert (mistake.path, mistake.line) == ("train.ipynb, cell 2", 3)
