@@ -14,6 +14,7 @@ from core.project.find import SeveralScripts, find_script
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
+from core.project.texts import read_texts
 from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import TandemError
@@ -33,6 +34,8 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     strategy: StrategyKind
     parameter_server: bool
     warnings: tuple[str, ...] = ()
+    texts: dict[str, bytes] = {}
+    """What the other users can look at before their yes, by path."""
 
 
 def read_script(path: Path) -> ScriptRead | ScriptsFound:
@@ -66,6 +69,7 @@ def read_project(spec: RunSpec) -> LocalProject:
         strategy=spec.strategy or ("own" if report.kind == "own" else "managed"),
         parameter_server=any("ParameterServer" in name for name in report.strategies),
         warnings=_warnings(report, spec),
+        texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
 
 

@@ -93,6 +93,12 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
     decision: Decision
 
 
+class LookAtRequest(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, while the question is open. Answer: ``RequestRead``."""
+
+    run: RunId
+
+
 class ListRuns(Tagged, frozen=True, kw_only=True):
     """The history, newest first. Answer: ``RunList``."""
 
@@ -164,6 +170,7 @@ Command = (
     | StopRun
     | GoOnWaiting
     | AnswerConsent
+    | LookAtRequest
     | ListRuns
     | GetRun
     | FindCheckpoints

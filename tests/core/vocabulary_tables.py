@@ -57,6 +57,7 @@ OBJECTS: tuple[type, ...] = (
     LogLines,
     Exit,
     Summary,
+    answers.RequestFile,
     answers.RunEntry,
     answers.Finding,
 )
