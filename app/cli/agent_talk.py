@@ -172,21 +172,27 @@ class AgentTalk:
             await pairing.compare(self._follower.node, self._asker, self._screen, name, code)
 
     async def _decide(self, run: RunId, name: str) -> None:
-        question = f"May {name} run this here? always: this device may run anything here from now on."
         async with self._turn:
-            while (decision := await self._asker.ask(question, DECISIONS)) == "look":
-                answer = await self._follower.node.submit(LookAtRequest(run=run))
-                if isinstance(answer, RequestRead):
-                    for line in look_lines(answer):
-                        self._screen.say(line)
-                elif isinstance(answer, Refused):
-                    self._screen.problem(answer.problem)
+            decision = await decide(self._follower.node, self._asker, self._screen, run, name)
         if decision is None:
             self._screen.say("Nobody answers here (the input has ended): no. Use --allow DEVICE, or --jsonl.")
         await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
 
     def _name(self, state: State, device: DeviceId) -> str:
         return device_names.names_of(state, (device,))[device]
+
+
+async def decide(node: NodeFace, asker: Asker, screen: Screen, run: RunId, name: str) -> Decision | None:
+    """What the user says of a request whose lines are there already; None where nobody can answer."""
+    question = f"May {name} run this here? always: this device may run anything here from now on."
+    while (decision := await asker.ask(question, DECISIONS)) == "look":
+        answer = await node.submit(LookAtRequest(run=run))
+        if isinstance(answer, RequestRead):
+            for line in look_lines(answer):
+                screen.say(line)
+        elif isinstance(answer, Refused):
+            screen.problem(answer.problem)
+    return decision
 
 
 def look_lines(read: RequestRead) -> list[str]:

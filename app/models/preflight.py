@@ -9,6 +9,7 @@ from app.device_words import size_words
 from app.models.draft import Draft, candidates, taking_part, why_not
 from app.run_words import in_the_window
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
+from core.project.only_here import CODE as ONLY_HERE
 from core.run.problems import listed
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
@@ -17,6 +18,8 @@ from core.vocabulary.text import plain
 
 _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
+_TOGETHER = (ONLY_HERE, "script-shares-nothing")
+"""What matters only where several laptops train."""
 _NO_HINDRANCE = ("network", "doctor")
 """Topics of the doctor. Who can be reached is known better from the links, and alone nobody need be."""
 _OPEN_PORT = Finding(
@@ -117,8 +120,7 @@ def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
         head = _line("ok", "script", f"{name} uses model.fit{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
-    # A script that shares nothing may still be run on one laptop: there it is what it should be.
-    shown = [each for each in read.mistakes if together or each.code != "script-shares-nothing"]
+    shown = [each for each in read.mistakes if together or each.code not in _TOGETHER]
     return [head, *(_line("warning", each.code, each.what, each.fix) for each in shown)]
 
 

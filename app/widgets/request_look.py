@@ -12,6 +12,7 @@ from app.widgets.buttons import button
 from app.widgets.card import column, row
 from app.widgets.code_view import CodeView
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
+from core.project.script import SUFFIXES
 from core.vocabulary.answers import RequestFile
 from core.vocabulary.text import plain
 
@@ -108,7 +109,7 @@ class RequestLook(QWidget):
         if file.diff and self.changes.isChecked():
             self.code.show_code(file.diff, "diff")
         else:
-            self.code.show_code(file.text or "", "python" if file.path.endswith((".py", ".pyw")) else "")
+            self.code.show_code(file.text or "", "python" if file.path.endswith(SUFFIXES) else "")
 
 
 def _side(words: str, name: str) -> QPushButton:

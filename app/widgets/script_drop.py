@@ -55,7 +55,7 @@ class ScriptDrop(Card):
         self._path = ""
         self._drawn: tuple[str, int, float] | None = None
         self.picture = QLabel()
-        self.hint = Label("Drop a script or a project folder here", "subtitle", wraps=True)
+        self.hint = Label("Drop a script, a notebook or a project folder here", "subtitle", wraps=True)
         self.hint_2 = Label(
             "Any Keras script that trains with model.fit: nothing in it needs to be changed.",
             "faint",
@@ -152,7 +152,7 @@ class ScriptDrop(Card):
     def _ask_file(self) -> None:
         dialog = self._dialog("Choose a script")
         dialog.setFileMode(FileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters(["Python scripts (*.py *.pyw)", "All files (*)"])
+        dialog.setNameFilters(["Python scripts and notebooks (*.py *.pyw *.ipynb)", "All files (*)"])
         dialog.open()
 
     def _ask_folder(self) -> None:

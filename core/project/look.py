@@ -11,9 +11,12 @@ import tokenize
 import unicodedata
 from collections.abc import Iterable, Mapping
 
+from core.project.notebook import SUFFIX as NOTEBOOK
+from core.project.notebook import parse_notebook
 from core.project.store import ProjectStore
 from core.project.texts import is_text
 from core.vocabulary.answers import Change, RequestFile
+from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.manifest import Manifest, ProjectFile
 
@@ -103,9 +106,21 @@ def _shown(file: ProjectFile, change: Change, now: bytes | None, then: bytes | N
     if path.endswith((".py", ".pyw")) and (encoding := _encoding(now)) not in _AS_WRITTEN:
         note = f"It says that it is written in {visible(encoding)}: Python may read something else in it."
         return RequestFile(path=path, size=size, change=change, text=visible(now.decode()), note=note)
-    text = visible(now.decode())
-    diff = difference(path, visible(then.decode()), text) if then is not None and is_text(then) else ""
+    text = _source(path, now)
+    diff = difference(path, _source(path, then), text) if then is not None and is_text(then) else ""
     return RequestFile(path=path, size=size, change=change, text=text, diff=diff)
+
+
+def _source(path: str, data: bytes) -> str:
+    """Of a notebook what runs: its code cells, without what only Jupyter can do."""
+    if path.endswith(NOTEBOOK):
+        try:
+            cells = parse_notebook(data, path).cells
+        except TandemError:
+            pass  # shown as it is
+        else:
+            return visible("\n\n".join(f"# --- cell {cell.number}\n{cell.text}" for cell in cells))
+    return visible(data.decode())
 
 
 def _encoding(source: bytes) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core.project.files import NotRegular, open_regular
+from core.project.script import SUFFIXES
 from core.vocabulary import wire
 from core.vocabulary.manifest import LIMIT_MANIFEST_BYTES, Manifest, ProjectFile
 
-LIMIT_TEXTS_BYTES = 256_000
+LIMIT_TEXTS_BYTES = 500_000
 """Of all texts of a request together."""
 ENTRY_BYTES = 16
 """What a text takes in a message beside itself and its path."""
@@ -70,4 +71,4 @@ def is_text(data: bytes) -> bool:
 
 
 def _order(file: ProjectFile, script: str) -> tuple[bool, bool, int, str]:
-    return file.path != script, not file.path.endswith(".py"), file.size, file.path
+    return file.path != script, not file.path.endswith(SUFFIXES), file.size, file.path

@@ -5,6 +5,7 @@ Who may run what stands in the trust store, for each device.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -74,8 +75,8 @@ class Admission:
         """What this user is asked about, and what of it changed since the last yes."""
         peer = self._trust.store.peer(asking.plan.starter)
         approved = () if peer is None else peer.approved_projects
-        store = self._context.store
-        files = await self._context.files.do(look_at, asking.manifest, asking.texts, store, approved)
+        # Not on the files' thread: texts may be made to be slow to compare.
+        files = await asyncio.to_thread(look_at, asking.manifest, asking.texts, self._context.store, approved)
         return RequestRead(run=asking.plan.run, files=files)
 
     async def _ask(self, asking: pa.Participation) -> pa.Asked:

@@ -11,6 +11,7 @@ from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
 from core.project.find import SeveralScripts, find_script
+from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
@@ -47,12 +48,13 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
     report = analyse(script)
     project = scan_project(Path(report.folder) / report.script)
     problems = (report.problem,) if report.problem else ()
+    only_here = find_only_here(Path(report.folder) / report.script, project.manifest)
     return ScriptRead(
         script=report.script,
         folder=report.folder,
         kind=report.kind,
         strategies=report.strategies,
-        mistakes=(*problems, *(mistake.problem for mistake in report.mistakes)),
+        mistakes=(*problems, *(mistake.problem for mistake in (*report.mistakes, *only_here))),
         files=project.manifest.files,
         skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
         total_bytes=project.manifest.total_bytes,
@@ -68,13 +70,16 @@ def read_project(spec: RunSpec) -> LocalProject:
         manifest=project.manifest,
         strategy=spec.strategy or ("own" if report.kind == "own" else "managed"),
         parameter_server=any("ParameterServer" in name for name in report.strategies),
-        warnings=_warnings(report, spec),
+        warnings=_warnings(report, spec, project.manifest),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
 
 
-def _warnings(report: ScriptReport, spec: RunSpec) -> tuple[str, ...]:
+def _warnings(report: ScriptReport, spec: RunSpec, manifest: Manifest) -> tuple[str, ...]:
     problems = [mistake.problem for mistake in report.mistakes]
+    if not spec.solo:
+        found = find_only_here(Path(report.folder) / report.script, manifest)
+        problems += [mistake.problem for mistake in found]
     if report.problem is not None and spec.strategy is None and not spec.solo:
         problems.insert(0, report.problem)
     return tuple(str(problem) for problem in problems)

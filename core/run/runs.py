@@ -163,7 +163,10 @@ class NodeRuns:
         """Press Train. Returns as soon as the run is planned."""
         pressed_s = self._context.clock.time()
         if self.busy or self._closing:
-            raise TandemError.of(problems.run_under_way())
+            member = self._participant
+            is_asked = member is not None and not member.state.local and not member.state.joined
+            asked = problems.asked_first(member.state.starter_name) if member and is_asked else None
+            raise TandemError.of(asked or problems.run_under_way())
         self._begin_work()
         try:
             planned = await self._planner.plan(spec)
@@ -215,6 +218,10 @@ class NodeRuns:
 
     async def look_at_request(self, run: RunId) -> answers.RequestRead:
         return await self._admission.look(self._asked(run).state)
+
+    @property
+    def history(self) -> Recorder:
+        return self._recorder
 
     async def list_runs(self, limit: int) -> answers.RunList:
         return await self._recorder.newest(limit)

@@ -115,6 +115,20 @@ class GetRun(Tagged, frozen=True, kw_only=True):
     points: bool = True
 
 
+class LabelRun(Tagged, frozen=True, kw_only=True):
+    """Give a run a name or a note of one's own, on this laptop; ``""`` takes it away, None leaves it."""
+
+    run: RunId
+    name: str | None = None
+    note: str | None = None
+
+
+class DeleteRun(Tagged, frozen=True, kw_only=True):
+    """Remove a run from the history, and its folder with log, model and checkpoints, for good."""
+
+    run: RunId
+
+
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):
     """Ask a run's other laptops that are linked for newer checkpoints than ours: they come as
     ``CheckpointFound``. Answer: ``Done``, once all have answered or after 2 s; some may come later."""
@@ -173,6 +187,8 @@ Command = (
     | LookAtRequest
     | ListRuns
     | GetRun
+    | LabelRun
+    | DeleteRun
     | FindCheckpoints
     | GetState
     | RunDoctor

@@ -142,6 +142,14 @@ def test_mistakes_are_named_and_sharing_nothing_only_matters_together() -> None:
     assert "script-shares-nothing" not in found(state_of(), kind="neither", mistakes=(nothing,))
 
 
+def test_a_file_that_only_this_laptop_has_matters_where_others_train_along() -> None:
+    here = Problem(
+        code="file-only-here", what="train.py, line 2: /data lies outside.", fix="Keep it beside it."
+    )
+    assert found(mistakes=(here,))["file-only-here"].level == "warning"
+    assert "file-only-here" not in found(state_of(), mistakes=(here,))
+
+
 def test_what_is_left_out_of_the_project_is_named() -> None:
     line = found(skipped=(".git", "big.zip: too large", "a", "b", "c"))["skipped"]
     assert line.what == "Left out: .git, big.zip: too large, a, b and 1 more."

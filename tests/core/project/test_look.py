@@ -1,5 +1,6 @@
 """What a user sees before the yes: every text, what changed since the last yes, and nothing that hides."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,26 @@ def test_texts_made_to_be_slow_to_compare_are_not_compared(monkeypatch: pytest.M
     assert diff.count(" import os") == diff.count(" end") == 1
     assert sum(line.startswith("-") for line in diff) == 3_001
     assert sum(line.startswith("+") for line in diff) == 3_001
+
+
+def test_of_a_notebook_the_code_is_shown_that_runs(store: ProjectStore, tmp_path: Path) -> None:
+    def notebook(epochs: int) -> bytes:
+        cells = [
+            {"cell_type": "markdown", "source": ["# Digits"], "metadata": {}},
+            {"cell_type": "code", "source": ["!pip install keras\n", "import keras"], "metadata": {}},
+            {"cell_type": "code", "source": f"model.fit(x, y, epochs={epochs})", "metadata": {}},
+        ]
+        return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+
+    before = keep(store, {"a.ipynb": notebook(5)}, tmp_path, "a.ipynb")
+    now = {"a.ipynb": notebook(50)}
+    (found,) = look_at(manifest_for(now, "a.ipynb"), now, store, (before,))
+    assert found.text is not None and "Digits" not in found.text and "pip" not in found.text
+    assert found.text.startswith("# --- cell 1\n") and "import keras" in found.text
+    assert "-model.fit(x, y, epochs=5)\n+model.fit(x, y, epochs=50)" in found.diff
+
+
+def test_a_notebook_that_is_none_is_shown_as_it_is(store: ProjectStore) -> None:
+    now = {"a.ipynb": b"{}"}
+    (found,) = look_at(manifest_for(now, "a.ipynb"), now, store, ())
+    assert found.text == "{}"
