@@ -248,6 +248,8 @@ class Node:
                 self._runs.go_on_waiting(run)
             case cm.AnswerConsent(run=run, decision=decision):
                 await self._runs.answer_consent(run, decision)
+            case cm.LookAtRequest(run=run):
+                return await self._runs.look_at_request(run)
             case cm.ListRuns(limit=limit):
                 return await self._runs.list_runs(limit)
             case cm.GetRun(run=run, points=points):

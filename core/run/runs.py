@@ -186,6 +186,7 @@ class NodeRuns:
             source,
             pressed_s,
             planned.checkpoint,
+            project.texts,
             emit=self._show,
             on_over=self._coordinator_over,
         )
@@ -217,6 +218,9 @@ class NodeRuns:
             await self._admission.allow(member.state.plan, decision)
             member = self._asked(run)
         member.handle(pa.Decided(decision != "no"))
+
+    async def look_at_request(self, run: RunId) -> answers.RequestRead:
+        return await self._admission.look(self._asked(run).state)
 
     @property
     def history(self) -> Recorder:
@@ -336,7 +340,7 @@ class NodeRuns:
 
     async def _ask(self, participant: ParticipantDriver) -> None:
         state = participant.state
-        participant.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
+        participant.handle(await self._admission.ask(state))
 
     def _show(self, event: Shown) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):

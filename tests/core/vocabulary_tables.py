@@ -58,6 +58,7 @@ OBJECTS: tuple[type, ...] = (
     LogLines,
     Exit,
     Summary,
+    answers.RequestFile,
     answers.RunEntry,
     answers.Finding,
 )

@@ -354,6 +354,35 @@ async def test_the_user_is_asked_and_nothing_is_sent_before(lan: Lan, spec: RunS
     assert not ben.state.consents
 
 
+async def test_what_is_looked_at_before_the_yes_is_what_runs_after_it(lan: Lan, spec: RunSpec) -> None:
+    """The texts come with the question, and nothing of them is stored; a later question says what changed."""
+    _, ben = both(lan)
+    question = await ask(lan, spec)
+    read = await ben.runs.look_at_request(question.run)
+    script = read.files[0]
+    assert (script.path, script.text) == ("train.py", Path(spec.script).read_text())
+    assert script.change == ""
+    assert not list(ben.home.projects.iterdir())
+    await ben.runs.answer_consent(question.run, "once")
+    await lan.wait_until(lambda: ben.trainers)
+    ran = ben.home.runs / question.run / "tasks"
+    copies = [path.read_text() for path in ran.rglob("train.py")]
+    assert copies == [script.text]
+    with pytest.raises(TandemError) as over:
+        await ben.runs.look_at_request(question.run)
+    assert over.value.code == "no-such-question"
+    lan.nodes["Anna"].runs.stop()
+    await wait_over(lan)
+
+    Path(spec.script).write_text(f"{script.text}\nmodel.fit(x, y, epochs=7)\n")
+    ben.events.clear()
+    again = await ask(lan, spec)
+    assert again.changed
+    changed = (await ben.runs.look_at_request(again.run)).files[0]
+    assert changed.change == "changed"
+    assert "+model.fit(x, y, epochs=7)" in changed.diff.split("\n")
+
+
 @pytest.mark.parametrize(
     ("decision", "policy", "same_again", "another"),
     [("no", "ask", False, False), ("once", "ask", True, False), ("always", "always", True, True)],
