@@ -226,13 +226,6 @@ class NodeRuns:
     def history(self) -> Recorder:
         return self._recorder
 
-    async def list_runs(self, limit: int) -> answers.RunList:
-        return await self._recorder.newest(limit)
-
-    async def get_run(self, run: str, *, points: bool = True) -> answers.RunDetails:
-        """``run`` may be a unique beginning of an id. ``points``: with metrics and log."""
-        return await self._recorder.find(run, points=points)
-
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended early for newer checkpoints than those here."""
         await self._checkpoints.look(resume_plan.before(await self._recorder.find(run, points=False)))

@@ -124,16 +124,16 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     assert not (chief.work / "trained").exists(), "what lies beside the script is the user's"
     assert not (folder / "kept").exists()
     for node in (anna, ben):
-        details = await node.runs.get_run(run.plan.run[:15])
+        details = await node.runs.history.find(run.plan.run[:15])
         assert details.plan == run.plan
         assert [len(steps) for steps in details.steps.values()] == [1, 1]
         assert details.entry.phase == Finished()
         assert details.entry.duration_s is not None
-        assert (await node.runs.list_runs(5)).runs == (details.entry,)
-    assert "hello from Ben" in (await anna.runs.get_run(run.plan.run)).log
+        assert (await node.runs.history.newest(5)).runs == (details.entry,)
+    assert "hello from Ben" in (await anna.runs.history.find(run.plan.run)).log
     assert details.entry.source == ""
     assert details.entry.spec is None, "what was asked for is the starter's own"
-    asked = (await anna.runs.get_run(run.plan.run)).entry
+    asked = (await anna.runs.history.find(run.plan.run)).entry
     assert asked.spec == spec
     assert asked.device_ids == tuple(member.device for member in run.plan.members)
     await lan.wait_until(lambda: not worker.work.exists())
