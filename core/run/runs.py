@@ -244,7 +244,8 @@ class NodeRuns:
         if self._modules.on_message(device, message):
             return
         takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
-        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
+        taken = any(take(device, message) for take in takers)
+        if isinstance(message, ms.Resumed) and not taken and not self._held_request.holds(message.run):
             self._links.send(device, stray_answer(message, self._my_name(), self._state().run))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
@@ -285,6 +286,9 @@ class NodeRuns:
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
         own = device == self.me  # its user pressed Train: nothing to ask
+        member = self._participant
+        if member is not None and (member.starter, member.state.plan.run) == (device, prepare.plan.run):
+            return  # said again on a new link
         if own and (self._coordinator is None or self._coordinator.state.plan.run != prepare.plan.run):
             return  # it gave way meanwhile
         if not own:
