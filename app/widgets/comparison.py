@@ -10,7 +10,7 @@ from app.models.runs_model import goes_on_from, started
 from app.run_words import duration, number, phase_words
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
-from core.speed.sentences import speed_up, times
+from core.speed.sentences import speed_up, steps_words, times
 from core.vocabulary.answers import RunEntry
 
 
@@ -55,7 +55,7 @@ def lines_of(entry: RunEntry) -> dict[str, str]:
         "Duration": "" if entry.duration_s is None else duration(entry.duration_s),
         "Speed": "" if rate is None else f"{rate:,.0f} samples/s",
         "Speed-up": "" if gain is None else f"{times(gain)}×",
-        "Steps": f"{summary.steps:,} in {summary.epochs} epochs" if summary.steps else "",
+        "Steps": steps_words(summary),
         **{name: number(value) for name, value in list(summary.last_logs.items())[:12]},
     }
     return {name: value for name, value in lines.items() if value}

@@ -17,7 +17,7 @@ from core.vocabulary.events import Event
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
-from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
+from core.vocabulary.progress import EpochEnd, EpochPart, Expectation, LogLines, Progress, Settled, Summary
 from core.vocabulary.readings import GpuReading, Hardware, Reading
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.versions import Versions
@@ -53,6 +53,7 @@ OBJECTS: tuple[type, ...] = (
     EpochEnd,
     WaitsFor,
     Expectation,
+    EpochPart,
     Settled,
     LogLines,
     Exit,
