@@ -1,6 +1,6 @@
 """Labels and texts that show words exactly as they are: whatever a peer sent is never read as markup.
 
-Kinds (see ``app.theme``): title, heading, faint, good, good-heading, warning, bad, code, mono.
+Kinds (see ``app.theme``): title, subtitle, heading, faint, good, good-heading, warning, bad, code, mono.
 """
 
 from __future__ import annotations

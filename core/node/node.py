@@ -252,6 +252,12 @@ class Node:
                 return await self._runs.list_runs(limit)
             case cm.GetRun(run=run, points=points):
                 return await self._runs.get_run(run, points=points)
+            case cm.LabelRun(run=run, name=name, note=note):
+                await self._runs.history.label(run, name, note)
+                self._emit(ev.HistoryChanged(run=run))
+            case cm.DeleteRun(run=run):
+                await self._runs.history.delete(run)
+                self._emit(ev.HistoryChanged(run=run))
             case cm.FindCheckpoints(run=run):
                 await self._runs.find_checkpoints(run)
             case cm.GetState():

@@ -20,7 +20,17 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
-from core.trainer import cluster_hooks, exits, graphics, own_fit, saved_models, script, surroundings, tpu
+from core.trainer import (
+    cluster_hooks,
+    exits,
+    graphics,
+    own_fit,
+    plots,
+    saved_models,
+    script,
+    surroundings,
+    tpu,
+)
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
@@ -285,12 +295,17 @@ class TrainerSession:
         self._orders.follow(on_stop)
         path = self._folder / self._train.script
         surroundings.sort_folders()
-        if self._cluster and self._train.rank == 0:
+        is_chief = self._train.rank == 0
+        if self._cluster and is_chief:
             surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
+        shown = plots.Plots(
+            path.parent, path.stem, self._observer.on_said if is_chief else lambda words: None
+        )
+        shown.install()
         script.hide_house()
         try:
             with scope():
-                script.run(path, self._train.arguments)
+                script.run(path, self._train.arguments, after_cell=shown.save)
         except StopRequested:
             return Exit(reason="stopped")
         except BaseException as error:

@@ -11,7 +11,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
-from core.vocabulary.progress import EpochEnd, Progress, Summary
+from core.vocabulary.progress import Best, EpochEnd, Progress, Summary
 from core.vocabulary.state import State
 from core.vocabulary.wire import Tagged
 
@@ -63,6 +63,8 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     """How fast the newest run of this script on these devices was, in a sentence; ``""``: there was none."""
     advice: str = ""
     """What would help, where that was hardly faster than one of them alone."""
+    warnings: tuple[Problem, ...] = ()
+    """What may end the run in its middle: a module that some laptop lacks, in a line that may not be run."""
     last_shares: dict[DeviceId, int] = {}
     """Rows of the batch that each had at that run's end."""
 
@@ -92,6 +94,12 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""
+    name: str = ""
+    """What its user calls it on this laptop; ``""``: nothing of one's own."""
+    note: str = ""
+    """What its user wrote down about it on this laptop."""
+    best: dict[str, Best] = {}
+    """By metric, of those where a name tells which values are better."""
 
 
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):

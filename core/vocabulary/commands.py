@@ -12,6 +12,9 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.wire import Tagged
 
+MOST_NAME, MOST_NOTE = 120, 4_000
+"""Characters of a run's name and note."""
+
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]
 
@@ -109,6 +112,20 @@ class GetRun(Tagged, frozen=True, kw_only=True):
     points: bool = True
 
 
+class LabelRun(Tagged, frozen=True, kw_only=True):
+    """Give a run a name or a note of one's own, on this laptop; ``""`` takes it away, None leaves it."""
+
+    run: RunId
+    name: str | None = None
+    note: str | None = None
+
+
+class DeleteRun(Tagged, frozen=True, kw_only=True):
+    """Remove a run from the history, and its folder with log, model and checkpoints, for good."""
+
+    run: RunId
+
+
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):
     """Ask a run's other laptops that are linked for newer checkpoints than ours: they come as
     ``CheckpointFound``. Answer: ``Done``, once all have answered or after 2 s; some may come later."""
@@ -166,6 +183,8 @@ Command = (
     | AnswerConsent
     | ListRuns
     | GetRun
+    | LabelRun
+    | DeleteRun
     | FindCheckpoints
     | GetState
     | RunDoctor

@@ -80,8 +80,9 @@ def test_what_is_not_shared_is_told_and_nothing_else(matrix: Matrix, name: str, 
 
 def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief(matrix: Matrix) -> None:
     """Two devices may round the same update in two ways."""
-    folders = matrix.ran(EVEN).result().last
-    assert folders, matrix.ran(EVEN).result().failures
+    ran = matrix.ran(EVEN).result()
+    folders = ran.last
+    assert folders, ran.broken_after or ran.failures
     chief, worker = (dict(np.load(folder / "unlike.npz")) for folder in folders)
     assert all(device.endswith("CPU:1") for device in worker["devices"]), worker["devices"]
     assert not any(device.endswith("CPU:1") for device in chief["devices"]), chief["devices"]

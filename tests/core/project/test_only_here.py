@@ -5,6 +5,7 @@ import pytest
 from core.project.only_here import CODE, find_only_here
 from core.project.scan import scan_project
 from core.project.syntax import Mistake
+from core.vocabulary.paths import shown
 from tests.core.project.making import write
 
 
@@ -21,13 +22,13 @@ def test_a_file_outside_the_project_is_named_with_its_line(tmp_path: Path) -> No
     elsewhere.write_text("1")
     (mistake,) = found(tmp_path, f"import keras\n\nopen({str(elsewhere)!r})\nopen({str(elsewhere)!r})\n")
     assert (mistake.code, mistake.path, mistake.line) == (CODE, "train.py", 3)
-    assert elsewhere.name in mistake.what
+    assert shown(str(elsewhere)) in mistake.what
     assert mistake.problem.what.startswith("train.py, line 3: ")
 
 
 def test_so_is_one_that_will_be_written_there(tmp_path: Path) -> None:
     (mistake,) = found(tmp_path, f"model.save(f'{tmp_path}/run-{{number}}.keras')")
-    assert str(tmp_path) in mistake.what
+    assert "run-" in mistake.what and str(tmp_path)[:30] in mistake.what
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
 
 
 def assert_ended_where_it_stopped(trainer: Attended) -> None:
-    """The last epoch is recorded with the steps that were done of its four, and the last step is one of it."""
+    """The last epoch is recorded with the steps that were done of its four, and its last is the newest."""
     end, newest = trainer.epochs()[-1], trainer.progress()[-1]
     assert end.steps_in_epoch == 4 and end.steps is not None
     assert end.whole == (end.steps == 4)
