@@ -131,7 +131,7 @@ class NodeRuns:
         if self._coordinator is not None:
             self._coordinator.handle(co.NodeEnds(name))
         elif self._participant is not None:
-            self._participant.handle(pa.StarterLost(problems.closed(name)))
+            self._participant.close(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()

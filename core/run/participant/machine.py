@@ -97,8 +97,10 @@ def _take(turn: Turn, input: pa.Input) -> None:
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
-        case pa.StarterLost(problem) if not state.local and not state.starter_lost:
-            if patience.may_wait_for(turn, problem):
+        case pa.StarterLost(problem, by) if not state.local and not state.starter_lost:
+            if by:
+                leave(turn, problem, starter_lost=True, by=by)
+            elif patience.may_wait_for(turn, problem):
                 patience.miss_starter(turn)
             else:
                 lose_starter(turn, problem)

@@ -79,6 +79,8 @@ class PreparingFailed:
 @dataclass(frozen=True, slots=True)
 class StarterLost:
     problem: Problem
+    by: str = ""
+    """This laptop's name, where its user leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,8 @@ class Leaving:
     """The starter will not say it any more."""
     concluded: bool = False
     """The last phase has been shown."""
+    by: str = ""
+    """Who ended it, where it was this laptop's user."""
 
 
 @dataclass(frozen=True, slots=True)
