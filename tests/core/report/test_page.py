@@ -238,7 +238,9 @@ def test_the_page_says_on_what_it_ran_who_was_there_and_with_which_tf_config() -
         'TF_CONFIG chief:0 on Anna\'s {"cluster": {"chief": ["192.168.1.10:20001"], "worker"',
     ):
         assert words in found.text, (words, found.text)
-    assert "TF_CONFIG" not in shown(run_told(plan=plan_of())).text, "there were no ports yet"
+    plan = plan_of()
+    without = replace(plan, tasks=tuple(replace(task, port=0) for task in plan.tasks))
+    assert "TF_CONFIG" not in shown(run_told(plan=without)).text, "there were no ports yet"
 
 
 def test_a_record_of_an_earlier_tandem_has_none_of_these_tables() -> None:
