@@ -106,9 +106,11 @@ def _take(turn: Turn, input: pa.Input) -> None:
                 lose_starter(turn, problem)
         case pa.StarterReturned():
             patience.welcome_starter(turn)
-        case pa.TrainersSeen(stopped):
+        case pa.TrainersSeen(stopped, cpu_s):
             patience.see(turn, stopped & set(state.doing))
+            patience.listen(turn, cpu_s)
         case pa.TrainerSaid(task, said) if task in state.doing:
+            patience.hear_word(turn, task)
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
             report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
