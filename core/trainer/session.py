@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ class TrainerSession:
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
-            surroundings.agree(installation.collectives, self._observer.on_said)
+            surroundings.agree(installation.collectives, partial(self._observer.on_said, difference=True))
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
 

@@ -126,8 +126,9 @@ class Observer(Protocol):
 
     def on_fit_ended(self) -> None: ...
 
-    def on_said(self, words: str) -> None:
-        """Something about the training that the user should read, a fallback say."""
+    def on_said(self, words: str, difference: bool = False) -> None:
+        """Something about the training that the user should read, a fallback say. `difference`: by it the
+        result may differ from one machine's."""
 
     def should_stop(self) -> bool:
         """True once this member has been asked to stop. The members agree, end after the same step, run

@@ -228,7 +228,7 @@ class Engine:
         of = f" of {self.fit.data}" if self._fits and self.fit.iterator else ""
         what = f"the first batch, of {int(steps.rows_of(batch))} rows{of}"
         if words := agreement.agree_on_data(self.collectives, batch, call, what):
-            self.say_once(words)
+            self.say_once(words, difference=True)
         return words is None
 
     # --- what happens
@@ -324,7 +324,7 @@ class Engine:
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()
 
-    def say_once(self, words: str) -> None:
+    def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:
             self.said.add(words)
-            self._observer.on_said(words)
+            self._observer.on_said(words, difference)
