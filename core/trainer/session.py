@@ -123,6 +123,7 @@ class TrainerSession:
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
+            names=train.names,
             folders=train.own_folders,
         )
         installation = install(cluster, self._observer)

@@ -55,6 +55,8 @@ class Cluster:
     """None: no checkpoints. Set on every member or on none."""
     collectives: Any = None
     """The ``Collectives`` by which members meet; None: the strategy's own."""
+    names: tuple[str, ...] = ()
+    """Of the members' laptops, by rank, for words about them."""
     folders: tuple[Path, ...] = ()
     """This member's own: its script's, its temporary one. Callbacks that write files do so there on every
     member, and on the chief alone elsewhere."""
