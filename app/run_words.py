@@ -57,6 +57,13 @@ def phase_words(phase: Phase) -> str:
     return PHASES[type(phase)]
 
 
+def outcome_words(phase: Phase, summary: Summary | None) -> str:
+    """How a run ended; of one that finished also whether that is the result of one machine."""
+    if isinstance(phase, phases.Finished) and summary is not None and summary.differs:
+        return "finished, but not with the result of one machine"
+    return phase_words(phase)
+
+
 def member_words(member: MemberState) -> str:
     """``receives the files, 40 %`` and so on."""
     words = _MEMBERS[member.phase]
@@ -230,6 +237,9 @@ def summary_lines(
         lines.append(", ".join(speed))
     if plan is not None:
         lines += sentences.came_out(summary, plan, names).lines
+    if summary.told:
+        accepted = " (accepted)" if summary.accepted else ""
+        lines += [f"Not as on one machine{accepted}: {plain(words, 600)}" for words in summary.told]
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(digests) > 1:
         if len(set(digests.values())) == 1:

@@ -189,6 +189,7 @@ class PastRun(QWidget):
             checkpoint=checkpoint,
             lender=lender,
             fetching=fetch_progress(entry.run, state),
+            accepted=state.me.settings.accepted if state.me is not None else (),
         )
 
     def _plot(self, runs: Sequence[RunDetails], labels: list[str], points: list[RunPoints]) -> None:

@@ -102,6 +102,8 @@ class LogLines(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     dropped: int = 0
     """Lines left out before these because there were too many; all of them are in the log file."""
+    difference: bool = False
+    """Tandem's own words, of something by which the result may differ from one machine's."""
 
 
 class EpochPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,3 +143,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What the members measured last, before a ``fit``'s first step."""
     settled: Settled | None = None
     """What came out from there on; without a measurement, of the newest ``fit``. None before any step."""
+    told: tuple[str, ...] = ()
+    """By what the result may differ from one machine's, in sentences."""
+    accepted: bool = False
+    """The user had accepted such differences before."""
+
+    @property
+    def differs(self) -> bool:
+        """It may not be the result of one machine, and nobody has accepted that."""
+        return bool(self.told) and not self.accepted

@@ -43,7 +43,7 @@ class Quiet:
         self.heard: dict[str, int] = {}
         self.words: list[str] = []
 
-    def on_said(self, words: str) -> None:
+    def on_said(self, words: str, difference: bool = False) -> None:
         self.words.append(words)
 
     def __getattr__(self, name: str) -> Any:

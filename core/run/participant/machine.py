@@ -306,8 +306,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             report(turn, ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
         case trainer_messages.Evaluated(logs=logs):
             say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
-        case trainer_messages.Said(words=words):
-            say(turn, task, words)
+        case trainer_messages.Said(words=words, difference=difference):
+            say(turn, task, words, difference=difference)
         case trainer_messages.StandChanged(stand=stand):
             patience.tell_stand(turn, task, stand)
         case _:

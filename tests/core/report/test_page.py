@@ -281,3 +281,5 @@ def test_very_many_epochs_and_files_are_cut_with_a_word() -> None:
 )
 def test_how_it_ended_stands_in_the_title(phase: Phase, words: str) -> None:
     assert outcome(phase) == words
+    wrong = "finished, but not with the result of one machine"
+    assert outcome(phase, differs=True) == (wrong if isinstance(phase, Finished) else words)

@@ -98,7 +98,8 @@ class Sharings:
         for name in dict.fromkeys(scalar.name for scalar in unsummed):
             self._engine.say_once(
                 f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows: its "
-                "value may differ from that of one laptop. The training does not depend on it."
+                "value may differ from that of one laptop. The training does not depend on it.",
+                difference=True,
             )
         return known
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import LocalState
+from core.trainer.exact.members import agreement
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge, arrived
@@ -155,6 +156,7 @@ class Loop:
         done = int(outputs.done)
         step_s = (time.perf_counter() - began) / done if timed and done else 0.0
         own_s, wait_s = (tuple(row) for row in outputs.times_s.numpy().tolist())
+        self.engine.compare_data(outputs.marks.numpy())
         stop = bool(outputs.stops > 0)
         return PortionResult(outputs.logs, int(outputs.rows), done, stop, step_s, own_s, wait_s)
 
@@ -257,6 +259,7 @@ class Loop:
         """One step on a global batch."""
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
+        gauge.data.take([(name == "x", tensor) for name, tensor in agreement.parts(data)])
         if plan.whole:
             # What every member computes, the chief tells.
             weight = tf.constant(1.0 if self.engine.rank == 0 else 0.0)
@@ -337,6 +340,7 @@ class Loop:
     # --- meeting
 
     def _before(self, traced: Traced) -> _Before:
+        self.engine.gauge.data.begin()
         return _Before(traced.state.snapshot(), self.engine.gauge.waited_s())
 
     def _meet(
@@ -351,7 +355,8 @@ class Loop:
             for name, value in (logs.items() if isinstance(logs, dict) else ())
             if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
         }
-        times = self._times(before, traced.state.snapshot(), done, words)
+        marks = tf.unstack(engine.gauge.data.so_far())
+        times = (*self._times(before, traced.state.snapshot(), done, words), *marks)
         told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
         sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()], done)
         stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
@@ -360,8 +365,8 @@ class Loop:
         if isinstance(logs, dict):
             # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
             logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
-        times_s = tf.reshape(tf.stack(every), [2, engine.members])
-        return CallOutputs(logs, last.rows, done, stops, times_s)
+        every = tf.reshape(tf.stack(every), [len(times), engine.members])
+        return CallOutputs(logs, last.rows, done, stops, every[:2], every[2:])
 
     def _times(self, before: _Before, after: list[Tensor], done: Tensor, words: Tensor) -> tuple[Tensor, ...]:
         """Seconds of a step since the call began: of own work; of waiting. 0 where it is not to be timed."""
