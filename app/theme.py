@@ -101,6 +101,13 @@ def laptop_colour(place: int) -> str:
     return palette[(LAPTOPS_FROM + place) % len(palette)]
 
 
+def run_colour(place: int) -> str:
+    """Of one of several runs over each other. Twelve can be told apart: the palette, and the same darker."""
+    palette = colours().curves
+    colour, again = QColor(palette[place % len(palette)]), place // len(palette) % 2
+    return colour.darker(145).name() if again else colour.name()
+
+
 def faded(colour: str, part: float = 0.3) -> str:
     """``part`` of a colour over a card, opaque: blending every pixel of a line would double its time."""
     over, under = QColor(colour), QColor(colours().panel)
@@ -250,6 +257,11 @@ def _sheet(c: Colours, pt: float) -> str:
         padding: 6px; }}
     QPushButton[kind="quiet"]:focus {{ padding: 5px; }}
     QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
+    QPushButton[kind="side"] {{ background: transparent; border: 1px solid {c.edge}; border-radius: 0;
+        padding: 4px 12px; }}
+    QPushButton[kind="side"]:checked {{ background: {c.accent}; color: {c.on_accent};
+        border-color: {c.accent}; }}
+    QPushButton[kind="side"]:focus {{ border: 2px solid {c.text}; padding: 3px 11px; }}
     QFrame#navigation {{ background: {c.panel}; border: none; border-right: 1px solid {c.line}; }}
     QFrame#foot {{ background: {c.panel}; border: none; border-top: 1px solid {c.line}; }}
     QPushButton[kind="screen"] {{ text-align: left; padding: 9px 18px 9px 12px; background: transparent;
@@ -294,7 +306,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center;
         min-height: 8px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
-    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 3px;
+    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 8px;
         border-bottom: 1px solid {c.line}; }}
     QScrollArea, QWidget#page {{ background: transparent; }}
     """

@@ -12,6 +12,9 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.wire import Tagged
 
+MOST_NAME, MOST_NOTE = 120, 4_000
+"""Characters of a run's name and note."""
+
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]
 
@@ -91,6 +94,12 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
 
     run: RunId
     decision: Decision
+
+
+class LookAtRequest(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, while the question is open. Answer: ``RequestRead``."""
+
+    run: RunId
 
 
 class ListRuns(Tagged, frozen=True, kw_only=True):
@@ -178,6 +187,7 @@ Command = (
     | StopRun
     | GoOnWaiting
     | AnswerConsent
+    | LookAtRequest
     | ListRuns
     | GetRun
     | LabelRun
