@@ -178,7 +178,8 @@ class NodeRuns:
             raise
         plan, project = planned.plan, planned.project
         source = Path(project.folder)
-        self._recorder.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
+        wanted = replace(spec, resume=None)
+        self._recorder.begin(plan, str(source / plan.script), wanted, project.manifest, self._state())
         self._coordinator = CoordinatorDriver(
             self._coordinator_context,
             plan,
@@ -344,7 +345,7 @@ class NodeRuns:
             self._emit_event(event)
             return
         if isinstance(event, ev.RunPlanned) and not self._recorder.recording:
-            self._recorder.begin(event.plan)
+            self._recorder.begin(event.plan, state=self._state())
         self._emit_event(event)
         self._recorder.record(event)
 
