@@ -52,8 +52,8 @@ def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
             code="script-unseen",
             path=script.path,
             line=0,
-            what=f"{shown(script.path)} takes {script.size / 1e6:.1f} MB: the other laptops' users cannot look "
-            f"at its code before they allow it ({LIMIT_TEXTS_BYTES / 1e6:.1f} MB is the most).",
+            what=f"{shown(script.path)} takes {script.size / 1e6:.1f} MB: the other laptops' users cannot "
+            f"look at its code before they allow it ({LIMIT_TEXTS_BYTES / 1e6:.1f} MB is the most).",
             fix="In Jupyter, Edit → Clear Outputs of All Cells makes it small."
             if is_notebook
             else "Put its data into files of their own.",
