@@ -2,6 +2,7 @@
 
 from tests.exactness.scenarios import (
     architectures,
+    batch_axes,
     callbacks,
     calls,
     data_sources,
@@ -14,6 +15,7 @@ from tests.exactness.scenarios.registry import SCENARIOS
 __all__ = [
     "SCENARIOS",
     "architectures",
+    "batch_axes",
     "callbacks",
     "calls",
     "data_sources",

@@ -184,7 +184,7 @@ class Loop:
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
         same = batch is not None and self.engine.agree_on_data(batch)
-        if key not in self._traced:
+        if key not in self._traced or (batch is not None and not self._sharings.fits(key, batch)):
             self._sharings.look(key, batch)
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
         if same and not self._traced[key].judged:
