@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from app.models.laptop_rows import gpu_use
 from core.history.attendance import Attendance, Track
+from core.report.curves import CPU_USE, GPU_USE
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed, TelemetryReported
 from core.vocabulary.ids import DeviceId
@@ -18,7 +19,6 @@ from core.vocabulary.laptops import Change
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress
 
-GPU_USE, CPU_USE = "GPU use, %", "CPU use, %"
 USES = (GPU_USE, CPU_USE)
 """What laptops were busy with meanwhile: no metrics of the script."""
 MOST_CURVES = 64

@@ -21,7 +21,8 @@ from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress
-from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT, TANDEM_LOG
+from core.vocabulary.text import plain_lines
 
 MOST_POINTS = 4_000
 LOG_BYTES = 64 * 1024
@@ -60,6 +61,11 @@ def read_outcome(entry: RunEntry, folder: Path) -> RunDetails:
 def read_exits(folder: Path) -> list[ev.MemberEnded]:
     """How each trainer of a run ended, as far as its record says."""
     return list(_lines(folder / EVENTS, _ENDED))
+
+
+def read_words(folder: Path) -> list[str]:
+    """Tandem's own words about the training: what it does otherwise than one machine would, say."""
+    return plain_lines(_end_of(folder / LOGS / TANDEM_LOG, LOG_BYTES))
 
 
 def read_plan(folder: Path) -> Plan | None:

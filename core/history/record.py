@@ -30,7 +30,7 @@ from core.vocabulary.paths import shown
 from core.vocabulary.phases import ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.readings import Reading
-from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, log_name
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, TANDEM_LOG, log_name
 
 
 class RunRecord:
@@ -163,7 +163,7 @@ class RunRecord:
     def _log(self, event: ev.MemberLogged) -> None:
         lines = event.lines
         if lines.stream == "tandem":
-            name = "tandem.log"
+            name = TANDEM_LOG
         elif event.device == self._me:
             return  # the trainer's own log has it whole
         else:
