@@ -98,7 +98,9 @@ class History:
             del self._owed[entry.run]
 
     def newest(self, limit: int) -> tuple[RunEntry, ...]:
-        return self._read(lambda: self._rows("ORDER BY started_s DESC LIMIT ?", (max(0, limit),)))
+        """At most ``limit``, whatever number that is; SQLite's own are of 64 bits."""
+        most = min(max(0, limit), 2**63 - 1)
+        return self._read(lambda: self._rows("ORDER BY started_s DESC LIMIT ?", (most,)))
 
     def find(self, beginning: str) -> RunEntry:
         """The run whose id begins so. Raises ``TandemError`` for none or several."""

@@ -64,8 +64,35 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     """How fast the newest run of this script on these devices was, in a sentence; ``""``: there was none."""
     advice: str = ""
     """What would help, where that was hardly faster than one of them alone."""
+    warnings: tuple[Problem, ...] = ()
+    """What may end the run in its middle: a module that some laptop lacks, in a line that may not be run."""
     last_shares: dict[DeviceId, int] = {}
     """Rows of the batch that each had at that run's end."""
+
+
+Change = Literal["", "new", "changed", "same", "gone"]
+"""Of a project's file against the version that this user allowed last; ``""``: there is none to compare."""
+
+
+class RequestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """``text``: what would run, with characters that hide spelled out (``⟨U+202E⟩``); None: it did not come
+    with the request, as it is no text or too large. ``diff``: a unified one. ``note``: what the reader has
+    to know of it."""
+
+    path: str
+    size: int
+    change: Change = ""
+    text: str | None = None
+    diff: str = ""
+    note: str = ""
+
+
+class RequestRead(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, the script first. A text is of the file with the digest that was asked
+    about."""
+
+    run: RunId
+    files: tuple[RequestFile, ...]
 
 
 class RunAccepted(Tagged, frozen=True, kw_only=True):
@@ -155,6 +182,7 @@ Answer = (
     | ScriptRead
     | ScriptsFound
     | PlanMade
+    | RequestRead
     | RunAccepted
     | RunList
     | RunDetails

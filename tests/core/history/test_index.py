@@ -54,6 +54,8 @@ def test_the_newest_come_first_and_the_newest_of_a_run_counts(history: History) 
         history.put(entry(number))
     assert history.newest(3) == (entry(4), entry(3), entry(2))
     assert history.newest(0) == ()
+    assert history.newest(-(2**80)) == ()
+    assert history.newest(2**80) == history.newest(5)
 
 
 def test_it_outlives_the_node(tmp_path: Path) -> None:
