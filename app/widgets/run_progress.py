@@ -17,6 +17,7 @@ from app.models.startup import Startup, awaited, starting_up, to_allow
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.figure import FigureView
+from app.widgets.flow import Flow
 from app.widgets.fold import Fold
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.laptop_table import LaptopLine, LaptopTable
@@ -60,7 +61,7 @@ class RunProgress(Card):
         self.step = ElidedLabel("", "faint")
         self.figures = [FigureView() for _ in range(4)]
         self._figures = QWidget()
-        self._figures.setLayout(row(*self.figures))
+        self._figures.setLayout(Flow(*self.figures, equal=True))
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setRange(0, PARTS)
