@@ -218,9 +218,8 @@ def summary_lines(
     if summary.last_logs:
         lines.append(logs_words(summary.last_logs))
     speed = []
-    if summary.steps:
-        epochs = "1 epoch" if summary.epochs == 1 else f"{summary.epochs:,} epochs"
-        speed.append(f"{summary.steps:,} steps in {epochs}")
+    if done := sentences.steps_words(summary):
+        speed.append(done)
     if summary.steps_s is not None:
         speed.append(f"{summary.steps_s:,.1f} steps/s")
     if summary.first_step_s is not None:

@@ -101,6 +101,13 @@ def laptop_colour(place: int) -> str:
     return palette[(LAPTOPS_FROM + place) % len(palette)]
 
 
+def run_colour(place: int) -> str:
+    """Of one of several runs over each other. Twelve can be told apart: the palette, and the same darker."""
+    palette = colours().curves
+    colour, again = QColor(palette[place % len(palette)]), place // len(palette) % 2
+    return colour.darker(145).name() if again else colour.name()
+
+
 def faded(colour: str, part: float = 0.3) -> str:
     """``part`` of a colour over a card, opaque: blending every pixel of a line would double its time."""
     over, under = QColor(colour), QColor(colours().panel)
@@ -299,7 +306,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center;
         min-height: 8px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
-    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 3px;
+    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 8px;
         border-bottom: 1px solid {c.line}; }}
     QScrollArea, QWidget#page {{ background: transparent; }}
     """

@@ -108,9 +108,13 @@ class RunPoints:
         elif report.fit != self._fits[device]:
             self._fits[device] = report.fit
             self._offsets[device] = self._last.get(device, -1) + 1
+        if isinstance(report, Progress) and report.done is not None:
+            self._offsets[device] = report.done - 1 - report.step
         step = self._offsets.get(device, 0) + report.step
         self._last[device] = max(step, self._last.get(device, 0))
         second = report.at_s - self._began_s.setdefault(device, report.at_s)
+        if isinstance(report, EpochEnd) and not report.whole:
+            return False  # a few steps of an epoch are no point beside whole ones
         for name, value in report.logs.items():
             validation = name.startswith("val_")
             metric = name.removeprefix("val_")

@@ -15,6 +15,7 @@ from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
 from app.run_again import may_go_on, where_on
+from core.speed.sentences import epoch_words
 from core.vocabulary import answers
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
@@ -116,7 +117,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     for device, epochs in found.epochs.items():
         for epoch in epochs:
             name = names.get(DeviceId(device), short(device))
-            words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
+            words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
             screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)

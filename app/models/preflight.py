@@ -50,6 +50,8 @@ def lines(
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
     if together and isinstance(plan, PlanMade) and plan.plan.exchange == "tensorflow":
         found.append(_OPEN_PORT)
+    if isinstance(plan, PlanMade):
+        found += [_line("warning", each.code, each.what, each.fix) for each in plan.warnings]
     if isinstance(plan, Problem):
         found.append(_line("error", plan.code, plan.what, plan.fix))
     else:

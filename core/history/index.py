@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from core.home.private_file import write_atomically
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.paths import shown
@@ -28,8 +29,6 @@ from core.vocabulary.run_folder import DELETED, SUMMARY, is_run_id
 SCHEMA = 1
 FILE = "history.db"
 MOST_NAMED = 3
-MOST_NAME, MOST_NOTE = 120, 4_000
-"""Characters of a run's name and note."""
 
 # The disk or another program is in the way: the index is as good as it was.
 _NO_DAMAGE = {
@@ -99,7 +98,9 @@ class History:
             del self._owed[entry.run]
 
     def newest(self, limit: int) -> tuple[RunEntry, ...]:
-        return self._read(lambda: self._rows("ORDER BY started_s DESC LIMIT ?", (max(0, limit),)))
+        """At most ``limit``, whatever number that is; SQLite's own are of 64 bits."""
+        most = min(max(0, limit), 2**63 - 1)
+        return self._read(lambda: self._rows("ORDER BY started_s DESC LIMIT ?", (most,)))
 
     def find(self, beginning: str) -> RunEntry:
         """The run whose id begins so. Raises ``TandemError`` for none or several."""

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from core.history.best import with_epoch
 from core.history.index import History, labelled
-from core.history.metrics_file import MetricsFile
+from core.history.metrics_file import Metric, MetricsFile
+from core.history.read import read_metrics
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
 from core.vocabulary import events as ev
@@ -26,8 +27,11 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import ended
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, log_name
+
+_UNLIKE_CLOCKS_S = 86_400.0
+"""Every member's record has the starter's time, unless its clock is out of the world."""
 
 
 class RunRecord:
@@ -74,15 +78,28 @@ class RunRecord:
                 self._try(self._summary)
             case ev.RunSummarised(summary=summary):
                 self.entry = replace(self.entry, summary=summary)
+                began_s = summary.started_s
+                if began_s is not None and abs(began_s - self.entry.started_s) < _UNLIKE_CLOCKS_S:
+                    self.entry = replace(self.entry, started_s=began_s)
             case ev.RunPhaseChanged(phase=phase):
                 self._try(lambda: self._event(event))
                 self.entry = replace(self.entry, phase=phase)
                 if ended(phase):
-                    took_s = max(0.0, self._wall_clock() - self.entry.started_s)
+                    took_s = self.entry.summary.total_s
+                    if took_s is None:
+                        took_s = max(0.0, self._wall_clock() - self.entry.started_s)
                     self.entry = replace(self.entry, duration_s=took_s)
                 self._try(self._summary)
             case _:
                 self._try(lambda: self._event(event))
+
+    def go_on_from(self, folder: Path, moment: Moment) -> None:
+        """The numbers of the run that is resumed, up to its checkpoint, as far as they are here."""
+        for event in read_metrics(folder):
+            if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
+                return  # of an older version, which did not count over a whole training
+            if _came_before(event, moment):
+                self.add(event)
 
     def keep_project(self, project: Manifest) -> None:
         """The files that the run begins with: resuming it compares its code with them."""
@@ -158,6 +175,15 @@ class RunRecord:
         if not self._told:
             self._told = True
             self._on_trouble(unwritten(self.entry.run, words))
+
+
+def _came_before(event: Metric, moment: Moment) -> bool:
+    """Whether a checkpoint holds it."""
+    if isinstance(event, ev.MemberProgressed):
+        step = event.progress
+        return (step.fit, step.epoch, step.batch + 1) <= (moment.fit, moment.epoch, moment.batch)
+    epoch = event.epoch
+    return epoch.whole and (epoch.fit, epoch.epoch + 1, 0) <= (moment.fit, moment.epoch, moment.batch)
 
 
 def unwritten(run: RunId, words: str) -> Problem:

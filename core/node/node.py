@@ -251,9 +251,9 @@ class Node:
             case cm.LookAtRequest(run=run):
                 return await self._runs.look_at_request(run)
             case cm.ListRuns(limit=limit):
-                return await self._runs.list_runs(limit)
+                return await self._runs.history.newest(limit)
             case cm.GetRun(run=run, points=points):
-                return await self._runs.get_run(run, points=points)
+                return await self._runs.history.find(run, points=points)
             case cm.LabelRun(run=run, name=name, note=note):
                 await self._runs.history.label(run, name, note)
                 self._emit(ev.HistoryChanged(run=run))

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from core.project.files import NotRegular, open_regular
-from core.project.notebook import SUFFIX, Notebook, read_notebook
+from core.project.notebook import SUFFIX, Notebook, named, read_notebook
 from core.project.parse import SOURCE_BYTES, not_python, parse
 from core.vocabulary.errors import TandemError
 from core.vocabulary.paths import shown, why_unsafe
@@ -24,6 +24,13 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     tree: ast.Module
     notebook: Notebook | None = None
+
+    def place(self, line: int) -> tuple[str, int]:
+        """What to call the file and the line of the tree: in a notebook, its cell and the line in that."""
+        if self.notebook is None or not line:
+            return self.path, line
+        cell, line = self.notebook.place(line)
+        return named(self.path, cell), line
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +48,7 @@ def read_sources(script: Path, *, most_modules: int = MODULES_FOLLOWED) -> Sourc
     waiting, met = [script.name], {script.name}
     while waiting:
         path = waiting.pop(0)
-        for other in _imported_files(folder, path, modules[path].tree):
+        for other in imported_files(folder, path, modules[path].tree):
             if other in met or len(met) >= most_modules:
                 continue
             met.add(other)
@@ -97,7 +104,8 @@ def _unreadable(name: str, error: Exception) -> TandemError:
     )
 
 
-def _imported_files(folder: Path, path: str, tree: ast.Module) -> Iterator[str]:
+def imported_files(folder: Path, path: str, tree: ast.AST) -> Iterator[str]:
+    """The files of ``folder`` that the imports in ``tree``, a part of its file ``path``, name."""
     package = path.split("/")[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

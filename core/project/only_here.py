@@ -41,9 +41,9 @@ def find_only_here(script: Path, manifest: Manifest) -> tuple[Mistake, ...]:
             if text in found:
                 continue
             if _WHOLE.fullmatch(text) and _is_elsewhere(text):
-                found[text] = _outside(source.path, node.lineno, text)
+                found[text] = _outside(*module.place(node.lineno), text)
             elif _RELATIVE.fullmatch(text) and text not in travels and _is_read(source, node, folder / text):
-                found[text] = _left_out(source.path, node.lineno, text, broad=is_broad(folder))
+                found[text] = _left_out(*module.place(node.lineno), text, broad=is_broad(folder))
     return tuple(found.values())
 
 

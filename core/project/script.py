@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from core.project.imports import Module, Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
+from core.project.needs import Needs, find_needs
 from core.project.notebook import SUFFIX as NOTEBOOK
-from core.project.notebook import named
 from core.project.parse import not_python
 from core.project.strategies import STRATEGIES, find_strategies, last_part
 from core.project.syntax import Mistake, Source, Usage, called
@@ -39,7 +39,8 @@ _MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceSt
 
 
 class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What reading found. ``modules``: files read, the script first, relative to its folder.
+    """What reading found. ``modules``: files read, the script first, relative to its folder. ``needs``: what
+    is imported besides.
 
     ``strategies``: names as in ``tf.distribute``, or of the script's own classes. ``problem``: why a run
     would share nothing (only with ``neither``).
@@ -52,6 +53,7 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[Usage, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     modules: tuple[str, ...] = ()
+    needs: Needs = Needs()
     problem: Problem | None = None
 
     @property
@@ -129,6 +131,7 @@ def _report(script: Path, read: Sources) -> ScriptReport:
         Mistake(code=error.code, path=path, line=0, what=error.what, fix=error.fix)
         for path, error in read.broken
     )
+    needs = find_needs(script.parent, read.modules)
     mistakes = find_mistakes(sources, strategies) if kind == "own" else ()
     return ScriptReport(
         script=script.name,
@@ -138,16 +141,17 @@ def _report(script: Path, read: Sources) -> ScriptReport:
         found=(*map(placed, (*strategies, *fits)), *loops, *map(placed, _strategy_runs(sources))),
         mistakes=(*_left_out(read.modules[0]), *broken, *map(placed, mistakes)),
         modules=tuple(source.path for source in sources),
+        needs=Needs(surely=tuple(map(placed, needs.surely)), maybe=tuple(map(placed, needs.maybe))),
         problem=_why_neither(script, sources, loops) if kind == "neither" else None,
     )
 
 
 def _placed(script: Module, found: Found) -> Found:
     """Where a notebook is the script, a line of it is told as its cell's."""
-    if script.notebook is None or found.path != script.path or not found.line:
+    if found.path != script.path:
         return found
-    cell, line = script.notebook.place(found.line)
-    return replace(found, path=named(found.path, cell), line=line)
+    path, line = script.place(found.line)
+    return replace(found, path=path, line=line)
 
 
 def _left_out(script: Module) -> Iterator[Mistake]:

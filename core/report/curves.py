@@ -107,7 +107,8 @@ def _of_steps(steps: Sequence[Progress], starts: Mapping[int, int]) -> dict[str,
 def _of_epochs(epochs: Sequence[EpochEnd], starts: Mapping[int, int]) -> dict[str, Points]:
     found: dict[str, Points] = {}
     for epoch in epochs:
-        _add(found, starts[epoch.fit] + epoch.step + 1, epoch.logs)
+        if epoch.whole:  # what a few steps came to is no point beside whole epochs
+            _add(found, starts[epoch.fit] + epoch.step + 1, epoch.logs)
     return found
 
 

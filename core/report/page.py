@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from core.report.curves import loss_first, member_names, shown_devices
-from core.speed.sentences import came_out, expected
+from core.speed.sentences import came_out, epoch_words, expected, steps_words
 from core.vocabulary import phases
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId, short
@@ -200,7 +200,7 @@ def _times(entry: RunEntry) -> list[tuple[str, str]]:
         ("training", _seconds(summary.train_s)),
         ("total", _seconds(summary.total_s)),
         ("epochs", str(summary.epochs or "")),
-        ("steps", f"{summary.steps:,}" if summary.steps else ""),
+        ("steps", steps_words(summary)),
         ("steps/s", f"{summary.steps_s:,.2f}" if summary.steps_s is not None else ""),
         ("samples/s, on average", f"{summary.samples_s:,.0f}" if summary.samples_s is not None else ""),
     ]
@@ -218,7 +218,7 @@ def _epochs(details: RunDetails) -> _Epochs:
         whose = f"{names.get(device, short(device))}: " if len(devices) > 1 else ""
         fit = f"fit {epoch.fit + 1}, " if several_fits else ""
         numbers = [f"{epoch.logs[name]:.6g}" if name in epoch.logs else "" for name in metrics]
-        rows.append((f"{whose}{fit}{epoch.epoch + 1}/{epoch.epochs}", [*numbers, f"{epoch.seconds:,.1f} s"]))
+        rows.append((f"{whose}{fit}{epoch_words(epoch)}", [*numbers, f"{epoch.seconds:,.1f} s"]))
     cut = f"The last {len(rows):,} of {len(all_rows):,}" if len(all_rows) > len(rows) else ""
     return _Epochs(metrics, rows, cut)
 

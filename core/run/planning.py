@@ -11,6 +11,7 @@ from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
 from core.project.find import SeveralScripts, find_script
+from core.project.needs import Needs
 from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
@@ -18,10 +19,10 @@ from core.project.store import ProjectStore
 from core.project.texts import read_texts
 from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.plan import Plan, RunSpec, StrategyKind
+from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
 from core.vocabulary.versions import EXCHANGE
@@ -34,6 +35,7 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     strategy: StrategyKind
     parameter_server: bool
+    needs: Needs = Needs()
     warnings: tuple[str, ...] = ()
     texts: dict[str, bytes] = {}
     """What the other users can look at before their yes, by path."""
@@ -70,6 +72,7 @@ def read_project(spec: RunSpec) -> LocalProject:
         manifest=project.manifest,
         strategy=spec.strategy or ("own" if report.kind == "own" else "managed"),
         parameter_server=any("ParameterServer" in name for name in report.strategies),
+        needs=report.needs,
         warnings=_warnings(report, spec, project.manifest),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
@@ -136,10 +139,17 @@ def _check_exchange(plan: Plan, state: State) -> None:
             )
 
 
-def shown(plan: Plan) -> PlanMade:
+def running_the_script(plan: Plan, project: LocalProject) -> tuple[Member, ...]:
+    """Where parameter servers serve, the chief alone runs the script, and whoever evaluates."""
+    serving = {Role.WORKER, Role.PS} if project.parameter_server else set()
+    running = {task.device for task in plan.tasks if task.role not in serving}
+    return tuple(member for member in plan.members if member.device in running)
+
+
+def shown(plan: Plan, warnings: tuple[Problem, ...] = ()) -> PlanMade:
     """With the ports as they will be asked for."""
     texts = {f"{task.device}/{task.name}": tf_config(plan, task) for task in plan.tasks if not plan.solo}
-    return PlanMade(plan=plan, tf_configs=texts)
+    return PlanMade(plan=plan, tf_configs=texts, warnings=warnings)
 
 
 def was_allowed_before(store: ProjectStore, approved: Iterable[ProjectId], script: str) -> bool:

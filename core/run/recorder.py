@@ -83,6 +83,8 @@ class Recorder:
         self._record = RunRecord(folder, entry, self._me, self._history, self._trouble_elsewhere)
         if project is not None:
             self._disk.post(self._record.keep_project, project)
+        if plan.resume is not None:
+            self._disk.post(self._record.go_on_from, self._runs / plan.resume.run, plan.resume.moment)
 
     def record(self, event: RunEvent) -> None:
         """The last phase ends the record."""

@@ -18,6 +18,7 @@ from core.run.context import Loopback, RunContext, RunLimits, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.draft import Shown
+from core.run.modules import Modules
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
 from core.run.planner import Planner
@@ -99,7 +100,8 @@ class NodeRuns:
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._held_request = HeldRequest()
-        self._planner = Planner(self._context, state, self._recorder, self._checkpoints)
+        self._modules = Modules(self._context)
+        self._planner = Planner(self._context, state, self._recorder, self._checkpoints, self._modules)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None
         self._idle = asyncio.Event()
@@ -129,7 +131,7 @@ class NodeRuns:
         if self._coordinator is not None:
             self._coordinator.handle(co.NodeEnds(name))
         elif self._participant is not None:
-            self._participant.handle(pa.StarterLost(problems.closed(name)))
+            self._participant.close(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
@@ -156,8 +158,9 @@ class NodeRuns:
         devices = planning.choose_devices(spec, self.me, self._state())
         project = await asyncio.to_thread(planning.read_project, spec)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
+        warnings = await self._planner.look_for_modules(plan, project)
         source = str(Path(project.folder) / plan.script)
-        return await self._recorder.with_last_time(planning.shown(plan), source)
+        return await self._recorder.with_last_time(planning.shown(plan, warnings), source)
 
     async def start(self, spec: RunSpec) -> RunId:
         """Press Train. Returns as soon as the run is planned."""
@@ -223,13 +226,6 @@ class NodeRuns:
     def history(self) -> Recorder:
         return self._recorder
 
-    async def list_runs(self, limit: int) -> answers.RunList:
-        return await self._recorder.newest(limit)
-
-    async def get_run(self, run: str, *, points: bool = True) -> answers.RunDetails:
-        """``run`` may be a unique beginning of an id. ``points``: with metrics and log."""
-        return await self._recorder.find(run, points=points)
-
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended early for newer checkpoints than those here."""
         await self._checkpoints.look(resume_plan.before(await self._recorder.find(run, points=False)))
@@ -245,8 +241,11 @@ class NodeRuns:
         if device == self.me:
             return
         self._held_request.on_message(device, message)
+        if self._modules.on_message(device, message):
+            return
         takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
-        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
+        taken = any(take(device, message) for take in takers)
+        if isinstance(message, ms.Resumed) and not taken and not self._held_request.holds(message.run):
             self._links.send(device, stray_answer(message, self._my_name(), self._state().run))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
@@ -287,6 +286,9 @@ class NodeRuns:
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
         own = device == self.me  # its user pressed Train: nothing to ask
+        member = self._participant
+        if member is not None and (member.starter, member.state.plan.run) == (device, prepare.plan.run):
+            return  # said again on a new link
         if own and (self._coordinator is None or self._coordinator.state.plan.run != prepare.plan.run):
             return  # it gave way meanwhile
         if not own:

@@ -63,6 +63,8 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     """How fast the newest run of this script on these devices was, in a sentence; ``""``: there was none."""
     advice: str = ""
     """What would help, where that was hardly faster than one of them alone."""
+    warnings: tuple[Problem, ...] = ()
+    """What may end the run in its middle: a module that some laptop lacks, in a line that may not be run."""
     last_shares: dict[DeviceId, int] = {}
     """Rows of the batch that each had at that run's end."""
 

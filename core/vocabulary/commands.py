@@ -12,6 +12,9 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.wire import Tagged
 
+MOST_NAME, MOST_NOTE = 120, 4_000
+"""Characters of a run's name and note."""
+
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]
 

@@ -53,6 +53,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     batch: int = 0
     """Batches done in this epoch."""
+    epochs: int = 0
+    """Whole epochs done, over all fits."""
 
     @property
     def order(self) -> tuple[int, int, int, int]:

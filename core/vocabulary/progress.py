@@ -35,6 +35,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     ``wait_s`` of all members."""
     wire_bytes: int | None = None
     """Bytes of gradients that this member sends in a step, as they travel (after ``--wire``)."""
+    done: int | None = None
+    """Steps done in the whole training, over all fits and before it was resumed, this one included."""
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +80,10 @@ class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     logs: dict[str, float] = {}
     seconds: float
+    whole: bool = True
+    """False: it was broken off after ``steps`` of its ``steps_in_epoch``, of which these are the logs."""
+    steps: int | None = None
+    steps_in_epoch: int | None = None
 
 
 class Best(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +104,13 @@ class LogLines(msgspec.Struct, frozen=True, kw_only=True):
     """Lines left out before these because there were too many; all of them are in the log file."""
 
 
+class EpochPart(msgspec.Struct, frozen=True, kw_only=True):
+    """An epoch that was not trained to its end: how many of its steps were done."""
+
+    steps: int
+    steps_in_epoch: int | None = None
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What came out of a run. Times in seconds from pressing Train; None where it did not come so far."""
 
@@ -108,11 +121,18 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     first_step_s: float | None = None
     train_s: float | None = None
     total_s: float | None = None
+    started_s: float | None = None
+    """Unix time of pressing Train, by the clock of the laptop where it was pressed."""
     epochs: int = 0
+    """Whole ones."""
     steps: int = 0
+    """With those of the run that this one resumed."""
+    part: EpochPart | None = None
+    """Of the last epoch, where it was broken off."""
     steps_s: float | None = None
     samples_s: float | None = None
     last_logs: dict[str, float] = {}
+    """Of the last whole epoch; where there is none, of the one that was broken off."""
     weights_sha256: dict[str, str] = {}
     """By device id."""
     outputs: tuple[str, ...] = ()

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from PySide6.QtWidgets import QApplication, QLabel
@@ -77,3 +78,15 @@ def test_where_something_to_type_or_click_into_begins_can_be_seen(colours: theme
     ):
         rule = sheet[sheet.index(kind) :].partition("}")[0]
         assert colours.edge in rule, kind
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_twelve_runs_over_each_other_are_seen_and_told_apart(
+    qapp: QApplication, name: Literal["light", "dark"]
+) -> None:
+    theme.use(name)
+    shades = [theme.run_colour(place) for place in range(12)]
+    ground = theme.colours().panel
+    theme.use("system")
+    assert len(set(shades)) == 12
+    assert all(_contrast(shade, ground) >= 3 for shade in shades), "WCAG's least for graphics"

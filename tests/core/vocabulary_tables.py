@@ -17,7 +17,16 @@ from core.vocabulary.events import Event
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
-from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Settled, Summary
+from core.vocabulary.progress import (
+    Best,
+    EpochEnd,
+    EpochPart,
+    Expectation,
+    LogLines,
+    Progress,
+    Settled,
+    Summary,
+)
 from core.vocabulary.readings import GpuReading, Hardware, Reading
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.versions import Versions
@@ -54,6 +63,7 @@ OBJECTS: tuple[type, ...] = (
     Best,
     WaitsFor,
     Expectation,
+    EpochPart,
     Settled,
     LogLines,
     Exit,

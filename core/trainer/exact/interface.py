@@ -101,7 +101,11 @@ class StepReport:
 class Observer(Protocol):
     """Hears of the training. `logs` are the metrics over all members, equal on each of them."""
 
-    def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None: ...
+    def on_fit_began(
+        self, epochs: int, steps: int | None, global_batch: int | None, first_epoch: int = 0, done: int = 0
+    ) -> None:
+        """`first_epoch`: that of the fit as the script calls it, wherever it resumes. `done`: steps of the
+        training before it."""
 
     def step_due(self) -> bool:
         """Whether a step's report would be passed on now. Asked before metrics are read from the device,
@@ -115,7 +119,8 @@ class Observer(Protocol):
     def on_shares(self, shares: tuple[int, ...]) -> None:
         """The shares of the steps to come."""
 
-    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
+    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float], steps: int, whole: bool) -> None:
+        """`steps` of it are done; `whole` False: it was broken off there."""
 
     def on_evaluated(self, logs: Mapping[str, float]) -> None: ...
 

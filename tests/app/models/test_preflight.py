@@ -176,3 +176,14 @@ def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> Non
     lines = found(plan=plan)
     assert (lines["speed"].level, lines["speed"].fix) == ("warning", "Take a cable.")
     assert preflight.ready(list(lines.values()), plan), "who wants to may"
+
+
+def test_a_module_that_may_be_missed_is_a_warning_and_one_that_is_missed_forbids_to_train() -> None:
+    missing = Problem(code="modules-missing", what="pandas is missing on ben.", fix="Install it there.")
+    plan = PlanMade(plan=world.plan(), warnings=(missing,))
+    lines = found(plan=plan)
+    assert (lines["modules-missing"].level, lines["modules-missing"].fix) == ("warning", missing.fix)
+    assert preflight.ready(list(lines.values()), plan)
+    refused = found(plan=missing)
+    assert refused["modules-missing"].level == "error"
+    assert not preflight.ready(list(refused.values()), missing)

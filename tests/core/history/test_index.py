@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.history.index import FILE, MOST_NAME, MOST_NAMED, MOST_NOTE, SCHEMA, History
+from core.history.index import FILE, MOST_NAMED, SCHEMA, History
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Training
@@ -53,6 +54,8 @@ def test_the_newest_come_first_and_the_newest_of_a_run_counts(history: History) 
         history.put(entry(number))
     assert history.newest(3) == (entry(4), entry(3), entry(2))
     assert history.newest(0) == ()
+    assert history.newest(-(2**80)) == ()
+    assert history.newest(2**80) == history.newest(5)
 
 
 def test_it_outlives_the_node(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Finished, Planning, Preparing
+from core.vocabulary.plan import Moment
 from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
@@ -158,6 +159,38 @@ def test_the_files_that_a_run_begins_with_are_kept_beside_it(kept: Kept) -> None
     kept.record.keep_project(project)
     assert wire.from_json((kept.folder / PROJECT).read_bytes(), Manifest) == project
     assert not kept.troubles
+
+
+def test_a_run_that_goes_on_has_the_numbers_of_the_one_before_up_to_its_checkpoint(
+    kept: Kept, tmp_path: Path
+) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    told = [replace(step(number).progress, done=number + 1, epoch=number // 4) for number in range(12)]
+    told = [replace(each, batch=each.step % 4) for each in told]
+    ends = [
+        EpochEnd(at_s=9.0, epoch=number, epochs=3, step=4 * number + 3, seconds=1.0) for number in range(3)
+    ]
+    lines = [ev.MemberProgressed(run=RUN, device=ANNA, progress=each) for each in told]
+    more = [ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=each) for each in ends]
+    (before / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in (*lines, *more)))
+    kept.record.go_on_from(before, Moment(step=6, epoch=1, batch=2))
+    kept.add(ev.MemberProgressed(run=RUN, device=ANNA, progress=told[6]))
+    kept.record.close()
+    read = read_run(kept.record.entry, kept.folder)
+    assert [each.step for each in read.steps[ANNA]] == [0, 1, 2, 3, 4, 5, 6]
+    assert [each.epoch for each in read.epochs[ANNA]] == [0]
+
+
+def test_every_member_records_the_starters_times(kept: Kept) -> None:
+    out = Summary(total_s=12.5, started_s=97.0)
+    kept.add(ev.RunSummarised(run=RUN, summary=out), ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    assert (kept.record.entry.started_s, kept.record.entry.duration_s) == (97.0, 12.5)
+
+
+def test_a_clock_that_is_out_of_the_world_is_not_believed(kept: Kept) -> None:
+    kept.add(ev.RunSummarised(run=RUN, summary=Summary(total_s=12.5, started_s=9e9)))
+    assert kept.record.entry.started_s == 100.0
 
 
 def test_the_best_epochs_of_the_chief_are_kept_while_the_run_is_under_way(kept: Kept) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from core.project.find import SeveralScripts, find_script
 from core.project.notebook import Notebook, read_notebook
+from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.vocabulary.errors import TandemError
@@ -176,3 +177,13 @@ def test_a_script_that_asks_whether_it_is_in_jupyter_is_none_of_these(tmp_path: 
     asks = "try:\n    get_ipython().run_line_magic('a', '')\nexcept NameError:\n    pass\n"
     write(tmp_path, {"train.py": asks + MANAGED})
     assert analyse(tmp_path / "train.py").kind == "managed"
+
+
+def test_a_file_that_is_only_here_is_named_with_cell_and_line(tmp_path: Path) -> None:
+    project = write(tmp_path / "project", {})
+    write(tmp_path, {"elsewhere/rows.csv": "1"})
+    outside = f"import pandas\n\nrows = pandas.read_csv({str(tmp_path / 'elsewhere/rows.csv')!r})"
+    write(project, {"train.ipynb": notebook("x = 1", outside, MANAGED)})
+    manifest = scan_project(project / "train.ipynb").manifest
+    (mistake,) = find_only_here(project / "train.ipynb", manifest)
+    assert (mistake.path, mistake.line) == ("train.ipynb, cell 2", 3)

@@ -38,6 +38,7 @@ class Fit:
     each_batch: tuple[bool, bool] = (False, False)
     """Whether callbacks hear of every batch of training; of testing or predicting."""
     epochs: int = 1
+    first_epoch: int = 0
     epoch: int = 0
     batch: int = 0
     iterator: SharedEpochIterator | None = None
@@ -107,6 +108,8 @@ class Engine:
         """Models trained batch by batch since their last fit ended."""
         self.step = 0
         """Steps done in this training; those before it was resumed count."""
+        self.epochs = 0
+        """Whole epochs, likewise."""
         self._timed_steps = 0
         self._waited_s = [0.0] * cluster.members
         """By rank, in the timed steps since the last report."""
@@ -151,10 +154,12 @@ class Engine:
         each_batch: tuple[bool, bool],
         epochs: int = 1,
         progress: FitProgress | None = None,
+        first_epoch: int = 0,
     ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
         self._calls[kind] += not self.alone
-        fit = Fit(model, kind, f"{kind} {self._calls[kind]}", each_batch, epochs, progress=progress)
+        name = f"{kind} {self._calls[kind]}"
+        fit = Fit(model, kind, name, each_batch, epochs, first_epoch, progress=progress)
         self._fits.append(fit)
         try:
             yield fit
@@ -235,13 +240,19 @@ class Engine:
         chief = self.collectives.gather_words(first, "to begin")[0][0]
         private.set_initial_epoch(model, None if chief < 0 else chief)
         fit = self.fit
-        self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
+        resumed = fit.progress is not None and fit.progress.resumed is not None
+        if chief >= 0 and not resumed:
+            fit.first_epoch = chief
+        self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch, fit.first_epoch, self.step)
 
     def on_epoch_began(self, epoch: int) -> None:
         self.fit.epoch, self.fit.batch = epoch, 0
 
     def on_epoch_ended(self, epoch: int, logs: Any) -> None:
-        self._observer.on_epoch_ended(epoch, private.numbers(logs))
+        fit = self.fit
+        whole = not self.stopping if fit.steps is None else fit.batch >= fit.steps
+        self.epochs += whole
+        self._observer.on_epoch_ended(epoch, private.numbers(logs), fit.batch, whole)
 
     def on_evaluated(self, logs: Any) -> None:
         if isinstance(logs, dict):
@@ -299,8 +310,8 @@ class Engine:
 
     # --- what checkpoints ask
 
-    def begin_after(self, step: int) -> None:
-        self.step = step
+    def begin_after(self, step: int, epochs: int) -> None:
+        self.step, self.epochs = step, epochs
         self.gauge.begin_after(step)
 
     def from_chief(self, data: bytes) -> bytes:

@@ -35,7 +35,7 @@ class Recorder:
         place = [report.step, report.epoch, report.batch, report.steps_in_epoch]
         self.heard.append(["step", *place, report.rows, report.logs["loss"]])
 
-    def on_epoch_ended(self, epoch: int, logs: Any) -> None:
+    def on_epoch_ended(self, epoch: int, logs: Any, steps: int, whole: bool) -> None:
         self.heard.append(["epoch", epoch, logs["loss"]])
 
     def on_evaluated(self, logs: Any) -> None:
