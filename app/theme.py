@@ -257,6 +257,11 @@ def _sheet(c: Colours, pt: float) -> str:
         padding: 6px; }}
     QPushButton[kind="quiet"]:focus {{ padding: 5px; }}
     QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
+    QPushButton[kind="side"] {{ background: transparent; border: 1px solid {c.edge}; border-radius: 0;
+        padding: 4px 12px; }}
+    QPushButton[kind="side"]:checked {{ background: {c.accent}; color: {c.on_accent};
+        border-color: {c.accent}; }}
+    QPushButton[kind="side"]:focus {{ border: 2px solid {c.text}; padding: 3px 11px; }}
     QFrame#navigation {{ background: {c.panel}; border: none; border-right: 1px solid {c.line}; }}
     QFrame#foot {{ background: {c.panel}; border: none; border-top: 1px solid {c.line}; }}
     QPushButton[kind="screen"] {{ text-align: left; padding: 9px 18px 9px 12px; background: transparent;

@@ -95,8 +95,7 @@ def reading_of(state: State, device: DeviceId) -> Reading | None:
 
 def gpu_use(reading: Reading | None) -> float | None:
     """Percent, the mean of its cards; None where none says."""
-    uses = [gpu.use_pct for gpu in reading.gpus if gpu.use_pct is not None] if reading is not None else []
-    return sum(uses) / len(uses) if uses else None
+    return reading.gpu_pct if reading is not None else None
 
 
 def why_no_gpu(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:

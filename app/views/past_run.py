@@ -79,7 +79,7 @@ class PastRun(QWidget):
         self.compared.body.addWidget(self.comparison)
         self.charts = ChartPanel(_NO_POINTS)
         plots = Card()
-        plots.setMinimumHeight(self.fontMetrics().height() * 17)
+        plots.setMinimumHeight(self.fontMetrics().height() * 24)
         plots.body.addWidget(self.charts, 1)
         self.log = Fold("Log", name="log")
         self.log_text = TextView("Log", lines=14)

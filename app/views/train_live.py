@@ -156,9 +156,10 @@ class TrainLive(QWidget):
                 self.log.hear(event)
         elif self._late is not None:
             self._late.append(event)
-        elif self.points.hear(event):
-            self._use.hear(event)
-            self.charts.take_in()
+        else:
+            brought = self.points.hear(event)
+            if self._use.hear(event) or brought:
+                self.charts.take_in()
 
     def _on_points(self, answer: Answer) -> None:
         """The window was opened in the middle of the run: what was before comes from its record."""

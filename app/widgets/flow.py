@@ -10,13 +10,15 @@ from app.theme import GAP
 
 class Flow(QLayout):
     """``equal``: as many columns of one width as fit, at most as many as there are widgets, and lines of one
-    height; else each widget has its own width. Hidden widgets take no room."""
+    height; else each widget has its own width. Hidden widgets take no room. ``right``: from this widget on
+    they stand at the right end, where all fit into one line."""
 
-    def __init__(self, *pieces: QWidget, equal: bool = False) -> None:
+    def __init__(self, *pieces: QWidget, equal: bool = False, right: QWidget | None = None) -> None:
         super().__init__()
         self._items: list[QLayoutItem] = []
         self._equal = equal
         self._centred = False
+        self._right = right
         self.setContentsMargins(0, 0, 0, 0)
         self.setSpacing(GAP)
         for piece in pieces:
@@ -77,12 +79,15 @@ class Flow(QLayout):
     def _places(self, width: int) -> list[tuple[QLayoutItem, QRect]]:
         gap, top = self.spacing(), 0
         placed: list[tuple[QLayoutItem, QRect]] = []
-        for line in self._lines(width):
+        lines = self._lines(width)
+        for line in lines:
             sizes = [QSize(wide, _height(item, wide)) for item, wide in line]
             height = max(size.height() for size in sizes)
             used = sum(size.width() for size in sizes) + gap * (len(sizes) - 1)
             left = (width - used) // 2 if self._centred else 0
             for (item, wide), size in zip(line, sizes, strict=True):
+                if self._right is not None and item.widget() is self._right and len(lines) == 1:
+                    left += width - used
                 down = 0 if self._equal else (height - size.height()) // 2
                 size = QSize(wide, height) if self._equal else size
                 placed.append((item, QRect(QPoint(left, top + down), size)))

@@ -9,7 +9,7 @@ import html
 import re
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
-from PySide6.QtGui import QFontDatabase, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QFontDatabase, QFontInfo, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QStyle, QStyleOption, QWidget
 
 from core.vocabulary import text as safe
@@ -177,7 +177,9 @@ class TextView(QPlainTextEdit):
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setTabChangesFocus(True)
-        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        fixed.setPointSizeF(QFontInfo(self.font()).pointSizeF())  # as large as what stands around it
+        self.setFont(fixed)
         if not wraps:
             self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         if lines:

@@ -12,9 +12,10 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
+from core.history.attendance import Attendance, Turn
 from core.history.best import with_epoch
 from core.history.index import History, labelled
-from core.history.metrics_file import Metric, MetricsFile
+from core.history.metrics_file import MetricsFile
 from core.history.read import read_metrics
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
@@ -24,11 +25,13 @@ from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import ended
 from core.vocabulary.plan import Moment, Plan
-from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, log_name
+from core.vocabulary.readings import Reading
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, TANDEM_LOG, log_name
 
 _UNLIKE_CLOCKS_S = 86_400.0
 """Every member's record has the starter's time, unless its clock is out of the world."""
@@ -57,13 +60,20 @@ class RunRecord:
         self._logs: dict[str, BoundedFile] = {}
         self._told = False
         self._chief: DeviceId | None = None
+        self._attendance = Attendance()
+        self._first_s: float | None = None
+        """When the first report came, by this node's clock."""
 
     def add(self, event: RunEvent) -> None:
         """Record what an event says."""
+        for turn in self._attendance.hear(event):
+            self._try(lambda turn=turn: self._turn(turn))  # type: ignore[misc]
         match event:
             case ev.RunPlanned(plan=plan):
                 self._try(lambda: self._plan(plan))
             case ev.MemberProgressed() | ev.MemberEndedEpoch() as metric:
+                if self._first_s is None:
+                    self._first_s = self._wall_clock()
                 self._try(lambda: self._metrics.add(metric))
                 if isinstance(metric, ev.MemberEndedEpoch) and metric.device == self._chief:
                     best = with_epoch(self.entry.best, metric.epoch)
@@ -100,6 +110,17 @@ class RunRecord:
                 return  # of an older version, which did not count over a whole training
             if _came_before(event, moment):
                 self.add(event)
+
+    def note_use(self, device: DeviceId, reading: Reading) -> None:
+        """How busy one of its laptops is now. Before the run's first report it has no place on its axis."""
+        if self._first_s is not None and device in self.entry.device_ids:
+            used = LaptopUsed(
+                device=device,
+                second=round(self._wall_clock() - self._first_s, 2),
+                cpu_pct=round(reading.cpu_pct, 1),
+                gpu_pct=None if reading.gpu_pct is None else round(reading.gpu_pct, 1),
+            )
+            self._try(lambda: self._metrics.add(used))
 
     def keep_project(self, project: Manifest) -> None:
         """The files that the run begins with: resuming it compares its code with them."""
@@ -141,7 +162,16 @@ class RunRecord:
         finally:
             self._history.put(self.entry)  # which waits where the disk refuses: the folder cannot
 
-    def _event(self, event: RunEvent) -> None:
+    def _turn(self, turn: Turn) -> None:
+        at_s = self._wall_clock()
+        second = None if self._first_s is None else at_s - self._first_s
+        self._event(
+            MembershipChanged(
+                device=turn.device, change=turn.change, at_s=at_s, second=second, words=turn.words
+            )
+        )
+
+    def _event(self, event: RunEvent | MembershipChanged) -> None:
         if self._events is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._events = (self.folder / EVENTS).open("ab", buffering=0)
@@ -150,7 +180,7 @@ class RunRecord:
     def _log(self, event: ev.MemberLogged) -> None:
         lines = event.lines
         if lines.stream == "tandem":
-            name = "tandem.log"
+            name = TANDEM_LOG
         elif event.device == self._me:
             return  # the trainer's own log has it whole
         else:
@@ -177,7 +207,7 @@ class RunRecord:
             self._on_trouble(unwritten(self.entry.run, words))
 
 
-def _came_before(event: Metric, moment: Moment) -> bool:
+def _came_before(event: ev.MemberProgressed | ev.MemberEndedEpoch, moment: Moment) -> bool:
     """Whether a checkpoint holds it."""
     if isinstance(event, ev.MemberProgressed):
         step = event.progress

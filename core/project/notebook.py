@@ -83,8 +83,12 @@ def named(name: str, cell: int) -> str:
 def read_notebook(path: Path) -> Notebook:
     """Raises ``OSError``, ``NotRegular``, and ``TandemError`` where it is no notebook with Python in it."""
     with open_regular(path) as file:
-        data = file.read(NOTEBOOK_BYTES + 1)
-    name = shown(path.name)
+        return parse_notebook(file.read(NOTEBOOK_BYTES + 1), path.name)
+
+
+def parse_notebook(data: bytes, name: str) -> Notebook:
+    """The same, from a file's bytes."""
+    name = shown(name)
     if len(data) > NOTEBOOK_BYTES:
         raise not_python(name, f"it is larger than {NOTEBOOK_BYTES / 1e6:.0f} MB")
     try:

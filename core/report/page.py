@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from core.report import laptops
 from core.report.curves import loss_first, member_names, shown_devices
 from core.speed.sentences import came_out, epoch_words, expected, steps_words
 from core.vocabulary import phases
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MOST_EPOCHS = 200
 """Rows of the epochs' table; the CSV has all."""
 MOST_FILES = 200
+MOST_SAID = 200
 TEMPLATE = Path(__file__).parents[2] / "resources" / "report" / "page.html"
 
 _MEETING = {"tensorflow": "TensorFlow's collectives", "tls": "TLS, with keys of this run"}
@@ -66,8 +68,11 @@ class _Epochs:
     cut: str
 
 
-def page(details: RunDetails, plot: str | None, exits: Exits, here: Collection[str]) -> str:
-    """``plot``: an SVG. ``here``: outputs to be opened. The first call loads Jinja2: not on the core loop."""
+def page(
+    details: RunDetails, plot: str | None, exits: Exits, here: Collection[str], said: Sequence[str] = ()
+) -> str:
+    """``plot``: an SVG. ``here``: outputs to be opened. ``said``: Tandem's own words about the training. The
+    first call loads Jinja2: not on the core loop."""
     entry = details.entry
     files = entry.summary.outputs
     return _template().render(
@@ -78,6 +83,11 @@ def page(details: RunDetails, plot: str | None, exits: Exits, here: Collection[s
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
         plot=plot,
         members=_members(details, exits),
+        machines=laptops.machines(details),
+        turns=laptops.timeline(details),
+        said=said[:MOST_SAID],
+        tf_configs=laptops.tf_configs(details),
+        best=_best(entry),
         speed=_together(details),
         metrics=_metrics(entry),
         times=_times(entry),
@@ -195,6 +205,14 @@ def _speed(steps: Sequence[Progress]) -> tuple[str, str, str]:
 def _metrics(entry: RunEntry) -> list[tuple[str, str]]:
     logs = entry.summary.last_logs
     return [(name, f"{logs[name]:.6g}") for name in sorted(logs, key=loss_first)]
+
+
+def _best(entry: RunEntry) -> list[tuple[str, str]]:
+    best = entry.best
+    return [
+        (name, f"{best[name].value:.6g} in epoch {best[name].epoch + 1:,}")
+        for name in sorted(best, key=loss_first)
+    ]
 
 
 def _times(entry: RunEntry) -> list[tuple[str, str]]:

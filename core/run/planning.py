@@ -17,6 +17,7 @@ from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
+from core.project.texts import read_texts
 from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
@@ -37,6 +38,8 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     parameter_server: bool
     needs: Needs = Needs()
     warnings: tuple[str, ...] = ()
+    texts: dict[str, bytes] = {}
+    """What the other users can look at before their yes, by path."""
 
 
 def read_script(path: Path) -> ScriptRead | ScriptsFound:
@@ -72,6 +75,7 @@ def read_project(spec: RunSpec) -> LocalProject:
         parameter_server=any("ParameterServer" in name for name in report.strategies),
         needs=report.needs,
         warnings=_warnings(report, spec, project.manifest),
+        texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
 
 

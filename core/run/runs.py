@@ -178,7 +178,8 @@ class NodeRuns:
             raise
         plan, project = planned.plan, planned.project
         source = Path(project.folder)
-        self._recorder.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
+        wanted = replace(spec, resume=None)
+        self._recorder.begin(plan, str(source / plan.script), wanted, project.manifest, self._state())
         self._coordinator = CoordinatorDriver(
             self._coordinator_context,
             plan,
@@ -186,6 +187,7 @@ class NodeRuns:
             source,
             pressed_s,
             planned.checkpoint,
+            project.texts,
             emit=self._show,
             on_over=self._coordinator_over,
         )
@@ -218,16 +220,12 @@ class NodeRuns:
             member = self._asked(run)
         member.handle(pa.Decided(decision != "no"))
 
+    async def look_at_request(self, run: RunId) -> answers.RequestRead:
+        return await self._admission.look(self._asked(run).state)
+
     @property
     def history(self) -> Recorder:
         return self._recorder
-
-    async def list_runs(self, limit: int) -> answers.RunList:
-        return await self._recorder.newest(limit)
-
-    async def get_run(self, run: str, *, points: bool = True) -> answers.RunDetails:
-        """``run`` may be a unique beginning of an id. ``points``: with metrics and log."""
-        return await self._recorder.find(run, points=points)
 
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended early for newer checkpoints than those here."""
@@ -247,7 +245,8 @@ class NodeRuns:
         if self._modules.on_message(device, message):
             return
         takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
-        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
+        taken = any(take(device, message) for take in takers)
+        if isinstance(message, ms.Resumed) and not taken and not self._held_request.holds(message.run):
             self._links.send(device, stray_answer(message, self._my_name(), self._state().run))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
@@ -288,6 +287,9 @@ class NodeRuns:
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
         own = device == self.me  # its user pressed Train: nothing to ask
+        member = self._participant
+        if member is not None and (member.starter, member.state.plan.run) == (device, prepare.plan.run):
+            return  # said again on a new link
         if own and (self._coordinator is None or self._coordinator.state.plan.run != prepare.plan.run):
             return  # it gave way meanwhile
         if not own:
@@ -336,14 +338,14 @@ class NodeRuns:
 
     async def _ask(self, participant: ParticipantDriver) -> None:
         state = participant.state
-        participant.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
+        participant.handle(await self._admission.ask(state))
 
     def _show(self, event: Shown) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
             self._emit_event(event)
             return
         if isinstance(event, ev.RunPlanned) and not self._recorder.recording:
-            self._recorder.begin(event.plan)
+            self._recorder.begin(event.plan, state=self._state())
         self._emit_event(event)
         self._recorder.record(event)
 

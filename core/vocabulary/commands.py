@@ -96,6 +96,12 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
     decision: Decision
 
 
+class LookAtRequest(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, while the question is open. Answer: ``RequestRead``."""
+
+    run: RunId
+
+
 class ListRuns(Tagged, frozen=True, kw_only=True):
     """The history, newest first. Answer: ``RunList``."""
 
@@ -181,6 +187,7 @@ Command = (
     | StopRun
     | GoOnWaiting
     | AnswerConsent
+    | LookAtRequest
     | ListRuns
     | GetRun
     | LabelRun

@@ -109,6 +109,8 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     source: str = ""
     checkpoint: Manifest | None = None
     """The files of the checkpoint that ``plan.resume`` names."""
+    texts: dict[str, bytes] = {}
+    """By path: what of the project can be looked at before the yes. The manifest proves each."""
 
 
 class Chunk(Tagged, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from core.vocabulary.answers import Answer
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
+from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
@@ -68,7 +69,11 @@ OBJECTS: tuple[type, ...] = (
     LogLines,
     Exit,
     Summary,
+    answers.RequestFile,
     answers.RunEntry,
+    Machine,
+    LaptopUsed,
+    MembershipChanged,
     answers.Finding,
 )
 _TAGS = {

@@ -120,7 +120,8 @@ def drain(turn: Turn) -> None:
         return
     stage = turn.state.stage
     enter(turn, co.Draining(stage if isinstance(stage, co.Halting) else None))
-    turn.wait("outputs", limits.OUTPUTS_S)
+    if turn.state.parts[turn.state.plan.chief.device].away_s is None:  # else "away" is its limit
+        turn.wait("outputs", limits.OUTPUTS_S)
 
 
 def release(turn: Turn, force: int) -> None:

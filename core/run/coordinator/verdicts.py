@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core.run.coordinator.state import Coordination, Heard
+from core.run.coordinator.state import Coordination, Draining, Heard
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Task
@@ -73,7 +73,8 @@ def _live_stands(state: Coordination) -> Iterator[tuple[Task, Heard]]:
 
 def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) -> WaitsFor | None:
     part, heard = state.parts[task.device], state.stands.get(task.name)
-    if task.name in part.exits:
+    is_due = isinstance(state.stage, Draining) and task == state.plan.chief and state.lacks_outputs
+    if task.name in part.exits and not is_due:
         return None
     if part.away_s is not None:
         lasted_s = now_s - part.away_s
@@ -81,6 +82,8 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
             return None
         left_s = max(0.0, state.plan.away_s - lasted_s)
         return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_s, left_s=left_s)
+    if is_due:
+        return None  # they come, or are looked for
     own = heard.stand if heard is not None else None
     if heard is not None and heard.stand.stopped:
         return _waits(task, "stopped", heard.stand.lasted_s + now_s - heard.at_s)

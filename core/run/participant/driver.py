@@ -73,6 +73,7 @@ class ParticipantDriver:
         self._folders: dict[str, Path] = {}
         self._snapshot: FolderSnapshot | None = None
         self._stops_pressed = 0
+        self._offers = 0
 
     @property
     def folder(self) -> Path:
@@ -145,6 +146,7 @@ class ParticipantDriver:
                 self._start("find a run's outputs", self._find_outputs())
             case pa.SendOutputs(manifest):
                 if not self.state.local:
+                    self._offers += 1
                     self._start("send a run's outputs", self._send_outputs(manifest))
             case pa.Leave(outputs_taken, joined):
                 self._leave(outputs_taken, joined)
@@ -156,6 +158,10 @@ class ParticipantDriver:
 
     async def _list_missing(self) -> None:
         state = self.state
+        if self._delivery is not None:
+            if self._delivery.complete:
+                return  # all of it came before the link was lost, and is being stored
+            self._delivery.end()
         self._delivery = Delivery(
             self.context,
             state.plan,
@@ -295,6 +301,15 @@ class ParticipantDriver:
     async def _send_outputs(self, manifest: Manifest) -> None:
         run, work = self.state.plan.run, self._folders[self.state.plan.chief.name]
         files = tuple(range(len(manifest.files)))
+        offer = self._offers
+
+        def goes_on() -> bool:
+            """On another link they are offered anew, and sent from the first on."""
+            state = self.state
+            lost = state.away_s is not None or state.resuming or offer != self._offers
+            at_work = isinstance(state.stage, pa.Running | pa.Trained | pa.Leaving)
+            return at_work and not (lost or state.outputs_taken)
+
         try:
             await send_pieces(
                 self.context,
@@ -304,7 +319,7 @@ class ParticipantDriver:
                 work,
                 manifest,
                 files,
-                lambda: isinstance(self.state.stage, pa.Running | pa.Trained | pa.Leaving),
+                goes_on,
             )
         except TandemError as error:
             # The starter's wait for the next piece runs out and names this laptop.

@@ -56,6 +56,7 @@ def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Partic
         manifest=prepare.manifest,
         starter_name=starter_name,
         checkpoint=prepare.checkpoint,
+        texts=MappingProxyType(prepare.texts),
     )
 
 
@@ -70,6 +71,7 @@ def step(state: pa.Participation, input: pa.Input, now_s: float) -> Stepped:
         return state, ()
     turn: Turn = Draft(state, now_s)
     _take(turn, input)
+    patience.stand_still(turn)
     go_if_over(turn)
     return turn.state, tuple(turn.effects)
 
@@ -81,7 +83,7 @@ def _take(turn: Turn, input: pa.Input) -> None:
             _on_asked(turn, input)
         case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
             _on_decided(turn, allowed)
-        case pa.Listed(files) if isinstance(state.stage, pa.Listing):
+        case pa.Listed(files) if isinstance(state.stage, pa.Listing | pa.Receiving):
             _on_listed(turn, files)
         case pa.PiecesCame(done, total) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
@@ -196,6 +198,7 @@ def _on_ready(turn: Turn, made: pa.MadeReady) -> None:
         certificates=dict(made.certificates),
         load_s=made.load_s,
     )
+    turn.state = replace(turn.state, prepared=prepared)
     tell_starter(turn, prepared)
     say_phase(turn, "prepared")
     turn.wait("launch", limits.LAUNCH_S)
@@ -216,6 +219,9 @@ def _on_message(turn: Turn, message: Message) -> None:
             say_doing(turn)
         case ms.RunAbandoned() if turn.state.unheard:
             go(turn)
+        case ms.Mirrored(event=ev.RunPhaseChanged(phase=phase)) if ended(phase) and turn.state.unseen:
+            # It came back to a run that was over before it was shown here.
+            go(turn) if turn.state.unheard else leave(turn, problems.over_meanwhile(turn.state.starter_name))
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
         case ms.Mirrored(event=event, number=number):

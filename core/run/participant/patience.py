@@ -21,7 +21,7 @@ from core.vocabulary.waits import Stand, WaitsFor
 
 def may_wait_for(turn: Turn, problem: Problem) -> bool:
     """Whether this part goes on although its starter's link is lost for this reason."""
-    at_work = isinstance(turn.state.stage, pa.Running | pa.Trained)
+    at_work = not isinstance(turn.state.stage, pa.Leaving)
     stopping = "stopping" in turn.state.doing.values()
     return turn.state.plan.patient and at_work and not stopping and problem.code in problems.SILENCES
 
@@ -31,6 +31,12 @@ def miss_starter(turn: Turn) -> None:
         turn.state = replace(turn.state, away_s=turn.now_s)
         turn.wait("away", turn.state.plan.away_s)
         turn.wait("look", limits.LOOK_S)
+
+
+def stand_still(turn: Turn) -> None:
+    """While the starter is away, only that has a limit."""
+    if turn.state.away_s is not None:
+        turn.no_longer("consent", "receive", "launch")
 
 
 def welcome_starter(turn: Turn) -> None:
@@ -43,26 +49,39 @@ def welcome_starter(turn: Turn) -> None:
     if (shown := turn.state.shown.run) is not None and shown.waiting is not None:
         show(turn, ev.WaitingChanged(run=run))
     tell_starter(turn, ms.Resumed(run=run, heard=turn.state.heard))
+    match turn.state.stage:
+        case pa.Asking():
+            turn.wait("consent", limits.CONSENT_S + limits.SLACK_S)
+        case pa.Receiving():
+            turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
+        case pa.Ready():
+            turn.wait("launch", limits.LAUNCH_S)
 
 
 def repeat(turn: Turn, heard: int) -> None:
     """What the starter missed while there was no link."""
     turn.state = replace(turn.state, resuming=False)
-    chief = turn.state.plan.chief.name
+    run, prepared = turn.state.plan.run, turn.state.prepared
+    match turn.state.stage:
+        case pa.Receiving():
+            turn.effects.append(pa.ListMissing())  # what came is kept; the rest is sent anew
+        case pa.Copying() | pa.Ready():
+            tell_starter(turn, ms.FilesWanted(run=run, files=()))
     for event, number in turn.state.replay.since(heard):
         tell_starter(turn, ms.Reported(event=event, number=number))
-        if isinstance(event, ev.MemberEnded) and event.task == chief:
-            turn.state = replace(turn.state, offered=False)  # nothing that was said later was heard
-    if not turn.state.offered:
-        offer(turn)
+    if isinstance(turn.state.stage, pa.Ready) and prepared is not None:
+        tell_starter(turn, prepared)
+    offer(turn)
 
 
 def offer(turn: Turn) -> None:
-    """What the chief's script wrote: not before the starter is there and has heard of the chief's end."""
+    """What the chief's script wrote: not before the starter is there and has heard of the chief's end, and
+    again from the first piece on where the link was lost before it had all of them."""
     state, found = turn.state, turn.state.found
-    if found is None or state.away_s is not None or state.resuming or isinstance(state.stage, pa.Leaving):
+    if found is None or state.outputs_taken or isinstance(state.stage, pa.Leaving):
         return
-    turn.state = replace(state, offered=True)
+    if state.away_s is not None or state.resuming:
+        return
     offered = ms.OutputsOffered(run=state.plan.run, manifest=found.manifest, problem=found.problem)
     tell_starter(turn, offered)
     turn.effects.append(pa.SendOutputs(found.manifest))

@@ -14,7 +14,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import From
+from core.vocabulary.peer_messages import From, Prepared
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
@@ -279,6 +279,8 @@ class Participation:
     starter_name: str
     checkpoint: Manifest | None = None
     """The files of the checkpoint with which the run resumes another."""
+    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """By path: what of the project came with the request, to be looked at."""
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
     """The mirrored run, to see that what the starter says can follow."""
@@ -288,8 +290,8 @@ class Participation:
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     found: OutputsFound | None = None
     """What the chief's script wrote, once that is known."""
-    offered: bool = False
-    """The starter was told of it, over a link that stood."""
+    prepared: Prepared | None = None
+    """What the starter was told when this laptop was ready."""
     outputs_taken: bool = False
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
@@ -314,9 +316,14 @@ class Participation:
         return not isinstance(self.stage, Invited | Asking)
 
     @property
+    def unseen(self) -> bool:
+        """The starter has shown nothing of the run here."""
+        return not self.local and self.shown.run is None
+
+    @property
     def unheard(self) -> bool:
         """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
-        return self.joined and not self.local and self.shown.run is None
+        return self.joined and self.unseen
 
     @property
     def launched(self) -> bool:

@@ -8,18 +8,21 @@ import pytest
 from msgspec.structs import replace
 
 from core.history.index import History
-from core.history.read import LOG_BYTES, MOST_POINTS, read_outcome, read_run
+from core.history.read import LOG_BYTES, MOST_POINTS, read_metrics, read_outcome, read_run
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Finished, Planning, Preparing
 from core.vocabulary.plan import Moment
 from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Summary
+from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
+from core.vocabulary.waits import WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 PLAN = plan_of()
@@ -210,3 +213,54 @@ def test_a_name_given_during_the_run_outlasts_its_end(kept: Kept) -> None:
     kept.add(ev.RunPhaseChanged(run=RUN, phase=Finished()))
     entry = kept.history.find(RUN)
     assert (entry.name, entry.note) == ("Warm start", "with ben")
+
+
+def test_how_busy_the_laptops_were_is_kept_from_the_first_report_on(kept: Kept) -> None:
+    clock = [160.0]
+    kept.record._wall_clock = lambda: clock[0]
+    reading = Reading(
+        at_s=5.0,
+        cpu_pct=40.04,
+        memory_used_bytes=1,
+        memory_total_bytes=2,
+        sent_bytes_s=0.0,
+        received_bytes_s=0.0,
+        gpus=(GpuReading(name="one", use_pct=80.0), GpuReading(name="two", use_pct=90.0)),
+    )
+    kept.add(ev.RunPlanned(plan=PLAN))
+    kept.record.note_use(ANNA, reading)
+    kept.add(step(0))
+    clock[0] = 163.5
+    kept.record.note_use(ANNA, reading)
+    kept.record.note_use(DeviceId("f" * 64), reading)
+    kept.record.note_use(BEN, replace(reading, gpus=()))
+    kept.record.close()
+    details = read_run(kept.record.entry, kept.folder)
+    assert details.uses == {
+        ANNA: (LaptopUsed(device=ANNA, second=3.5, cpu_pct=40.0, gpu_pct=85.0),),
+        BEN: (LaptopUsed(device=BEN, second=3.5, cpu_pct=40.0),),
+    }, "nothing before the axis began, and nobody who is not in the run"
+    assert len(details.steps[ANNA]) == 1
+    assert [type(event) for event in read_metrics(kept.folder)] == [ev.MemberProgressed]
+
+
+def test_who_came_and_went_is_kept_with_the_moment(kept: Kept) -> None:
+    clock = [160.0]
+    kept.record._wall_clock = lambda: clock[0]
+    away = WaitsFor(device=BEN, cause="away", lasted_s=10.0)
+    kept.add(
+        ev.RunPlanned(plan=PLAN),
+        ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training"),
+        step(0),
+    )
+    clock[0] = 170.0
+    kept.add(ev.WaitingChanged(run=RUN, waits=(away,)))
+    clock[0] = 200.0
+    kept.add(ev.WaitingChanged(run=RUN))
+    kept.record.close()
+    found = read_run(kept.record.entry, kept.folder).membership
+    assert found == (
+        MembershipChanged(device=BEN, change="joined", at_s=160.0),
+        MembershipChanged(device=BEN, change="away", at_s=170.0, second=10.0),
+        MembershipChanged(device=BEN, change="back", at_s=200.0, second=40.0),
+    )

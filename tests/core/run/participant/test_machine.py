@@ -22,7 +22,7 @@ from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Stopped
 from core.vocabulary.plan import Plan, Role, with_ports
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
+from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
 
 PLAN = plan_of(project=MANIFEST.digest)
 RUN = PLAN.run
@@ -137,7 +137,20 @@ def test_a_question_that_nobody_answers_goes_away() -> None:
 def test_the_starter_going_away_takes_the_question_with_it() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
+    ben.tell(pa.StarterLost(CLOSED))
+    assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
+    assert isinstance(ben.known.stage, pa.Gone)
+
+
+def test_a_starter_that_falls_silent_is_waited_for_with_the_question_open() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
     ben.tell(pa.StarterLost(LOST))
+    assert isinstance(ben.known.stage, pa.Asking)
+    assert ben.known.waits == {"away", "look"}, "whoever reads it has no limit while nobody hears the answer"
+    ben.tell(pa.StarterReturned())
+    assert ben.known.waits == {"consent", "look"}
+    ben.tell(pa.StarterLost(LOST), TimerFired("away"))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert isinstance(ben.known.stage, pa.Gone)
 

@@ -1,0 +1,153 @@
+"""Runs in any order of events, losses, stops and silences: what must hold whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from core.run.coordinator import state as co
+from core.run.participant import state as pa
+from core.vocabulary import trainer_messages
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Exit, Starting, Training, ended
+from core.vocabulary.plan import Plan, Role
+from core.vocabulary.waits import PeerWait, Stand
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
+from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
+
+EXITS = (
+    FINISHED,
+    Exit(reason="stopped"),
+    Exit(reason="finished", shared=False),
+    failing("script-error"),
+    failing("lost-peer"),
+    failing("never-met"),
+    failing("killed"),
+    failing("out-of-memory"),
+)
+REPORTS = (
+    trainer_messages.Booted(seconds=1.0, devices=()),
+    trainer_messages.Meeting(),
+    trainer_messages.Met(strategy="MirroredStrategy", replicas=2),
+    progress(),
+    trainer_messages.StandChanged(stand=Stand(activity="script", where="train.py, line 1", lasted_s=3.0)),
+    trainer_messages.StandChanged(
+        stand=Stand(
+            activity="exchange", peers=(PeerWait(rank=0, lasted_s=3.0), PeerWait(rank=1, lasted_s=3.0))
+        )
+    ),
+    trainer_messages.StandChanged(),
+)
+PLANS = (
+    plan_of(project=MANIFEST.digest),
+    plan_of((ANNA,), project=MANIFEST.digest),
+    plan_of((ANNA, BEN, CLEO), fixed={CLEO: (Role.CHIEF,)}, project=MANIFEST.digest),
+    plan_of((BEN, CLEO), project=MANIFEST.digest),
+    plan_of((BEN, ANNA, CLEO), exchange="tls", project=MANIFEST.digest),
+    plan_of(
+        fixed={BEN: (Role.CHIEF, Role.PS), ANNA: (Role.WORKER,)}, strategy="own", project=MANIFEST.digest
+    ),
+)
+
+
+def choices(world: World, data: st.DataObject) -> list[Callable[[], None]]:
+    """Everything that could happen next."""
+    found = list(world.possible())
+    for wait in tuple(world.waits):
+        found.append(lambda wait=wait: world.fire(wait))  # type: ignore[misc]
+    for force in (0, 1, 2):
+        found.append(lambda force=force: world.tell(co.StopWanted("Anna's", force)))  # type: ignore[misc]
+    for device, side in world.members.items():
+        if device != ANNA and device not in world.cut:
+            found.append(lambda device=device: world.cut_link(device))  # type: ignore[misc]
+        if device in world.cut:
+            found.append(lambda device=device: world.restore_link(device))  # type: ignore[misc]
+        if side.known is None:
+            continue
+        for wait in tuple(side.waits):
+            found.append(lambda d=device, wait=wait: world.fire_member(d, wait))  # type: ignore[misc]
+        for allowed in (True, False):
+            found.append(
+                lambda d=device, allowed=allowed: world.tell_member(d, pa.Decided(allowed))  # type: ignore[misc]
+            )
+        found.append(lambda d=device: world.tell_member(d, pa.PreparingFailed(LOST)))  # type: ignore[misc]
+        for task in tuple(side.trainers):
+            report, end = data.draw(st.sampled_from(REPORTS)), data.draw(st.sampled_from(EXITS))
+            found.append(lambda d=device, t=task, r=report: world.trainer_says(d, t, r))  # type: ignore[misc]
+            found.append(lambda d=device, t=task, e=end: world.trainer_ends(d, t, e))  # type: ignore[misc]
+    return found
+
+
+def running(world: World) -> list[DeviceId]:
+    return [device for device, side in world.members.items() if side.trainers and device not in world.cut]
+
+
+def check_that_something_is_waited_for(world: World) -> None:
+    """A run that is not over has a limit that runs, or trainers whose own end will be told."""
+    if ended(world.phase) or world.waits or world.possible():
+        return
+    assert isinstance(world.phase, Training | Starting), world.phase
+    assert running(world)
+
+
+def drain(world: World) -> None:
+    """Nothing more happens from outside; asked-for ends come, then time passes."""
+    for _ in range(200):
+        world.settle()
+        asked = [
+            (device, task)
+            for device, side in world.members.items()
+            for task, force in side.trainers.items()
+            if force == 2
+        ]
+        if asked:
+            world.trainer_ends(*asked[0], failing("killed"))
+        elif limits := [wait for wait in world.waits if wait != "look"]:
+            world.fire(limits[0])
+        elif member_limits := [
+            (d, w) for d, side in world.members.items() for w in side.waits if w != "look"
+        ]:
+            world.fire_member(*member_limits[0])
+        elif left := [(d, t) for d, side in world.members.items() for t in side.trainers]:
+            assert not ended(world.phase), "a trainer outlives its run"
+            world.trainer_ends(*left[0], FINISHED)
+        elif waiting := [
+            device
+            for device, side in world.members.items()
+            if side.known is not None and isinstance(side.known.stage, pa.Asking)
+        ]:
+            world.tell_member(waiting[0], pa.Decided(False))
+        elif looks := [(d, w) for d, side in world.members.items() for w in side.waits]:
+            world.fire_member(*looks[0])
+        else:
+            return
+    raise AssertionError("it never comes to an end")
+
+
+@effort(max_examples=1200, deadline=None)
+@given(plan=st.sampled_from(PLANS), allowed=st.booleans(), further=st.booleans(), data=st.data())
+def test_every_run_ends_once_and_with_all_its_trainers(
+    plan: Plan, allowed: bool, further: bool, data: st.DataObject
+) -> None:
+    world = World(plan, allowed=allowed)
+    if further and allowed:
+        world.settle()
+    for _ in range(data.draw(st.integers(0, 30))):
+        found = choices(world, data)
+        data.draw(st.sampled_from(found))()
+        check_that_something_is_waited_for(world)
+    drain(world)
+    assert ended(world.phase)
+    assert world.over
+    assert not world.waits
+    assert len(world.last_phases()) == 1
+    for device, side in world.members.items():
+        assert not side.trainers
+        assert not side.waits
+        if side.known is None:
+            continue
+        assert isinstance(side.known.stage, pa.Gone), device
+        assert len(world.last_phases(side.shown)) == (1 if world.screens[device].run else 0)
