@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
@@ -21,7 +22,7 @@ from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.manifest import Manifest, code_digest
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
@@ -123,7 +124,9 @@ def make(
     )
     check(plan)
     _check_exchange(plan, state)
-    return plan
+    code = code_digest(project.manifest)
+    accepted = state.me is not None and code in state.me.settings.accepted
+    return replace(plan, code=code, accept_differences=spec.accept_differences or accepted)
 
 
 def _check_exchange(plan: Plan, state: State) -> None:

@@ -6,9 +6,15 @@ from tests.exactness.scenarios import (
     callbacks,
     calls,
     data_sources,
+    keras_layers,
+    keras_losses,
+    keras_metrics,
+    keras_namespaces,
+    keras_optimizers,
     losses,
     optimizers,
     patterns,
+    scripts,
 )
 from tests.exactness.scenarios.registry import SCENARIOS
 
@@ -19,7 +25,13 @@ __all__ = [
     "callbacks",
     "calls",
     "data_sources",
+    "keras_layers",
+    "keras_losses",
+    "keras_metrics",
+    "keras_namespaces",
+    "keras_optimizers",
     "losses",
     "optimizers",
     "patterns",
+    "scripts",
 ]

@@ -38,6 +38,8 @@ class Step:
     """Inside an optimizer's apply: gradients are already reduced."""
     at_tape: bool = False
     """Gradients are reduced where a tape gives them: the script's own step may work on them."""
+    own_step: bool = False
+    """The script wrote it."""
     begin: Any = None
     """int64: the first own row, and the one past the last."""
     end: Any = None

@@ -38,8 +38,17 @@ class Sharings:
     @property
     def at_tape(self) -> bool:
         """In a step of the script's own, which may work on gradients, they meet where a tape gives them."""
-        own = type(self._model).train_step is not private.TensorFlowTrainer.train_step
-        return self._is_training and own
+        return self._is_training and self.own_step
+
+    @property
+    def own_step(self) -> bool:
+        """Whether the script wrote the step."""
+        name = "train_step" if self._is_training else "test_step"
+        return getattr(type(self._model), name) is not getattr(private.TensorFlowTrainer, name)
+
+    @property
+    def _weights(self) -> list[Any]:
+        return local_state.values_of(self._model.trainable_variables)
 
     def of(self, key: str) -> Sharing:
         return self._known.get(key, Sharing())
@@ -80,7 +89,7 @@ class Sharings:
         sites: set[Site] = {"loss", "gradient"} if self._is_training else {"metric"}
         half = "16" in self._model.dtype_policy.compute_dtype
         known = traced.sharing
-        verdict = probe.judged(self._engine, traced, batch, sites, half=half)
+        verdict = probe.judged(self._engine, traced, batch, sites, self._weights, half=half)
         found = self._next(traced.notes, known, verdict, _rows(batch))
         if found.whole:
             self.share_nothing(key, _words_of_loss(traced.notes, verdict))
@@ -94,15 +103,18 @@ class Sharings:
         notes, known, unsummed = traced.notes, traced.sharing, []
         notes.scalars += states(traced.step.graph, self._model.metrics)
         if any(scalar.site == "metric" and scalar.name != "loss" for scalar in notes.scalars):
-            verdict = probe.judged(self._engine, traced, batch, {"metric"}, half=half)
+            verdict = probe.judged(self._engine, traced, batch, {"metric"}, self._weights, half=half)
             unsummed += [verdict.whole] if verdict.whole is not None else []
             known = replace(known, sums=known.sums | verdict.sums)
         if any(scalar.site == "state" for scalar in notes.scalars):
-            unsummed += probe.judged(self._engine, traced, batch, {"state"}, half=half).unsummed
+            unsummed += probe.judged(
+                self._engine, traced, batch, {"state"}, self._weights, half=half
+            ).unsummed
         for name in dict.fromkeys(scalar.name for scalar in unsummed):
             self._engine.say_once(
                 f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows: its "
-                "value may differ from that of one laptop. The training does not depend on it."
+                "value may differ from that of one laptop. The training does not depend on it.",
+                difference=True,
             )
         return known
 
