@@ -4,7 +4,8 @@ import math
 
 from msgspec.structs import replace
 
-from app.charts.points import GPU_USE, MOST_CURVES, CurveKey, RunPoints
+from app.charts.points import MOST_CURVES, CurveKey, RunPoints
+from core.report.curves import GPU_USE
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgressed
 from core.vocabulary.ids import DeviceId, ProjectId, RunId

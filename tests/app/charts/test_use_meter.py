@@ -1,6 +1,7 @@
 """Laptops' readings on a run's axis."""
 
-from app.charts.points import CPU_USE, GPU_USE, CurveKey, RunPoints, TurnPoint, UseMeter
+from app.charts.points import CurveKey, RunPoints, TurnPoint, UseMeter
+from core.report.curves import CPU_USE, GPU_USE
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.events import WaitingChanged
 from core.vocabulary.ids import DeviceId

@@ -11,12 +11,13 @@ from PySide6.QtCore import QUrl
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.charts.points import CPU_USE, GPU_USE, CurveKey
+from app.charts.points import CurveKey
 from app.models.headline import Figure
 from app.models.laptop_rows import LaptopRow
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
 from app.widgets.run_progress import RunProgress
+from core.report.curves import CPU_USE, GPU_USE
 from core.telemetry.nvidia import Nvidia
 from core.vocabulary import events as ev
 from core.vocabulary.answers import PlanMade, Refused, RunDetails, RunEntry
