@@ -105,7 +105,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         screen.say(plain(entry.name, 120), "bold")
     for line in plain_lines(entry.note):
         screen.say(line)
-    screen.say(f"{_when(entry)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
+    screen.say(f"{_when(entry)}, {run_words.outcome_words(entry.phase, entry.summary)}, on {_devices(entry)}")
     if entry.resumed is not None:
         screen.say(f"Resumed from run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
@@ -149,7 +149,7 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
             "" if entry.duration_s is None else run_words.duration(entry.duration_s),
             plain(entry.name or entry.script, 60),
             _devices(entry),
-            run_words.phase_words(entry.phase),
+            run_words.outcome_words(entry.phase, entry.summary),
             run_words.logs_words(entry.summary.last_logs),
         )
     return table

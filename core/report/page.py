@@ -78,7 +78,7 @@ def page(
     return _template().render(
         name=entry.name or entry.script,
         note=entry.note,
-        outcome=outcome(entry.phase),
+        outcome=outcome(entry.phase, differs=entry.summary.differs),
         lead=_lead(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
         plot=plot,
@@ -122,8 +122,10 @@ def _template() -> Template:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
-def outcome(phase: phases.Phase) -> str:
+def outcome(phase: phases.Phase, *, differs: bool = False) -> str:
     match phase:
+        case phases.Finished() if differs:
+            return "finished, but not with the result of one machine"
         case phases.Finished():
             return "finished"
         case phases.Stopped(by=by):
@@ -136,7 +138,7 @@ def outcome(phase: phases.Phase) -> str:
 def _lead(entry: RunEntry) -> list[str]:
     count = len(entry.devices)
     return [
-        outcome(entry.phase),
+        outcome(entry.phase, differs=entry.summary.differs),
         "one laptop" if count == 1 else f"{count} laptops",
         _when(entry.started_s),
         *([_seconds(entry.duration_s)] if entry.duration_s is not None else []),
@@ -183,7 +185,9 @@ def _together(details: RunDetails) -> Sequence[str]:
     if details.plan is None:
         return ()
     summary = details.entry.summary
-    return (came_out(summary, details.plan) or expected(summary.expectation, details.plan)).lines
+    told = (f"Not as on one machine: {words}" for words in summary.told)
+    speed = came_out(summary, details.plan) or expected(summary.expectation, details.plan)
+    return (*told, *speed.lines)
 
 
 def _speed(steps: Sequence[Progress]) -> tuple[str, str, str]:

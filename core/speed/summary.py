@@ -13,11 +13,15 @@ from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plausible import a_step
 from core.vocabulary.progress import EpochPart, Expectation, Progress, Settled, Summary
+from core.vocabulary.text import plain
 
 SETTLE_S = 3.0
 """After a fit's first report: traces and the first corrections of shares are over."""
 LEAST = 5
 """Reports that a median is made of; a fit too short for so many gives its second half."""
+MOST_TOLD = 20
+TOLD_LENGTH = 600
+"""Characters of a sentence; a peer may say anything."""
 MOST = 400
 """Reports that are kept; of more, every 2ⁿ-th."""
 
@@ -115,6 +119,9 @@ class Tally:
     outputs: tuple[str, ...] = ()
     expectation: Expectation | None = None
     settling: Settling = field(default_factory=Settling)
+    told: tuple[str, ...] = ()
+    """Differences from one machine's result, each once."""
+    accepted: bool = False
 
 
 def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
@@ -127,7 +134,8 @@ def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
             # With other members, or ports: what was measured before is of another run.
             exchange = "" if plan.solo else plan.exchange
             before = plan.resume.moment.epochs if plan.resume is not None else 0
-            return replace(tally, exchange=exchange, epochs=before, expectation=None, settling=Settling())
+            known = replace(tally, exchange=exchange, epochs=before, accepted=plan.accept_differences)
+            return replace(known, expectation=None, settling=Settling())
         case ev.MemberMeasured():
             # What settles from here on is what this was expected of.
             return replace(tally, expectation=event.expectation, settling=Settling(measured=True))
@@ -153,6 +161,9 @@ def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
             return replace(tally, strategy=event.strategy)
         case ev.MemberEnded() if event.exit.weights_sha256:
             return replace(tally, weights=(*tally.weights, (event.device, event.exit.weights_sha256)))
+        case ev.MemberLogged(lines=lines) if lines.difference and len(tally.told) < MOST_TOLD:
+            words = plain(lines.text, TOLD_LENGTH)
+            return tally if words in tally.told else replace(tally, told=(*tally.told, words))
         case _:
             return tally
 
@@ -185,6 +196,8 @@ def summary(tally: Tally, now_s: float) -> Summary:
         outputs=tally.outputs,
         expectation=tally.expectation,
         settled=tally.settling.settled(),
+        told=tally.told,
+        accepted=tally.accepted,
     )
 
 

@@ -163,8 +163,8 @@ class ReportingObserver:
     def on_shares(self, shares: tuple[int, ...]) -> None:
         self.shares = shares
 
-    def on_said(self, words: str) -> None:
-        self._reporter.send(trainer_messages.Said(words=words))
+    def on_said(self, words: str, difference: bool = False) -> None:
+        self._reporter.send(trainer_messages.Said(words=words, difference=difference))
 
     def should_stop(self) -> bool:
         return self._stop_asked()

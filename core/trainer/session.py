@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +123,12 @@ class TrainerSession:
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
+            names=train.names,
             folders=train.own_folders,
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
-            surroundings.agree(installation.collectives, self._observer.on_said)
+            surroundings.agree(installation.collectives, partial(self._observer.on_said, difference=True))
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
 

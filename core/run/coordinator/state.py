@@ -349,11 +349,7 @@ class Coordination:
 
     def all_ended(self) -> bool:
         """Every trainer of a member that is linked or may come back."""
-        return all(
-            task.name in part.exits
-            for task in self.plan.tasks
-            if (part := self.parts[task.device]).takes_part
-        )
+        return not self.unfinished()
 
     def unfinished(self) -> list[DeviceId]:
         """Members that are linked or may come back, with a trainer that has not ended."""

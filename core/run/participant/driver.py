@@ -141,7 +141,7 @@ class ParticipantDriver:
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
             case pa.LookAtTrainers():
-                self.handle(pa.TrainersSeen(self._trainers.stopped()))
+                self.handle(pa.TrainersSeen(self._trainers.stopped(), self._trainers.cpu_s()))
             case pa.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
             case pa.SendOutputs(manifest):

@@ -74,8 +74,8 @@ def say_phase(turn: Turn, phase: MemberPhase, *, done: int = 0, total: int = 0) 
     )
 
 
-def say(turn: Turn, task: str, words: str) -> None:
-    lines = LogLines(task=task, stream="tandem", text=words)
+def say(turn: Turn, task: str, words: str, *, difference: bool = False) -> None:
+    lines = LogLines(task=task, stream="tandem", text=words, difference=difference)
     report(turn, ev.MemberLogged(run=turn.state.plan.run, device=turn.state.me, lines=lines))
 
 

@@ -106,9 +106,11 @@ def _take(turn: Turn, input: pa.Input) -> None:
                 lose_starter(turn, problem)
         case pa.StarterReturned():
             patience.welcome_starter(turn)
-        case pa.TrainersSeen(stopped):
+        case pa.TrainersSeen(stopped, cpu_s):
             patience.see(turn, stopped & set(state.doing))
+            patience.listen(turn, cpu_s)
         case pa.TrainerSaid(task, said) if task in state.doing:
+            patience.hear_word(turn, task)
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
             report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
@@ -304,8 +306,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             report(turn, ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
         case trainer_messages.Evaluated(logs=logs):
             say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
-        case trainer_messages.Said(words=words):
-            say(turn, task, words)
+        case trainer_messages.Said(words=words, difference=difference):
+            say(turn, task, words, difference=difference)
         case trainer_messages.StandChanged(stand=stand):
             patience.tell_stand(turn, task, stand)
         case _:

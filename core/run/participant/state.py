@@ -90,9 +90,11 @@ class StarterReturned:
 
 @dataclass(frozen=True, slots=True)
 class TrainersSeen:
-    """The answer to ``LookAtTrainers``: the tasks whose process is stopped."""
+    """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and the seconds of processor time
+    that each has used."""
 
     stopped: frozenset[str]
+    cpu_s: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,17 @@ Stage = Invited | Asking | Listing | Receiving | Copying | Ready | Running | Tra
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A trainer's last one. ``cpu_s``: what its process had used when it was looked at first since."""
+
+    at_s: float
+    looked_s: float = 0.0
+    cpu_s: float = 0.0
+    held_told_s: float | None = None
+    """When the starter was told last that it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Participation:
     """The whole of what a participant knows of its part."""
 
@@ -303,6 +316,8 @@ class Participation:
     """What was reported."""
     stopped: frozenset[str] = frozenset()
     """Tasks whose process is stopped."""
+    words: Mapping[str, Word] = field(default_factory=lambda: MappingProxyType({}))
+    """By task: when its trainer said something last."""
     unix_s: float = 0.0
     """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()

@@ -55,6 +55,8 @@ class Cluster:
     """None: no checkpoints. Set on every member or on none."""
     collectives: Any = None
     """The ``Collectives`` by which members meet; None: the strategy's own."""
+    names: tuple[str, ...] = ()
+    """Of the members' laptops, by rank, for words about them."""
     folders: tuple[Path, ...] = ()
     """This member's own: its script's, its temporary one. Callbacks that write files do so there on every
     member, and on the chief alone elsewhere."""
@@ -126,8 +128,9 @@ class Observer(Protocol):
 
     def on_fit_ended(self) -> None: ...
 
-    def on_said(self, words: str) -> None:
-        """Something about the training that the user should read, a fallback say."""
+    def on_said(self, words: str, difference: bool = False) -> None:
+        """Something about the training that the user should read, a fallback say. `difference`: by it the
+        result may differ from one machine's."""
 
     def should_stop(self) -> bool:
         """True once this member has been asked to stop. The members agree, end after the same step, run

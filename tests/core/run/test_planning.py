@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from core.project.only_here import CODE as ONLY_HERE
 from core.run import planning
@@ -10,10 +12,13 @@ from core.run.planning import choose_devices, choose_hosts
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.manifest import ProjectFile, code_digest, manifest_of
 from core.vocabulary.paths import shown
-from core.vocabulary.plan import RunSpec
-from core.vocabulary.state import Device, State
-from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES
+from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import Device, Me, State
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
+from tests.core.fake_node import VERSIONS
 from tests.core.run.lan import project
 
 OWN = "import tensorflow as tf\nstrategy = tf.distribute.experimental.ParameterServerStrategy(None)\n"
@@ -171,3 +176,35 @@ def test_a_link_that_went_away_is_named() -> None:
 
 def test_one_device_needs_no_address() -> None:
     assert hosts((ANNA,), {}, {}) == {}
+
+
+def test_differences_that_were_accepted_for_this_code_are_accepted_again(tmp_path: Path) -> None:
+    spec = replace(project(tmp_path / "somewhere" / "digits"), solo=True)
+    read = planning.read_project(spec)
+    links = SimpleNamespace(peer_host=str, own_host=str)
+
+    def planned(spec: RunSpec, *accepted: str) -> Plan:
+        me = Me(
+            device=ANNA,
+            name="Anna's",
+            addresses=(),
+            versions=VERSIONS,
+            hardware=hardware(),
+            settings=Settings(accepted=accepted),
+            home="",
+        )
+        return planning.make(spec, (ANNA,), read, ANNA, State(me=me), links)
+
+    code = planned(spec).code
+    assert len(code) == 64 and not planned(spec).accept_differences
+    assert planned(spec, "another", code).accept_differences
+    assert planned(replace(spec, accept_differences=True)).accept_differences
+
+
+def test_the_code_is_another_after_a_change_of_python_alone() -> None:
+    def code(**contents: str) -> str:
+        files = [ProjectFile(path=n.replace("_", "."), size=1, sha256=s) for n, s in contents.items()]
+        return code_digest(manifest_of("train.py", files))
+
+    assert code(train_py="1", best_keras="1") == code(train_py="1", best_keras="2", log_csv="3")
+    assert len({code(train_py="1"), code(train_py="2"), code(train_py="1", data_py="1")}) == 3

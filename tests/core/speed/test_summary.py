@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.speed.sentences import steps_words
-from core.speed.summary import LEAST, MOST, Settling, Tally, counted, summary
+from core.speed.summary import LEAST, MOST, MOST_TOLD, TOLD_LENGTH, Settling, Tally, counted, summary
 from core.vocabulary import events as ev
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Moment, Resumption
-from core.vocabulary.progress import EpochEnd, EpochPart, Expectation, Progress
+from core.vocabulary.progress import EpochEnd, EpochPart, Expectation, LogLines, Progress, Summary
 from tests.core.cluster.laptops import ANNA, BEN, RUN, plan_of
 
 
@@ -318,3 +318,28 @@ def test_a_run_that_goes_on_counts_from_where_the_one_before_was() -> None:
     done = summary(tally(*heard), 30.0)
     assert (done.steps, done.epochs, done.steps_s) == (40, 4, 2.0)
     assert steps_words(done) == "40 steps in 4 epochs"
+
+
+def told(words: str, *, difference: bool = True, device: DeviceId = ANNA) -> ev.MemberLogged:
+    lines = LogLines(task="chief:0", stream="tandem", text=words, difference=difference)
+    return ev.MemberLogged(run=RUN, device=device, lines=lines)
+
+
+def test_what_makes_a_result_differ_is_kept_once_and_the_rest_of_the_words_is_not() -> None:
+    said = told("The metric 'rmse' differs."), told("The metric 'rmse' differs.", device=BEN)
+    heard = tally(*((event, 11.0) for event in (*said, told("jit_compile is left out.", difference=False))))
+    out = summary(heard, 12.0)
+    assert out.told == ("The metric 'rmse' differs.",)
+    assert out.differs and not Summary().differs
+
+
+def test_what_was_accepted_beforehand_is_told_and_makes_no_difference() -> None:
+    accepting = ev.RunPlanned(plan=replace(plan_of(), accept_differences=True))
+    out = summary(tally((accepting, 11.0), (told("It differs."), 12.0)), 13.0)
+    assert (out.told, out.accepted, out.differs) == (("It differs.",), True, False)
+
+
+def test_a_peer_that_tells_without_end_is_kept_short() -> None:
+    heard = tally(*((told(f"{number} " + "x" * 5000), 11.0) for number in range(99)))
+    kept = summary(heard, 12.0).told
+    assert len(kept) == MOST_TOLD and max(map(len, kept)) <= TOLD_LENGTH

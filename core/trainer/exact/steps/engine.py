@@ -93,6 +93,9 @@ class Engine:
         self.alone = False
         """A callback runs that must not wait for other members."""
         self.folders = cluster.folders
+        self._names = cluster.names or tuple(f"member {rank}" for rank in range(cluster.members))
+        self._drawn: set[str] = set()
+        """Calls, by their kind and number, of whose data each member draws x itself."""
         self._observer = observer
         self._fits: list[Fit] = []
         self._calls: Counter[str] = Counter()
@@ -228,8 +231,18 @@ class Engine:
         of = f" of {self.fit.data}" if self._fits and self.fit.iterator else ""
         what = f"the first batch, of {int(steps.rows_of(batch))} rows{of}"
         if words := agreement.agree_on_data(self.collectives, batch, call, what):
-            self.say_once(words)
+            self.say_once(words, difference=True)
+            self._drawn.add(self._call)
         return words is None
+
+    @property
+    def _call(self) -> str:
+        return self.fit.name if self._fits else ""
+
+    def compare_data(self, marks: Any) -> None:
+        """Of the steps that are done, float64 [2 * groups, members]. Raises TandemError where they differ."""
+        drawn = self._call in self._drawn
+        agreement.assert_same_marks(marks, self._names, self.place(), drawn=drawn)
 
     # --- what happens
 
@@ -324,7 +337,15 @@ class Engine:
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()
 
-    def say_once(self, words: str) -> None:
+    def compute_whole(self, model: Any, why: str) -> None:
+        """From the next trace on, every member computes whole batches of this model."""
+        self.whole.add(model)
+        self.say_once(
+            f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
+            "are no faster than one."
+        )
+
+    def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:
             self.said.add(words)
-            self._observer.on_said(words)
+            self._observer.on_said(words, difference)

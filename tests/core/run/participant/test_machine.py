@@ -485,3 +485,12 @@ def test_a_member_whose_user_leaves_records_a_stop_and_no_failure() -> None:
     ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
     assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Stopped(by="Ben's"))
     assert isinstance(ben.effects[-1], pa.Leave)
+
+
+def test_what_makes_a_difference_is_told_as_such() -> None:
+    ben = Ben().launched()
+    said = trainer_messages.Said(words="Local times differ.", difference=True)
+    ben.tell(pa.TrainerSaid("worker:0", said))
+    messages = [effect.message for effect in ben.effects if isinstance(effect, Send)]
+    (event,) = [message.event for message in messages[-1:] if isinstance(message, ms.Reported)]
+    assert isinstance(event, ev.MemberLogged) and event.lines.difference

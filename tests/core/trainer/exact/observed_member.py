@@ -50,7 +50,7 @@ class Recorder:
     def on_shares(self, shares: tuple[int, ...]) -> None:
         self.shares.append((self.step, shares))
 
-    def on_said(self, words: str) -> None:
+    def on_said(self, words: str, difference: bool = False) -> None:
         self.heard.append(["said", words])
 
     def should_stop(self) -> bool:
