@@ -12,7 +12,14 @@ import msgspec
 
 from core.project.imports import Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
-from core.project.strategies import STRATEGIES, find_strategies, last_part
+from core.project.strategies import (
+    MIRRORED,
+    MULTI_WORKER,
+    ON_ONE_MACHINE,
+    derived,
+    find_strategies,
+    last_part,
+)
 from core.project.syntax import Mistake, Source, Usage, called
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.paths import shown
@@ -22,20 +29,22 @@ Kind = Literal["managed", "own", "neither"]
 _KERAS = frozenset(["tensorflow", "keras", "tf_keras"])
 _OTHERS = frozenset(["sklearn", "imblearn", "xgboost", "lightgbm", "catboost", "statsmodels", "torch"])
 """Libraries whose ``fit`` is not Keras'. A wrapper that is unknown here counts as Keras."""
-_MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"])
 
 
 class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
     """What reading found. ``modules``: files read, the script first, relative to its folder.
 
-    ``strategies``: names as in ``tf.distribute``, or of the script's own classes. ``problem``: why a run
-    would share nothing (only with ``neither``).
+    ``strategies``: names as in ``tf.distribute``, or of the script's own classes; ``mirrored`` and
+    ``multi_worker``: those among them that are, or derive from, MirroredStrategy and
+    MultiWorkerMirroredStrategy. ``problem``: why a run would share nothing (only with ``neither``).
     """
 
     script: str
     folder: str
     kind: Kind
     strategies: tuple[str, ...] = ()
+    mirrored: tuple[str, ...] = ()
+    multi_worker: tuple[str, ...] = ()
     found: tuple[Usage, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     modules: tuple[str, ...] = ()
@@ -43,12 +52,17 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fits_in_own_strategy(self) -> bool:
-        """It builds ``MultiWorkerMirroredStrategy``, or perhaps a class derived from it, for Keras' ``fit``.
-
-        A loop by hand in a strategy is left alone."""
+        """It opens mirrored strategies, of one machine or of several, for Keras' ``fit`` alone."""
         what = {found.what for found in self.found}
-        across = _MULTI_WORKER.union(self.strategies) - (STRATEGIES - _MULTI_WORKER)
-        return "fit" in what and "strategy.run" not in what and bool(what & across)
+        shared = {*self.mirrored, *self.multi_worker}
+        others = set(self.strategies) - shared - ON_ONE_MACHINE
+        return "fit" in what and "strategy.run" not in what and bool(shared) and not others
+
+    @property
+    def loops_in_mirrored_strategy(self) -> bool:
+        """It uses MirroredStrategy by hand, and none that needs TensorFlow's own cluster."""
+        others = set(self.strategies) - set(self.mirrored) - ON_ONE_MACHINE
+        return bool(self.mirrored) and not others and not self.fits_in_own_strategy
 
 
 def analyse(script: Path) -> ScriptReport:
@@ -105,11 +119,15 @@ def _report(script: Path, read: Sources) -> ScriptReport:
         Mistake(code=error.code, path=path, line=0, what=error.what, fix=error.fix)
         for path, error in read.broken
     )
+    names = tuple(dict.fromkeys(found.what for found in strategies))
+    mirrored, multi_worker = derived(sources, MIRRORED), derived(sources, MULTI_WORKER)
     return ScriptReport(
         script=script.name,
         folder=str(script.parent),
         kind=kind,
-        strategies=tuple(dict.fromkeys(found.what for found in strategies)),
+        strategies=names,
+        mirrored=tuple(name for name in names if name in mirrored),
+        multi_worker=tuple(name for name in names if name in multi_worker),
         found=(*strategies, *fits, *loops, *_strategy_runs(sources)),
         mistakes=broken + (find_mistakes(sources, strategies) if kind == "own" else ()),
         modules=tuple(source.path for source in sources),
