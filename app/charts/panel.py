@@ -20,6 +20,7 @@ from app.widgets.card import take_out
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
     from app.charts.curve import Curve, Look
@@ -249,8 +250,12 @@ class ChartPanel(QWidget):
         self._grid.setRowStretch(1, USES_PARTS if self.uses else 0)
 
     def _show_legend(self) -> None:
-        """Raw and smoothed have a line each; laptops are named at their own plot."""
+        """Raw and smoothed have a line each, and of several runs each run; laptops are named at their own
+        plot."""
         lines: dict[str, tuple[str, bool]] = {}
+        if len(self.sources) > 1:
+            self._show_runs()
+            return
         for plot in self.plots:
             for curve in plot.curves:
                 if curve.smooth is not None:
@@ -262,6 +267,16 @@ class ChartPanel(QWidget):
         for plot in self.uses:
             plot.legend.show_lines([(curve.name, curve.colour, False) for curve in plot.curves])
             plot.legend.show()
+
+    def _show_runs(self) -> None:
+        """A colour a run; what is dashed is said once."""
+        lines = [
+            (plain(source.label, 24), theme.run_colour(place), False)
+            for place, source in enumerate(self.sources)
+        ]
+        if any(curve.dashed for plot in self.plots for curve in plot.curves):
+            lines.append(("validation", theme.colours().faint, True))
+        self.legend.show_lines(lines)
 
     def _new_plot(self, metric: str) -> Plot:
         from app.charts.plot import Plot
@@ -302,13 +317,16 @@ class ChartPanel(QWidget):
             source = self.sources[index]
             # One run: a colour for each set. Several lines: a colour for each of them, validation dashed.
             shade = owners.index((index, key.member)) if several else int(key.validation)
+            colour = palette[shade % len(palette)]
             if metric in USES:
-                shade = theme.LAPTOPS_FROM + _place_of(source, key.member)
+                colour = theme.laptop_colour(_place_of(source, key.member))
+            elif len(self.sources) > 1:
+                colour = theme.run_colour(index)
             made.append(
                 Curve(
                     points=source.points.curves[key],
                     name=_name(source, key, len(self.sources) > 1),
-                    colour=palette[shade % len(palette)],
+                    colour=colour,
                     dashed=key.validation,
                 )
             )

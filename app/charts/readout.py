@@ -9,8 +9,8 @@ import numpy as np
 
 from app.charts.curve import Curve, Look
 from app.charts.marks import Cursor, Mark
-from app.models.headline import better
 from app.run_words import duration
+from core.history.best import better
 
 MOST_ENDS = 6
 """More numbers at the lines' ends would lie over each other."""

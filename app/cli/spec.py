@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(resumes=False)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
+        "script", metavar="SCRIPT", nargs="?", help="a Keras script or notebook, or a folder with exactly one"
     )
     again = what.add_argument(
         "--again",

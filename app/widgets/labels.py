@@ -1,6 +1,6 @@
 """Labels and texts that show words exactly as they are: whatever a peer sent is never read as markup.
 
-Kinds (see ``app.theme``): title, heading, faint, good, good-heading, warning, bad, code, mono.
+Kinds (see ``app.theme``): title, subtitle, heading, faint, good, good-heading, warning, bad, code, mono.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import html
 import re
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
-from PySide6.QtGui import QFontDatabase, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QFontDatabase, QFontInfo, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QStyle, QStyleOption, QWidget
 
 from core.vocabulary import text as safe
@@ -177,7 +177,9 @@ class TextView(QPlainTextEdit):
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setTabChangesFocus(True)
-        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        fixed.setPointSizeF(QFontInfo(self.font()).pointSizeF())  # as large as what stands around it
+        self.setFont(fixed)
         if not wraps:
             self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         if lines:

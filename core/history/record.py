@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from core.history.index import History
+from core.history.best import with_epoch
+from core.history.index import History, labelled
 from core.history.metrics_file import MetricsFile
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
@@ -51,6 +52,7 @@ class RunRecord:
         self._events: BinaryIO | None = None
         self._logs: dict[str, BoundedFile] = {}
         self._told = False
+        self._chief: DeviceId | None = None
 
     def add(self, event: RunEvent) -> None:
         """Record what an event says."""
@@ -59,6 +61,9 @@ class RunRecord:
                 self._try(lambda: self._plan(plan))
             case ev.MemberProgressed() | ev.MemberEndedEpoch() as metric:
                 self._try(lambda: self._metrics.add(metric))
+                if isinstance(metric, ev.MemberEndedEpoch) and metric.device == self._chief:
+                    best = with_epoch(self.entry.best, metric.epoch)
+                    self.entry = replace(self.entry, best=best)
             case ev.MemberLogged():
                 self._log(event)
             case ev.MemberMeasured(expectation=expectation):
@@ -83,6 +88,11 @@ class RunRecord:
         """The files that the run begins with: resuming it compares its code with them."""
         self._try(lambda: self._project(project))
 
+    def label(self, name: str | None, note: str | None) -> None:
+        """As ``History.label``, for the run under way: else the next phase would write the old name."""
+        self.entry = labelled(self.entry, name, note)
+        self._try(self._summary)
+
     def close(self) -> None:
         self._try(self._metrics.close)
         if self._events is not None:
@@ -97,6 +107,7 @@ class RunRecord:
         write_atomically(self.folder / PROJECT, wire.to_json(project))
 
     def _plan(self, plan: Plan) -> None:
+        self._chief = plan.chief.device
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(self.folder / PLAN, wire.to_json(plan))
         self.entry = replace(

@@ -71,7 +71,8 @@ def page(details: RunDetails, plot: str | None, exits: Exits, here: Collection[s
     entry = details.entry
     files = entry.summary.outputs
     return _template().render(
-        script=entry.script,
+        name=entry.name or entry.script,
+        note=entry.note,
         outcome=outcome(entry.phase),
         lead=_lead(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,

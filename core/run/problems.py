@@ -27,6 +27,7 @@ SILENCES: frozenset[str] = frozenset(
 _PORTS = (
     "Let TCP ports 20000–32000 through the laptops' firewalls; where they meet over TLS one of two is enough."
 )
+_TAKE_PART_FIRST = "Say here whether this laptop takes part in it, and start yours again when it has ended."
 _IN_WORDS: dict[ExitReason, tuple[str, str]] = {
     "script-error": ("The script failed.", "The log has its traceback."),
     "out-of-memory": ("The training ran out of memory.", "Use a smaller batch or model."),
@@ -139,7 +140,16 @@ def crossed(name: str) -> Problem:
     return Problem(
         code="train-crossed",
         what=f"Train was pressed on {name} at the same moment, and that run goes first.",
-        fix="Say here whether this laptop takes part in it, and start yours again when it has ended.",
+        fix=_TAKE_PART_FIRST,
+    )
+
+
+def asked_first(name: str) -> Problem:
+    """What a user hears who presses Train while another laptop's request is open here."""
+    return Problem(
+        code="train-crossed",
+        what=f"{name} has just asked this laptop to take part in a run, and that run goes first.",
+        fix=_TAKE_PART_FIRST,
     )
 
 

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from core.history.index import History
 from core.history.read import read_outcome, read_plan, read_run
 from core.history.record import RunRecord
-from core.report.write import write_report
+from core.report.write import renew_report, write_report
 from core.runtime.background import WorkerThread
 from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import RunEvent, RunPhaseChanged
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.phases import Planning, ended
 from core.vocabulary.plan import Plan, RunSpec
@@ -107,6 +107,25 @@ class Recorder:
         entry = await self._disk.do(self._history.find, beginning)
         read = read_run if points else read_outcome
         return await asyncio.to_thread(read, entry, self._runs / entry.run)
+
+    async def label(self, run: RunId, name: str | None, note: str | None) -> None:
+        """As ``LabelRun`` asks. Raises ``TandemError``."""
+        record = self._record
+        if record is not None and record.entry.run == run:
+            await self._disk.do(record.label, name, note)
+            return
+        entry = await self._disk.do(self._history.label, run, name, note)
+        self._reports.post(renew_report, entry, self._runs / entry.run)
+
+    async def delete(self, run: RunId) -> None:
+        """As ``DeleteRun`` asks. Raises ``TandemError``, also for the run that the one under way resumes."""
+        if self._record is not None and self._record.entry.resumed == run:
+            raise TandemError(
+                code="run-resumed",
+                what="The run under way resumes this one, and needs its checkpoint.",
+                fix="Delete it when that run is over.",
+            )
+        await self._disk.do(self._history.delete, run)
 
     async def with_last_time(self, made: PlanMade, source: str) -> PlanMade:
         """``made`` with what the newest run of the same script on the same devices says of its speed."""

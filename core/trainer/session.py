@@ -20,7 +20,16 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
-from core.trainer import cluster_hooks, exits, graphics, saved_models, script, surroundings, tpu
+from core.trainer import (
+    cluster_hooks,
+    exits,
+    graphics,
+    plots,
+    saved_models,
+    script,
+    surroundings,
+    tpu,
+)
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
@@ -105,6 +114,7 @@ class TrainerSession:
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
+            folders=train.own_folders,
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
@@ -289,10 +299,17 @@ class TrainerSession:
         self._orders.follow(on_stop)
         path = self._folder / self._train.script
         surroundings.sort_folders()
+        is_chief = self._train.rank == 0
+        if self._cluster and is_chief:
+            surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
+        shown = plots.Plots(
+            path.parent, path.stem, self._observer.on_said if is_chief else lambda words: None
+        )
+        shown.install()
         script.hide_house()
         try:
             with scope():
-                script.run(path, self._train.arguments)
+                script.run(path, self._train.arguments, after_cell=shown.save)
         except StopRequested:
             return Exit(reason="stopped")
         except BaseException as error:

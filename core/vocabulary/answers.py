@@ -11,7 +11,7 @@ from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
-from core.vocabulary.progress import EpochEnd, Progress, Summary
+from core.vocabulary.progress import Best, EpochEnd, Progress, Summary
 from core.vocabulary.state import State
 from core.vocabulary.wire import Tagged
 
@@ -69,8 +69,35 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     """How fast the newest run of this script on these devices was, in a sentence; ``""``: there was none."""
     advice: str = ""
     """What would help, where that was hardly faster than one of them alone."""
+    warnings: tuple[Problem, ...] = ()
+    """What may end the run in its middle: a module that some laptop lacks, in a line that may not be run."""
     last_shares: dict[DeviceId, int] = {}
     """Rows of the batch that each had at that run's end."""
+
+
+Change = Literal["", "new", "changed", "same", "gone"]
+"""Of a project's file against the version that this user allowed last; ``""``: there is none to compare."""
+
+
+class RequestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """``text``: what would run, with characters that hide spelled out (``⟨U+202E⟩``); None: it did not come
+    with the request, as it is no text or too large. ``diff``: a unified one. ``note``: what the reader has
+    to know of it."""
+
+    path: str
+    size: int
+    change: Change = ""
+    text: str | None = None
+    diff: str = ""
+    note: str = ""
+
+
+class RequestRead(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, the script first. A text is of the file with the digest that was asked
+    about."""
+
+    run: RunId
+    files: tuple[RequestFile, ...]
 
 
 class RunAccepted(Tagged, frozen=True, kw_only=True):
@@ -98,6 +125,12 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""
+    name: str = ""
+    """What its user calls it on this laptop; ``""``: nothing of one's own."""
+    note: str = ""
+    """What its user wrote down about it on this laptop."""
+    best: dict[str, Best] = {}
+    """By metric, of those where a name tells which values are better."""
 
 
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
@@ -148,6 +181,7 @@ Answer = (
     | ScriptRead
     | ScriptsFound
     | PlanMade
+    | RequestRead
     | RunAccepted
     | RunList
     | RunDetails

@@ -80,6 +80,13 @@ class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class Best(msgspec.Struct, frozen=True, kw_only=True):
+    """The best that a metric was at the end of an epoch, which counts from 0."""
+
+    value: float
+    epoch: int
+
+
 class LogLines(msgspec.Struct, frozen=True, kw_only=True):
     """What a trainer's process wrote. ``stream``: ``stdout``, ``stderr``, or ``tandem`` for Tandem's own
     words about the training (a fallback, say). ``text`` may hold many lines."""

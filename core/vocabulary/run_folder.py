@@ -28,6 +28,9 @@ INCOMING = "incoming"
 TASKS = "tasks"
 """The members' working copies, as long as the run lasts: one folder a task, ``task_name``."""
 
+DELETED = ".deleted-"
+"""Before a run's id: its folder, once it is deleted and while its files go."""
+
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,39}")
 """A run's id names a folder here: nothing in it may lead out of the folder of runs."""
 

@@ -160,6 +160,8 @@ def apply(state: State, event: ev.Event) -> State:
             | ev.ConsentSettled()
         ):
             return _apply_to_node(state, event)
+        case ev.HistoryChanged():
+            return state  # the history is asked for, not carried along
         case ev.CheckpointFound():
             return replace(state, checkpoints={**state.checkpoints, event.run: event})
         case ev.CheckpointCame() | ev.FetchEnded():

@@ -6,6 +6,8 @@ The script's stdout and stderr are the process's own, read by the node as they a
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from core.vocabulary.phases import Exit
@@ -73,6 +75,11 @@ class Train(Tagged, frozen=True, kw_only=True):
     """For so long a member that has finished stays for one that still needs what it sent last."""
     temporary: str = ""
     """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
+
+    @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """What no other trainer writes to."""
+        return tuple(Path(folder) for folder in (self.folder, self.temporary) if folder)
 
 
 class Stop(Tagged, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from core.vocabulary.events import Event
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
-from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
+from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Settled, Summary
 from core.vocabulary.readings import GpuReading, Hardware, Reading
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.versions import Versions
@@ -51,12 +51,14 @@ OBJECTS: tuple[type, ...] = (
     ProjectFile,
     Progress,
     EpochEnd,
+    Best,
     WaitsFor,
     Expectation,
     Settled,
     LogLines,
     Exit,
     Summary,
+    answers.RequestFile,
     answers.RunEntry,
     answers.Finding,
 )

@@ -110,9 +110,13 @@ def _begin(turn: Turn) -> None:
     show(turn, Preparing())
     turn.wait("consent", limits.CONSENT_S)
     for device in state.parts:
-        source = state.source if device == state.me else ""
+        own = device == state.me
         prepare = ms.Prepare(
-            plan=state.plan, manifest=state.manifest, source=source, checkpoint=state.checkpoint
+            plan=state.plan,
+            manifest=state.manifest,
+            source=state.source if own else "",
+            checkpoint=state.checkpoint,
+            texts={} if own else dict(state.texts),
         )
         send(turn, device, prepare)
 

@@ -272,6 +272,8 @@ class Coordination:
     tally: Tally
     checkpoint: Manifest | None = None
     """The files of the checkpoint with which the run resumes another."""
+    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """By path: what of the project the others' users can look at before their yes."""
     stage: Stage = field(default_factory=Assembling)
     phase: Phase = field(default_factory=Planning)
     outputs: Literal["expected", "coming", "here"] = "expected"
@@ -371,6 +373,7 @@ def coordinate(
     source: str,
     pressed_s: float,
     checkpoint: Manifest | None = None,
+    texts: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Coordination:
     """The state before ``Begun``. ``pressed_s``: when Train was pressed, on the clock of every step."""
     parts = {member.device: Part() for member in plan.members}
@@ -382,4 +385,5 @@ def coordinate(
         parts=MappingProxyType(parts),
         tally=Tally(chief=plan.chief.device, pressed_s=pressed_s),
         checkpoint=checkpoint,
+        texts=texts,
     )

@@ -56,6 +56,7 @@ def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Partic
         manifest=prepare.manifest,
         starter_name=starter_name,
         checkpoint=prepare.checkpoint,
+        texts=MappingProxyType(prepare.texts),
     )
 
 

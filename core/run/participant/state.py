@@ -275,6 +275,8 @@ class Participation:
     starter_name: str
     checkpoint: Manifest | None = None
     """The files of the checkpoint with which the run resumes another."""
+    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """By path: what of the project came with the request, to be looked at."""
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
     """The mirrored run, to see that what the starter says can follow."""

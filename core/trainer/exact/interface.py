@@ -55,6 +55,9 @@ class Cluster:
     """None: no checkpoints. Set on every member or on none."""
     collectives: Any = None
     """The ``Collectives`` by which members meet; None: the strategy's own."""
+    folders: tuple[Path, ...] = ()
+    """This member's own: its script's, its temporary one. Callbacks that write files do so there on every
+    member, and on the chief alone elsewhere."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < len(self.shares):

@@ -15,11 +15,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import distribute_utils
 from tensorflow.python.distribute.distribute_lib import StrategyBase
 
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members.collectives import Collectives
-from core.trainer.mirrored.replica import MemberExtended
+from core.trainer.mirrored.replica import MemberExtended, on_read
 from core.vocabulary.errors import TandemError
 
 _MIRRORED = (tf.distribute.MirroredStrategy, tf.compat.v1.distribute.MirroredStrategy)
@@ -62,6 +63,7 @@ class Constructors:
         """MirroredStrategy is that of the run, wherever the script uses it by hand."""
         for kind in _MIRRORED:
             self._replace(kind, self._open_loop)
+        distribute_utils.VARIABLE_CLASS_MAPPING[tf.VariableSynchronization.ON_READ] = on_read
         original = private.TensorFlowTrainer.fit
 
         @functools.wraps(original)

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute import (
     cross_device_utils,
+    device_util,
     distribute_lib,
     distribute_utils,
     input_lib,
@@ -39,6 +40,7 @@ class MemberExtended(MirroredExtended):
 
     def __init__(self, strategy: Any, collectives: Collectives, device: str) -> None:
         self._collectives = collectives
+        self._strategy = strategy
         super().__init__(strategy, devices=[device])
         self.meetings = 0
         """Sums and gathers that the script asked for, as traced: none, and it shares nothing."""
@@ -150,13 +152,6 @@ class MemberExtended(MirroredExtended):
 
         return initial_value
 
-    def _create_variable(self, next_creator: Any, **kwargs: Any) -> Any:
-        made = super()._create_variable(next_creator, **kwargs)
-        first = tf.VariableAggregation.ONLY_FIRST_REPLICA
-        if isinstance(made, values.SyncOnReadVariable) and made.aggregation == first:
-            return _ChiefsVariable(self._container_strategy(), made.values, first)
-        return made
-
     # --- data ----------------------------------------------------------------------------------------------
 
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
@@ -165,8 +160,8 @@ class MemberExtended(MirroredExtended):
         # Each member has a part of every batch, an empty one at times: nobody has to ask who has one left.
         self.experimental_enable_get_next_as_optional = False
         try:
-            workers = self._input_workers_with_options(options)
-            return input_lib.DistributedDataset(workers, self._container_strategy(), part, options=options)
+            workers = self._workers(options)
+            return input_lib.DistributedDataset(workers, self._strategy, part, options=options)
         finally:
             self.experimental_enable_get_next_as_optional = True
 
@@ -175,28 +170,43 @@ class MemberExtended(MirroredExtended):
         rank, members = self._collectives.rank, self._collectives.members
         return input_util.get_distributed_datasets_from_function(
             parts.dealt(dataset_fn, rank, members),
-            self._input_workers_with_options(options),
+            self._workers(options),
             [parts.PipelineContext(members, rank, members)],
-            self._container_strategy(),
+            self._strategy,
             options,
         )
+
+    def _workers(self, options: Any) -> Any:
+        """This member's processor, with the device to which it takes each part."""
+        [device] = self.worker_devices
+        host = device_util.get_host_for_device(device)
+        stays = options is not None and not options.experimental_fetch_to_device
+        return input_lib.InputWorkers([(host, [host if stays else device])])
 
     def _experimental_distribute_values_from_function(self, value_fn: Any) -> Any:
         own = distribute_lib.ValueContext(self._collectives.rank, self._collectives.members)
         return distribute_utils.regroup([value_fn(own)], always_wrap=True)
 
 
+def on_read(strategy: Any, replicas: Any, aggregation: Any) -> Any:
+    """A variable that each replica writes by itself, and that reads as its aggregation says."""
+    first = aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA
+    ours = first and isinstance(strategy.extended, MemberExtended)
+    return (_ChiefsVariable if ours else values.SyncOnReadVariable)(strategy, replicas, aggregation)
+
+
 class _ChiefsVariable(values.SyncOnReadVariable):
-    """Each member writes its own; outside of replicas it reads as the chief's."""
+    """Outside of replicas it reads as the chief's."""
 
     def value(self) -> Any:
         outside = tf.distribute.in_cross_replica_context()
         return self._get_cross_replica() if outside else super().value()
 
     def _get_cross_replica(self) -> Any:
-        extended = self._distribute_strategy.extended
-        with distribute_lib.enter_or_assert_strategy(self._distribute_strategy):
-            return extended.from_chief(self._primary.value(), "a variable that is read as the chief's")
+        [own] = self.values
+        extended = self.distribute_strategy.extended
+        with distribute_lib.enter_or_assert_strategy(self.distribute_strategy):
+            return extended.from_chief(own.value(), "a variable that is read as the chief's")
 
 
 def _own(value: Any) -> Any:

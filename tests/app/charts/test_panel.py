@@ -165,7 +165,8 @@ def test_a_value_that_is_no_number_is_said_with_its_step(qtbot: QtBot, panel: Ch
 def test_two_runs_lie_over_each_other(qtbot: QtBot, panel: ChartPanel) -> None:
     one, two = run_of(step(0, loss=1.0), step(1, loss=0.5)), run_of(step(0, loss=2.0), step(1, loss=1.5))
     shown(qtbot, panel, Source("one", one), Source("two", two))
-    assert panel.legend.names == ["one, training", "two, training"]
+    assert panel.legend.names == ["one", "two"]
+    assert [curve.name for curve in panel.plots[0].curves] == ["one, training", "two, training"]
     assert len({curve.colour for curve in panel.plots[0].curves}) == 2
 
 

@@ -228,5 +228,5 @@ def test_a_loop_in_mirrored_strategy_meets_like_a_managed_run_unless_somebody_on
     assert plan_of(**loop).exchange == DEFAULT_EXCHANGE
     assert plan_of(**loop, exchange="tensorflow").exchange == "tensorflow"
     assert plan_of((ANNA,), **loop).exchange == "tensorflow", "nobody to meet"
-    fixed = {CLEO: (Role.EVALUATOR,)}
+    fixed: dict[DeviceId, tuple[Role, ...]] = {CLEO: (Role.EVALUATOR,)}
     assert plan_of((ANNA, BEN, CLEO), fixed=fixed, **loop).exchange == "tensorflow"

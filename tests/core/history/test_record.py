@@ -17,7 +17,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Finished, Planning, Preparing
-from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
+from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Summary
 from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
@@ -158,3 +158,22 @@ def test_the_files_that_a_run_begins_with_are_kept_beside_it(kept: Kept) -> None
     kept.record.keep_project(project)
     assert wire.from_json((kept.folder / PROJECT).read_bytes(), Manifest) == project
     assert not kept.troubles
+
+
+def test_the_best_epochs_of_the_chief_are_kept_while_the_run_is_under_way(kept: Kept) -> None:
+    kept.add(ev.RunPlanned(plan=PLAN))
+    for number, (chiefs, others) in enumerate(((0.9, 0.1), (0.4, 0.1), (0.6, 0.1))):
+        for device, loss in ((ANNA, chiefs), (BEN, others)):
+            logs = {"val_loss": loss}
+            end = EpochEnd(at_s=1.0, epoch=number, epochs=3, step=number, seconds=1.0, logs=logs)
+            kept.add(ev.MemberEndedEpoch(run=RUN, device=device, epoch=end))
+    kept.add(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    assert kept.history.find(RUN).best == {"val_loss": Best(value=0.4, epoch=1)}
+
+
+def test_a_name_given_during_the_run_outlasts_its_end(kept: Kept) -> None:
+    kept.add(ev.RunPlanned(plan=PLAN), ev.RunPhaseChanged(run=RUN, phase=Preparing()))
+    kept.record.label("Warm start", "with ben")
+    kept.add(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    entry = kept.history.find(RUN)
+    assert (entry.name, entry.note) == ("Warm start", "with ben")

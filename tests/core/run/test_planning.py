@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from core.project.only_here import CODE as ONLY_HERE
 from core.run import planning
 from core.run.planning import choose_devices, choose_hosts
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.paths import shown
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.state import Device, State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES
@@ -41,6 +43,20 @@ def test_a_script_that_would_share_nothing_is_run_with_a_warning(tmp_path: Path)
     read = planning.read_script(Path(spec.script))
     assert isinstance(read, ScriptRead)
     assert read.mistakes[0].code == "script-shares-nothing"
+
+
+def test_a_file_that_only_this_laptop_has_is_named_before_the_start(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "data.csv"
+    elsewhere.write_text("1")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text(f"import keras\nopen({str(elsewhere)!r})\nkeras.Model().fit()\n")
+    (warning,) = planning.read_project(RunSpec(script=str(project / "train.py"))).warnings
+    assert "train.py, line 2" in warning and shown(str(elsewhere)) in warning
+    assert planning.read_project(RunSpec(script=str(project / "train.py"), solo=True)).warnings == ()
+    read = planning.read_script(project / "train.py")
+    assert isinstance(read, ScriptRead)
+    assert [mistake.code for mistake in read.mistakes] == [ONLY_HERE]
 
 
 def test_a_syntax_error_is_a_sentence(tmp_path: Path) -> None:

@@ -5,13 +5,16 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core.history.record import RunRecord
 from core.run import recorder
 from core.run.recorder import Recorder
 from core.vocabulary import events as ev
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.phases import Finished
+from core.vocabulary.plan import Moment, Resumption
 from tests.core.cluster.laptops import ANNA, plan_of
 from tests.core.run.told import epochs_of
 
@@ -78,3 +81,30 @@ async def test_a_report_that_cannot_be_made_harms_nothing(
     record_a_run(records)
     await records.close()
     assert "a mistake of ours" in caplog.text
+
+
+async def test_a_name_given_afterwards_stands_in_the_report_too(tmp_path: Path) -> None:
+    records = await opened(tmp_path, [])
+    record_a_run(records)
+    await records.label(RUN, "Warm <start>", "half the rate")
+    assert (await records.newest(1)).runs[0].name == "Warm <start>"
+    await records.close()
+    text = (tmp_path / RUN / "report.html").read_text()
+    assert "<h1>Warm &lt;start&gt;</h1>" in text
+    assert "half the rate" in text
+
+
+async def test_the_run_that_is_resumed_at_present_is_not_deleted(tmp_path: Path) -> None:
+    records = await opened(tmp_path, [])
+    record_a_run(records)
+    resumption = Resumption(run=RUN, checkpoint=ProjectId("e" * 64), moment=Moment())
+    again = replace(PLAN, run=RunId("20261122-101010-00000000"), resume=resumption)
+    records.begin(again)
+    records.record(ev.RunPlanned(plan=again))
+    with pytest.raises(TandemError) as caught:
+        await records.delete(RUN)
+    assert caught.value.code == "run-resumed"
+    records.record(ev.RunPhaseChanged(run=again.run, phase=Finished()))
+    await records.delete(RUN)
+    assert [entry.run for entry in (await records.newest(5)).runs] == [again.run]
+    await records.close()

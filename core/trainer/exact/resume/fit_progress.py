@@ -63,7 +63,7 @@ class Checkpoints(Protocol):
         """A fit came to its end: later checkpoints hold what it left."""
 
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
-        """Their plain values, the chief's of those that only the chief runs."""
+        """Their plain values, the chief's of those that only the chief may run."""
 
 
 @dataclass(eq=False)

@@ -90,7 +90,8 @@ class Engine:
         self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.stopping = False
         self.alone = False
-        """The chief runs a callback that other members do not have."""
+        """A callback runs that must not wait for other members."""
+        self.folders = cluster.folders
         self._observer = observer
         self._fits: list[Fit] = []
         self._calls: Counter[str] = Counter()
@@ -176,7 +177,8 @@ class Engine:
             raise StopRequested
 
     @contextmanager
-    def chief_alone(self) -> Iterator[None]:
+    def by_itself(self) -> Iterator[None]:
+        """For a callback that reads or writes this member's own files."""
         self.alone = True
         try:
             yield
