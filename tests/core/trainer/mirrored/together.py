@@ -57,5 +57,8 @@ async def train_together(logs: Path, **train: Any) -> Together:
 
 def told(trainer: Attended, word: str = "told") -> list[str]:
     """The rest of each line of output that begins with ``word``."""
-    lines = trainer.text().splitlines()
+    return told_in(trainer.text().splitlines(), word)
+
+
+def told_in(lines: list[str], word: str = "told") -> list[str]:
     return [line.removeprefix(f"{word} ") for line in lines if line.startswith(f"{word} ")]

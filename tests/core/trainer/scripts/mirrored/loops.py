@@ -1,4 +1,7 @@
-"""Loops by hand in a MirroredStrategy, one for each way of distributing data. Prints what each ends with."""
+"""Loops by hand in a MirroredStrategy, one for each way of distributing data. Prints what each ends with.
+
+``--two-devices``: on two logical devices of one machine.
+"""
 
 import hashlib
 import json
@@ -14,6 +17,10 @@ WAYS = (
     "dataset", "shuffled", "remainder", "one-left", "repeated", "off", "function", "alike", "values",
     "in-graph", "eager",
 )  # fmt: skip
+if "--two-devices" in sys.argv:
+    sys.argv.remove("--two-devices")
+    [cpu] = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 rng = np.random.default_rng(0)
 words = rng.integers(0, 20, size=(ROWS, 3))
 x = rng.normal(size=(ROWS, 4)).astype("float32")
