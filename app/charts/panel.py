@@ -79,7 +79,7 @@ class ChartPanel(QWidget):
         self.empty = Label(empty, "faint", wraps=True)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.export = ExportMenu(self._canvas, lambda: self.sources, lambda: self.all_plots)
-        self.bar.layout_row.addWidget(self.export.button)
+        self.bar.end_with(self.export.button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         for piece in (self.bar, self.empty, self._canvas, self.legend, self.export.said):

@@ -25,6 +25,8 @@ from app.widgets.labels import ElidedLabel, Label, name_for_readers
 LINE = 1.75
 """Of a line in pixels of the screen at scale 1. Qt does not scale a pen that stays as wide in every zoom."""
 MARGIN = 0.06
+TITLE_CHARACTERS = 12
+"""That stay of a metric's name however long the legend beside it is."""
 LEFT_CHARACTERS = 9
 MOST_POWER = 300
 BAND_APART = 3
@@ -65,7 +67,7 @@ class Plot(QWidget):
         self.legend.hide()
         self.flag = Label("", "bad", wraps=True)
         self.flag.hide()
-        self._title = ElidedLabel(metric, "heading")
+        self._title = ElidedLabel(metric, "heading", least=TITLE_CHARACTERS)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)

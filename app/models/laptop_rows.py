@@ -46,15 +46,13 @@ def rows(
     run: Run,
     state: State,
     names: Mapping[DeviceId, str],
-    shares: Mapping[DeviceId, str] | None = None,
     back: Mapping[DeviceId, float] | None = None,
 ) -> dict[DeviceId, LaptopRow]:
-    """``shares``: what is said of each one's part of a batch, where it is not that of the last step.
-    ``back``: who has come back a moment ago, after how many seconds."""
+    """``back``: who has come back a moment ago, after how many seconds."""
     steps = stragglers.steps_of(run)
     made = {}
     for device in run.members:
-        share = (shares or {}).get(device, run_words.share_words(run, device))
+        share = run_words.share_words(run, device)
         doing = _doing(run, device, names, (back or {}).get(device))
         made[device] = _row(run, device, names[device], share, steps.get(device), state, doing)
     return made

@@ -49,7 +49,7 @@ class PastRun(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunDetails] = []
-        self.page = Page("Run", characters=200)
+        self.page = Page("Run")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.page)

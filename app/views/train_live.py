@@ -58,7 +58,7 @@ class TrainLive(QWidget):
         self._checkpoint: Moment | None = None
         self._over = False
         self._pressed = 0
-        self.page = Page("Run", characters=200)
+        self.page = Page("Run")
         # The keyboard waits here, not at Stop: its keys scroll.
         self.page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         name_for_readers(self.page, "Run")
@@ -70,6 +70,7 @@ class TrainLive(QWidget):
         self.stop = button(STOP, self._stop, "danger", name="stop")
         self.page.head.setStretchFactor(self.page.title, 0)
         self.page.head.addWidget(self.script, 1)
+        self.page.head.addStretch()  # where the label is hidden
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
         self.progress.keep_waiting_asked.connect(self._keep_waiting)

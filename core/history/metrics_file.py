@@ -22,7 +22,8 @@ Item = TypeVar("Item")
 MOST_BYTES = 32 << 20
 """About 50,000 steps of two members: an hour and more of every step, a day of every sixteenth."""
 
-Metric = ev.MemberProgressed | ev.MemberEndedEpoch | LaptopUsed
+Report = ev.MemberProgressed | ev.MemberEndedEpoch
+Metric = Report | LaptopUsed
 DECODER: msgspec.json.Decoder[Metric] = msgspec.json.Decoder(Metric)
 _Key = tuple[type, DeviceId]
 

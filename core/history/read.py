@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.history.metrics_file import DECODER, Thinned
+from core.history.metrics_file import DECODER, Report, Thinned
 from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, wire
@@ -84,7 +84,7 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return None
 
 
-def read_metrics(folder: Path) -> Iterator[ev.MemberProgressed | ev.MemberEndedEpoch]:
+def read_metrics(folder: Path) -> Iterator[Report]:
     """Every step and epoch that was kept, in order."""
     return (event for event in _lines(folder / METRICS, DECODER) if not isinstance(event, LaptopUsed))
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.history.attendance import Attendance, Turn
 from core.history.best import with_epoch
 from core.history.index import History, labelled
-from core.history.metrics_file import MetricsFile
+from core.history.metrics_file import MetricsFile, Report
 from core.history.read import read_metrics
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
@@ -62,7 +62,9 @@ class RunRecord:
         self._chief: DeviceId | None = None
         self._attendance = Attendance()
         self._first_s: float | None = None
-        """When the first report came, by this node's clock."""
+        """Of the first report, by the clock of whoever made it: where the run's axis begins."""
+        self._skew_s: float | None = None
+        """How far this node's clock is before that one. None until a report of this run came."""
 
     def add(self, event: RunEvent) -> None:
         """Record what an event says."""
@@ -72,8 +74,7 @@ class RunRecord:
             case ev.RunPlanned(plan=plan):
                 self._try(lambda: self._plan(plan))
             case ev.MemberProgressed() | ev.MemberEndedEpoch() as metric:
-                if self._first_s is None:
-                    self._first_s = self._wall_clock()
+                self._keep_time(metric)
                 self._try(lambda: self._metrics.add(metric))
                 if isinstance(metric, ev.MemberEndedEpoch) and metric.device == self._chief:
                     best = with_epoch(self.entry.best, metric.epoch)
@@ -103,24 +104,26 @@ class RunRecord:
             case _:
                 self._try(lambda: self._event(event))
 
-    def go_on_from(self, folder: Path, moment: Moment) -> None:
-        """The numbers of the run that is resumed, up to its checkpoint, as far as they are here."""
-        for event in read_metrics(folder):
-            if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
-                return  # of an older version, which did not count over a whole training
-            if _came_before(event, moment):
-                self.add(event)
-
     def note_use(self, device: DeviceId, reading: Reading) -> None:
         """How busy one of its laptops is now. Before the run's first report it has no place on its axis."""
-        if self._first_s is not None and device in self.entry.device_ids:
+        second = self._second(self._wall_clock())
+        if second is not None and device in self.entry.device_ids:
             used = LaptopUsed(
                 device=device,
-                second=round(self._wall_clock() - self._first_s, 2),
+                second=round(second, 2),
                 cpu_pct=round(reading.cpu_pct, 1),
                 gpu_pct=None if reading.gpu_pct is None else round(reading.gpu_pct, 1),
             )
             self._try(lambda: self._metrics.add(used))
+
+    def go_on_from(self, folder: Path, moment: Moment) -> None:
+        """The numbers of the run that is resumed, up to its checkpoint, as far as they are here."""
+        for event in read_metrics(folder):
+            if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
+                break  # of an older version, which did not count over a whole training
+            if _came_before(event, moment):
+                self.add(event)
+        self._skew_s = None  # by reports of then it is not known
 
     def keep_project(self, project: Manifest) -> None:
         """The files that the run begins with: resuming it compares its code with them."""
@@ -164,12 +167,28 @@ class RunRecord:
 
     def _turn(self, turn: Turn) -> None:
         at_s = self._wall_clock()
-        second = None if self._first_s is None else at_s - self._first_s
         self._event(
             MembershipChanged(
-                device=turn.device, change=turn.change, at_s=at_s, second=second, words=turn.words
+                device=turn.device,
+                change=turn.change,
+                at_s=at_s,
+                second=self._second(at_s),
+                words=turn.words,
             )
         )
+
+    def _keep_time(self, report: Report) -> None:
+        told_s = report.progress.at_s if isinstance(report, ev.MemberProgressed) else report.epoch.at_s
+        if self._first_s is None:
+            self._first_s = told_s
+        if self._skew_s is None:
+            self._skew_s = self._wall_clock() - told_s
+
+    def _second(self, at_s: float) -> float | None:
+        """Where a moment of this node's clock lies on the run's axis; None before its first report."""
+        if self._first_s is None or self._skew_s is None:
+            return None
+        return at_s - self._skew_s - self._first_s
 
     def _event(self, event: RunEvent | MembershipChanged) -> None:
         if self._events is None:
@@ -207,7 +226,7 @@ class RunRecord:
             self._on_trouble(unwritten(self.entry.run, words))
 
 
-def _came_before(event: ev.MemberProgressed | ev.MemberEndedEpoch, moment: Moment) -> bool:
+def _came_before(event: Report, moment: Moment) -> bool:
     """Whether a checkpoint holds it."""
     if isinstance(event, ev.MemberProgressed):
         step = event.progress

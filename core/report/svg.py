@@ -68,6 +68,7 @@ def label(value: float) -> str:
 class _Panel:
     def __init__(self, panel: Panel, top: int, span: tuple[float, float]) -> None:
         self._panel = panel
+        self._first = top == 0
         values = [y for curve in panel.curves for _, y in curve.points]
         self._log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
         self._x0, self._x1 = _widened(*span, 0.0)
@@ -116,11 +117,10 @@ class _Panel:
                 f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{_GREY}"'
                 ' stroke-width="2" stroke-dasharray="2 5"/>\n'
             )
-            near_end = x > right - 200
-            where = x - 6 if near_end else x + 6
-            yield _words(
-                words, where, top + 18 + 22 * (number % 3), 18, _GREY, "end" if near_end else "start"
-            )
+            if self._first:  # those below continue its lines
+                near_end = x > right - 200
+                where, anchor = (x - 6, "end") if near_end else (x + 6, "start")
+                yield _words(words, where, top + 18 + 22 * (number % 3), 18, _GREY, anchor)
 
     def _curve(self, curve: Curve, colour: str) -> Iterator[str]:
         points: Points = [(self._x(x), self._y(y)) for x, y in curve.points]

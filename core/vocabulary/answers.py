@@ -32,12 +32,18 @@ class StateNow(Tagged, frozen=True, kw_only=True):
 
 
 class ScriptRead(Tagged, frozen=True, kw_only=True):
-    """What reading a script found. ``mistakes`` name the known ones, each with its line."""
+    """What reading a script found. ``mistakes`` name the known ones, each with its line.
+
+    ``kind`` is ``managed`` for ``fit`` in a mirrored strategy, too.
+    """
 
     script: str
     folder: str
     kind: Literal["managed", "own", "neither"]
     strategies: tuple[str, ...] = ()
+    """Those that the script opens itself."""
+    mirrored_loop: bool = False
+    """A loop by hand in MirroredStrategy, whose replicas are the laptops."""
     mistakes: tuple[Problem, ...] = ()
     files: tuple[ProjectFile, ...] = ()
     skipped: tuple[str, ...] = ()

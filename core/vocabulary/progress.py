@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+MOST_ROWS = 1e12
+
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The newest step, at most ten a second. Epochs and steps count from 0; totals None where unknown.
@@ -37,6 +39,18 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of gradients that this member sends in a step, as they travel (after ``--wire``)."""
     done: int | None = None
     """Steps done in the whole training, over all fits and before it was resumed, this one included."""
+
+    @property
+    def rows(self) -> int:
+        """Of the global batch in this step; 0 where it is not known."""
+        rows = (self.samples_s or 0.0) * (self.step_s or 0.0)
+        return round(rows) if 0 < rows < MOST_ROWS else 0
+
+    def whole_after(self, before: Progress | None) -> Progress:
+        """The later one whose batch is whole: an epoch's last one may be smaller."""
+        if before is None or before.fit != self.fit or before.share is None:
+            return self
+        return self if self.rows >= before.rows else before
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,7 +44,7 @@ def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> 
         return
     stands = {name: heard for name, heard in state.stands.items() if name != task}
     if stand is not None:
-        if task not in state.stands and not stand.stopped:
+        if task not in state.stands and not (stand.stopped or stand.held):
             note_progress(turn, turn.now_s - stand.lasted_s)  # its last meeting, of which nobody need tell
         stands[task] = co.Heard(stand, turn.now_s)
     elif task in state.stands:
@@ -227,4 +227,4 @@ def stop_without(turn: Turn, by: str) -> bool:
 
 def least_force(turn: Turn) -> int:
     """With which Stop begins: there is no waiting for the end of a step that does not end."""
-    return 1 if any(wait.cause in _STUCK for wait in turn.state.vigil.told) else 0
+    return 1 if any(wait.cause in _STUCK or wait.held for wait in turn.state.vigil.told) else 0

@@ -106,9 +106,11 @@ def _take(turn: Turn, input: pa.Input) -> None:
                 lose_starter(turn, problem)
         case pa.StarterReturned():
             patience.welcome_starter(turn)
-        case pa.TrainersSeen(stopped):
+        case pa.TrainersSeen(stopped, cpu_s):
             patience.see(turn, stopped & set(state.doing))
+            patience.listen(turn, cpu_s)
         case pa.TrainerSaid(task, said) if task in state.doing:
+            patience.hear_word(turn, task)
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
             report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
@@ -214,6 +216,7 @@ def _on_message(turn: Turn, message: Message) -> None:
         case ms.Launch() if isinstance(turn.state.stage, pa.Ready):
             _on_launch(turn, message)
         case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.Running):
+            turn.state = replace(turn.state, asked_force=max(force, turn.state.asked_force))
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
             turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
             say_doing(turn)

@@ -5,7 +5,9 @@ Only of runs whose members meet by the exchange (``Plan.patient``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from core.run import problems
 from core.run.participant import state as pa
@@ -136,6 +138,39 @@ def see(turn: Turn, stopped: frozenset[str]) -> None:
         tell_stand(turn, task, Stand(activity="script", stopped=True))
     for task in sorted(before - stopped):
         tell_stand(turn, task, None)
+
+
+def hear_word(turn: Turn, task: str) -> None:
+    """Its trainer said something, whatever it was."""
+    word = turn.state.words.get(task)
+    if word is not None and word.held_told_s is not None:
+        tell_stand(turn, task, None)
+    _note(turn, task, pa.Word(turn.now_s))
+
+
+def listen(turn: Turn, cpu_s: Mapping[str, float]) -> None:
+    """Who has met the others and has said nothing for long is told of: native code may hold the interpreter.
+
+    Alone it proves nothing (where each batch of ``predict`` ends soon, nobody has anything to say): the
+    starter believes it of a trainer whose keep-alives do not come either.
+    """
+    state = turn.state
+    for task, phase in state.doing.items():
+        word = state.words.get(task)
+        if word is None or phase != "training" or task in state.stopped or state.plan.strategy != "managed":
+            continue
+        lasted_s, used_s = turn.now_s - word.at_s, cpu_s.get(task, 0.0)
+        if word.looked_s <= word.at_s:
+            _note(turn, task, replace(word, looked_s=turn.now_s, cpu_s=used_s))
+        elif lasted_s >= limits.HELD_S and turn.now_s - (word.held_told_s or 0.0) >= limits.STAND_TOLD_S:
+            cores = max(0.0, used_s - word.cpu_s) / (turn.now_s - word.looked_s)
+            tell_stand(turn, task, Stand(activity="script", held=True, lasted_s=lasted_s, cores=cores))
+            _note(turn, task, replace(word, held_told_s=turn.now_s))
+
+
+def _note(turn: Turn, task: str, word: pa.Word) -> None:
+    words = {**turn.state.words, task: word}
+    turn.state = replace(turn.state, words=MappingProxyType(words))
 
 
 def tell_stand(turn: Turn, task: str, stand: Stand | None) -> None:

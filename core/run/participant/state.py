@@ -15,7 +15,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Prepared
-from core.vocabulary.phases import Exit, MemberPhase
+from core.vocabulary.phases import Exit, MemberPhase, Stopping
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
@@ -90,9 +90,11 @@ class StarterReturned:
 
 @dataclass(frozen=True, slots=True)
 class TrainersSeen:
-    """The answer to ``LookAtTrainers``: the tasks whose process is stopped."""
+    """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and the seconds of processor time
+    that each has used."""
 
     stopped: frozenset[str]
+    cpu_s: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,17 @@ Stage = Invited | Asking | Listing | Receiving | Copying | Ready | Running | Tra
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A trainer's last one. ``cpu_s``: what its process had used when it was looked at first since."""
+
+    at_s: float
+    looked_s: float = 0.0
+    cpu_s: float = 0.0
+    held_told_s: float | None = None
+    """When the starter was told last that it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Participation:
     """The whole of what a participant knows of its part."""
 
@@ -293,6 +306,8 @@ class Participation:
     prepared: Prepared | None = None
     """What the starter was told when this laptop was ready."""
     outputs_taken: bool = False
+    asked_force: int = -1
+    """The highest force with which the starter asked trainers here to end; -1: it has not."""
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
     resuming: bool = False
@@ -303,6 +318,8 @@ class Participation:
     """What was reported."""
     stopped: frozenset[str] = frozenset()
     """Tasks whose process is stopped."""
+    words: Mapping[str, Word] = field(default_factory=lambda: MappingProxyType({}))
+    """By task: when its trainer said something last."""
     unix_s: float = 0.0
     """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
@@ -324,6 +341,12 @@ class Participation:
     def unheard(self) -> bool:
         """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
         return self.joined and self.unseen
+
+    @property
+    def next_force(self) -> int:
+        """The least force with which a further Stop does anything: the starter may have begun with more."""
+        run = self.shown.run
+        return self.asked_force + 1 if run is not None and isinstance(run.phase, Stopping) else 0
 
     @property
     def launched(self) -> bool:

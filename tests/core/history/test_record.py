@@ -24,6 +24,7 @@ from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
 from core.vocabulary.waits import WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
+from tests.core.samples import sample
 
 PLAN = plan_of()
 RUN = PLAN.run
@@ -264,3 +265,28 @@ def test_who_came_and_went_is_kept_with_the_moment(kept: Kept) -> None:
         MembershipChanged(device=BEN, change="away", at_s=170.0, second=10.0),
         MembershipChanged(device=BEN, change="back", at_s=200.0, second=40.0),
     )
+
+
+def test_a_resumed_runs_laptops_stand_on_the_axis_of_the_whole_training(kept: Kept) -> None:
+    """Its record begins with the reports of the run before it, by the chief's clock of then."""
+    clock = [5_000.0]
+    kept.record._wall_clock = lambda: clock[0]
+    before = [
+        replace(step(n), progress=replace(step(n).progress, at_s=100.0 + n, done=n + 1)) for n in (0, 1)
+    ]
+    old = kept.folder.parent / "before"
+    old.mkdir()
+    (old / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in before))
+    kept.add(ev.RunPlanned(plan=PLAN))
+    kept.record.go_on_from(old, Moment(step=2, batch=2))
+    reading = sample(Reading)
+    kept.record.note_use(ANNA, reading)  # TensorFlow still starts
+    clock[0] = 5_060.0
+    progress = replace(step(2).progress, at_s=200.0, done=3)
+    kept.add(ev.MemberProgressed(run=RUN, device=ANNA, progress=progress))
+    clock[0] = 5_070.0
+    kept.record.note_use(ANNA, reading)
+    kept.record.close()
+    details = read_run(kept.record.entry, kept.folder)
+    assert [each.at_s for each in details.steps[ANNA]] == [100.0, 101.0, 200.0]
+    assert [used.second for used in details.uses[ANNA]] == [110.0], "ten seconds after the report of 200"

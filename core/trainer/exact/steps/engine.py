@@ -337,6 +337,14 @@ class Engine:
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()
 
+    def compute_whole(self, model: Any, why: str) -> None:
+        """From the next trace on, every member computes whole batches of this model."""
+        self.whole.add(model)
+        self.say_once(
+            f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
+            "are no faster than one."
+        )
+
     def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:
             self.said.add(words)

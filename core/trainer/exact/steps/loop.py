@@ -20,7 +20,7 @@ from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge, arrived
 from core.trainer.exact.members.notes import Notes
 from core.trainer.exact.members.step import Step
-from core.trainer.exact.steps import calibration, while_loop
+from core.trainer.exact.steps import calibration, log_values, while_loop
 from core.trainer.exact.steps.data import Portion
 from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
@@ -162,6 +162,11 @@ class Loop:
 
     # --- shares
 
+    @property
+    def sharings(self) -> list[Sharing]:
+        """How the rows of each kind of step so far are shared."""
+        return [traced.sharing for traced in self._traced.values()]
+
     def _share(self, traced: Traced) -> None:
         """Each kind of step has shares of its own."""
         if traced.balancer is not None:
@@ -184,7 +189,7 @@ class Loop:
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
         same = batch is not None and self.engine.agree_on_data(batch)
-        if key not in self._traced:
+        if key not in self._traced or (batch is not None and not self._sharings.fits(key, batch)):
             self._sharings.look(key, batch)
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
         if same and not self._traced[key].judged:
@@ -217,6 +222,7 @@ class Loop:
         traced = Traced(
             step, state, notes=self._notes, sharing=plan, judged=plan.whole, calibrated=plan.whole
         )
+        traced.log_values = log_values.of_metrics(step, state.metrics)
         for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
             bound = functools.partial(call, traced)
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
@@ -237,7 +243,8 @@ class Loop:
         optimizer = self.model.optimizer
         if self.is_training and type(self.model).train_step is not private.TensorFlowTrainer.train_step:
             return
-        if not self.is_training and optimizer is not None and not optimizer.built:
+        in_a_step = not self.is_training or (optimizer is not None and private.is_built_in_a_step(optimizer))
+        if optimizer is not None and not optimizer.built and in_a_step:
             return
         try:
             private.build(self.model, data_spec)
@@ -269,7 +276,7 @@ class Loop:
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
         step.begin, step.end, step.gathers = begin, end, plan.gathers
-        step.at_tape, step.sums = self._sharings.at_tape, plan.sums
+        step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
         step.notes.is_own([begin, end])
         self._notes = step.notes
         # A member without rows computes on the batch's first row, and all of it counts for nothing.
@@ -388,4 +395,6 @@ class Loop:
             for metric in self.model.metrics:
                 if not local_state.written(traced.step.graph, local_state.values_of(metric.variables)):
                     results.pop(metric.name, None)
-        return {name: tf.convert_to_tensor(value) for name, value in results.items()}
+        results = {name: tf.convert_to_tensor(value) for name, value in results.items()}
+        others = {name: value() for name, value in traced.log_values.items() if name not in results}
+        return {**results, **others}

@@ -73,6 +73,8 @@ class Traced:
     notes: Notes = field(default_factory=Notes)
     """Of the trace."""
     sharing: Sharing = field(default_factory=Sharing)
+    log_values: dict[str, Callable[[], Tensor]] = field(default_factory=dict)
+    """By name, what computes a value of the logs from metrics."""
     judged: bool = False
     """Whether its losses are means over rows is known."""
 

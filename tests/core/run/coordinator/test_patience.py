@@ -735,6 +735,14 @@ def test_where_all_scripts_hang_the_user_is_asked() -> None:
     assert shown(world, ANNA) == shown(world, BEN) == ["script", "script"]
 
 
+def test_where_all_scripts_hang_they_are_named_although_nobody_is_to_be_asked() -> None:
+    world = training(replace(TLS, ask_after_s=0.0))
+    for lasted_s in (200.0, 301.0):
+        assert not told(world)
+        world.each_trainer_says(StandChanged(stand=Stand(activity="script", where="t.py", lasted_s=lasted_s)))
+    assert shown(world, ANNA) == ["script", "script"] and not told(world)[-1].asks
+
+
 def test_bytes_that_come_are_progress() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     for come in range(60):
@@ -776,6 +784,74 @@ def test_a_process_that_is_stopped_is_told_by_its_node_until_it_goes_on() -> Non
     world.tell_member(BEN, pa.TrainersSeen(frozenset()))
     world.settle()
     assert shown(world, ANNA) != ["stopped"]
+
+
+# --- a process that cannot speak ---------------------------------------------------------------------------
+
+
+def cannot_hear_ben(lasted_s: float = 10.0, heard_s: float = 9.0) -> StandChanged:
+    peer = PeerWait(rank=1, lasted_s=lasted_s, heard_s=heard_s)
+    return StandChanged(stand=Stand(activity="exchange", lasted_s=lasted_s, peers=(peer,)))
+
+
+def ben_says_nothing(world: World, cpu_s: float = 12.0) -> None:
+    world.now_s += 2.0
+    world.tell_member(BEN, pa.TrainersSeen(frozenset(), {"worker:0": 4.0}))
+    world.now_s += limits.HELD_S
+    world.tell_member(BEN, pa.TrainersSeen(frozenset(), {"worker:0": cpu_s}))
+    world.settle()
+
+
+def test_a_trainer_in_which_nothing_of_python_runs_is_named_by_its_node_with_what_it_uses() -> None:
+    world = training()
+    ben_says_nothing(world)
+    assert shown(world, ANNA) == [], "nobody needs anything of it"
+    world.trainer_says(ANNA, "chief:0", cannot_hear_ben())
+    world.settle()
+    (wait,) = told(world)[-1].waits
+    assert (wait.device, wait.cause, wait.held, wait.cores) == (BEN, "script", True, 1.0)
+    assert shown(world, BEN) == ["script"]
+    world.trainer_says(BEN, "worker:0", progress(2))
+    world.settle()
+    assert not world.starter.stands.keys() & {"worker:0"}, "it speaks again"
+
+
+def test_stop_does_not_wait_for_the_end_of_a_step_where_nothing_of_python_runs() -> None:
+    world = training()
+    ben_says_nothing(world)
+    world.trainer_says(ANNA, "chief:0", cannot_hear_ben())
+    world.settle()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 1}
+
+
+def test_a_trainer_that_has_nothing_to_say_is_no_suspect_while_its_keep_alives_come() -> None:
+    world = training()
+    ben_says_nothing(world)
+    world.trainer_says(ANNA, "chief:0", cannot_hear_ben(lasted_s=3.0, heard_s=0.5))
+    world.settle()
+    assert shown(world, ANNA) == ["wire"] or shown(world, ANNA) == []
+    assert not any(wait.held for event in told(world) for wait in event.waits)
+
+
+def test_trainers_that_have_nothing_to_say_for_long_are_not_taken_for_scripts_that_hang() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    for _ in range(40):
+        for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
+            world.tell_member(device, pa.TrainersSeen(frozenset(), {task: world.now_s}))
+        world.now_s += 4.0
+        world.settle()
+    assert {"chief:0", "worker:0"} <= set(world.starter.stands)
+    assert told(world) == [], "predict, say: each of its batches ends soon"
+
+
+def test_one_that_has_not_met_the_others_yet_may_be_silent() -> None:
+    world = World(TLS)
+    world.settle()
+    world.trainer_says(BEN, "worker:0", Meeting())
+    ben_says_nothing(world)
+    assert "worker:0" not in world.starter.stands
 
 
 @pytest.mark.parametrize("stopped_at_last", [True, False])
