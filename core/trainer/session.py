@@ -232,7 +232,7 @@ class TrainerSession:
         except Exception as error:
             return self._broken_meeting() or exits.of_meeting(error)
         keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
-        surroundings.agree(self._tls.collectives, self._observer.on_said)
+        surroundings.agree(self._tls.collectives, partial(self._observer.on_said, difference=True))
         one_member.install(self._observer)
         constructors = Constructors(self._tls.collectives, self._observer.on_said)
         constructors.for_loops()
