@@ -214,6 +214,7 @@ class Loop:
                 break
         if not self._sharings.write_alike(key, step, self._notes):
             return self._trace(data_spec)
+        self._sharings.tell_draws(self._notes)
         written = local_state.written(step.graph, local_state.statistic_variables(self.model))
         plan = self._sharings.of(key)
         state = self._state(written, plan)
@@ -328,6 +329,7 @@ class Loop:
             except StopIteration:
                 break
             last, done = self._step(traced, data, shares), done + 1
+            self._sharings.tell_draws(self._notes)
         if last is None:
             raise StopIteration
         # The first step makes variables; what a metric begins with is zero.
