@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem
+from core.vocabulary.holdings import Kept
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.state import Device
 
@@ -49,7 +52,18 @@ def use_words(reading: Reading | None) -> str:
     return " · ".join(parts)
 
 
+def in_the_network(addresses: Iterable[str]) -> tuple[str, ...]:
+    """Those that another laptop could call: a loopback address is each laptop's own."""
+    return tuple(each for each in addresses if not _is_loopback(each))
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith(("127.", "[::1]", "localhost")) or address == "::1"
+
+
 def addresses_words(addresses: tuple[str, ...], limit: int = 2) -> str:
+    if addresses and not (addresses := in_the_network(addresses)):
+        return "On this computer"
     shown = ", ".join(addresses[:limit])
     return f"{shown} and {len(addresses) - limit} more" if len(addresses) > limit else shown
 
@@ -71,6 +85,16 @@ def size_words(size: int) -> str:
         return "1 byte" if size == 1 else f"{size} bytes"
     digits = f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:,.0f}"
     return f"{digits} {unit}"
+
+
+def kept_words(kept: Kept) -> str:
+    """What one laptop keeps of another, in a sentence."""
+    if not kept.bytes and not kept.projects and not kept.runs:
+        return "Nothing."
+    counts = ((len(kept.projects), "project"), (len(kept.runs), "run"))
+    parts = [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
+    more = f" and {kept.more} more" if kept.more else ""
+    return f"{' and '.join(parts)}{more}, {size_words(kept.bytes)}."
 
 
 def problem_of(answer: object) -> Problem | None:

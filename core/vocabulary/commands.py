@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.holdings import Where
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.wire import Tagged
+
+MOST_NAME, MOST_NOTE = 120, 4_000
+"""Characters of a run's name and note."""
 
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]
@@ -55,6 +59,24 @@ class SetCodePolicy(Tagged, frozen=True, kw_only=True):
     policy: CodePolicy
 
 
+class ListKept(Tagged, frozen=True, kw_only=True):
+    """What a paired device keeps of this laptop's projects, and this laptop of its. Answer: ``KeptList``."""
+
+    device: DeviceId
+
+
+class RemoveKept(Tagged, frozen=True, kw_only=True):
+    """Remove one ``project`` with what its runs left, or all of them; not what is recorded of the runs.
+
+    ``where`` ``there``: this laptop's from the device; ``here``: the device's from this laptop. Answer:
+    ``KeptList``, with what is left.
+    """
+
+    device: DeviceId
+    where: Where
+    project: ProjectId | None = None
+
+
 # --- runs --------------------------------------------------------------------------------------------------
 
 
@@ -93,6 +115,12 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
     decision: Decision
 
 
+class LookAtRequest(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, while the question is open. Answer: ``RequestRead``."""
+
+    run: RunId
+
+
 class ListRuns(Tagged, frozen=True, kw_only=True):
     """The history, newest first. Answer: ``RunList``."""
 
@@ -107,6 +135,20 @@ class GetRun(Tagged, frozen=True, kw_only=True):
 
     run: RunId
     points: bool = True
+
+
+class LabelRun(Tagged, frozen=True, kw_only=True):
+    """Give a run a name or a note of one's own, on this laptop; ``""`` takes it away, None leaves it."""
+
+    run: RunId
+    name: str | None = None
+    note: str | None = None
+
+
+class DeleteRun(Tagged, frozen=True, kw_only=True):
+    """Remove a run from the history, and its folder with log, model and checkpoints, for good."""
+
+    run: RunId
 
 
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):
@@ -158,14 +200,19 @@ Command = (
     | Forget
     | Rename
     | SetCodePolicy
+    | ListKept
+    | RemoveKept
     | AnalyseScript
     | PlanRun
     | StartRun
     | StopRun
     | GoOnWaiting
     | AnswerConsent
+    | LookAtRequest
     | ListRuns
     | GetRun
+    | LabelRun
+    | DeleteRun
     | FindCheckpoints
     | GetState
     | RunDoctor

@@ -8,6 +8,7 @@ import msgspec
 
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent, RunPlanned
+from core.vocabulary.holdings import Kept
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.limits import LOAD_S, MEET_S
 from core.vocabulary.manifest import Manifest
@@ -18,6 +19,7 @@ from core.vocabulary.waits import Stand
 from core.vocabulary.wire import Tagged
 
 MAX_FRAME_BYTES = 1 << 20
+MODULES_ASKED = 500
 
 
 class Hello(Tagged, frozen=True, kw_only=True):
@@ -76,6 +78,54 @@ class ReachTold(Tagged, frozen=True, kw_only=True):
     port: int
 
 
+# --- before a run: whether a script finds what it imports ---------------------------------------------------
+
+
+class ModulesAsked(Tagged, frozen=True, kw_only=True):
+    """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` first names.
+
+    Only for who says so (``Versions.tells_modules``): an older Tandem would end the link.
+    """
+
+    question: int
+    modules: tuple[str, ...]
+
+
+class ModulesTold(Tagged, frozen=True, kw_only=True):
+    """``installer``: the command that installs there, but for what; ``""``: nothing can be installed."""
+
+    question: int
+    missing: tuple[str, ...]
+    installer: str = ""
+
+
+# --- what is kept of each other ----------------------------------------------------------------------------
+
+
+class KeptAsked(Tagged, frozen=True, kw_only=True):
+    """What do you keep of my projects? The answer is ``KeptTold`` with the same ``number``.
+
+    Only for who speaks of it (``Versions.keeping``): an older Tandem would end the link.
+    """
+
+    number: int
+
+
+class RemovalAsked(Tagged, frozen=True, kw_only=True):
+    """Remove this project of mine with what its runs left, or all. ``KeptTold`` answers: what is left."""
+
+    number: int
+    project: ProjectId | None = None
+
+
+class KeptTold(Tagged, frozen=True, kw_only=True):
+    """``problem``: why something was not removed."""
+
+    number: int
+    kept: Kept
+    problem: Problem | None = None
+
+
 # --- a run: starter to member ------------------------------------------------------------------------------
 
 
@@ -87,6 +137,8 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     source: str = ""
     checkpoint: Manifest | None = None
     """The files of the checkpoint that ``plan.resume`` names."""
+    texts: dict[str, bytes] = {}
+    """By path: what of the project can be looked at before the yes. The manifest proves each."""
 
 
 class Chunk(Tagged, frozen=True, kw_only=True):
@@ -241,6 +293,11 @@ Message = (
     | BusyTold
     | ReachAsked
     | ReachTold
+    | ModulesAsked
+    | ModulesTold
+    | KeptAsked
+    | RemovalAsked
+    | KeptTold
     | Prepare
     | Chunk
     | Launch

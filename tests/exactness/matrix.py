@@ -95,6 +95,8 @@ class Ran:
     """Why a scenario left nothing."""
     last: Sequence[Path] = ()
     """The folders of the set that ran to its end."""
+    broken_after: str = ""
+    """Why none did, where all scenarios left what they had to."""
 
     def arrays(self, name: str) -> list[Arrays]:
         """Each process's arrays of a scenario. Where one is missing: AssertionError with what is known."""
@@ -127,6 +129,7 @@ def go_through(
         ran.folders |= dict.fromkeys(finished, folders)
         left = [name for name in left if name not in finished]
         if not failure or not left:
+            ran.broken_after = failure
             return ran
         broken = left.pop(0)
         ran.folders[broken] = folders

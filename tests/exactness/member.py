@@ -43,7 +43,7 @@ class Quiet:
         self.heard: dict[str, int] = {}
         self.words: list[str] = []
 
-    def on_said(self, words: str) -> None:
+    def on_said(self, words: str, difference: bool = False) -> None:
         self.words.append(words)
 
     def __getattr__(self, name: str) -> Any:
@@ -77,15 +77,16 @@ def join(order: dict[str, Any], observer: Any, balance: bool = False) -> Any:
     )
     processors = [tf.config.LogicalDeviceConfiguration()] * (1 + order["devices"][order["rank"]])
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], processors)
-    shares = tuple(order["shares"])
+    shares, folders = tuple(order["shares"]), (Path(order["out"]),)
     if order["keys"]:
         tls = TlsCluster(train_order(order), msgspec.convert(order["keys"], ExchangeKeys))
         tls.meet()
         _leaves.append(lambda: tls.leave(None))
-        cluster = Cluster(tls.strategy, order["rank"], shares, SEED, order["wire"], balance)
+        cluster = Cluster(tls.strategy, order["rank"], shares, SEED, order["wire"], balance, folders=folders)
         return install(replace(cluster, collectives=tls.collectives), observer)
     strategy = meeting.multi_worker(communication_options=options)
-    return install(Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance), observer)
+    cluster = Cluster(strategy, order["rank"], shares, SEED, order["wire"], balance, folders=folders)
+    return install(cluster, observer)
 
 
 def train_order(order: dict[str, Any]) -> Train:

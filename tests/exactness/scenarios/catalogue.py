@@ -2,6 +2,7 @@
 
 from tests.exactness.scenarios import (
     architectures,
+    batch_axes,
     callbacks,
     calls,
     data_sources,
@@ -20,6 +21,7 @@ from tests.exactness.scenarios.registry import SCENARIOS
 __all__ = [
     "SCENARIOS",
     "architectures",
+    "batch_axes",
     "callbacks",
     "calls",
     "data_sources",

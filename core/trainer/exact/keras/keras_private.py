@@ -104,7 +104,7 @@ __all__ = [
     "function_graph",
     "global_seed_generator",
     "initial_epoch",
-    "is_built_in_a_step",
+    "is_built_before_a_step",
     "is_default",
     "loss_module",
     "made_global_seed_generator",
@@ -269,15 +269,16 @@ def build(model: Any, data_spec: Any) -> None:
     model._symbolic_build(data_batch=data_spec)
 
 
-def is_built_in_a_step(optimizer: Any) -> bool:
-    """Whether an optimizer gives its variables values beside their initial ones.
+def is_built_before_a_step(optimizer: Any, *, is_training: bool) -> bool:
+    """Whether `build` may make an optimizer's variables, if it has any to make.
 
-    Keras' `fit` builds it while it traces a step, where those are lost; so they have to be here.
+    Not in a test, where a step makes none. Nor where they have values beside their initial ones: Keras' `fit`
+    makes them while it traces a step, where such values are lost; so they have to be here.
     """
-    build = type(optimizer).build
-    return isinstance(optimizer, keras.optimizers.ScheduleFreeAdamW) or not build.__module__.startswith(
-        "keras."
-    )
+    if optimizer is None or optimizer.built:
+        return True
+    own = not type(optimizer).build.__module__.startswith("keras.")
+    return is_training and not own and not isinstance(optimizer, keras.optimizers.ScheduleFreeAdamW)
 
 
 def every_metric(model: Any) -> list[Any]:

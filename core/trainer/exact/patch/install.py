@@ -161,7 +161,7 @@ def _fit(engine: Engine) -> Any:
             epochs=call["epochs"],
             steps=None,
         )
-        with engine.inside(model, "fit", heard, call["epochs"], progress):
+        with engine.inside(model, "fit", heard, call["epochs"], progress, call["initial_epoch"]):
             progress.began()
             progress.change(call)
             history = original(model, **call)

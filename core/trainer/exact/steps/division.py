@@ -23,6 +23,7 @@ from core.trainer.exact.steps.result import Batch, Sharing, Traced
 
 _GATHERED_BYTES = 1 << 20
 """Of predictions and targets of a batch: more takes as long on the wire as the gradients of a large model."""
+ROWS_DIFFER = "a batch has tensors without an entry a row"
 
 
 class Sharings:
@@ -57,15 +58,18 @@ class Sharings:
         if _batch_is_fixed(self._model):
             self.share_nothing(key, "the model's input has a fixed batch size")
         elif batch is not None and steps.rows_differ(batch):
-            self.share_nothing(key, "a batch has tensors without an entry a row")
+            self.share_nothing(key, ROWS_DIFFER)
+        elif batch is not None and self._model.run_eagerly and steps.may_be_pairs(batch):
+            # A traced step would be tried; of this one there is nothing to be seen before it is run.
+            self.share_nothing(key, "the first axis of a batch may not be that of its rows")
+
+    def fits(self, key: str, batch: Batch) -> bool:
+        """Whether another call's first batch may be shared as the ones before were."""
+        return self.of(key).whole or not steps.rows_differ(batch)
 
     def share_nothing(self, key: str, why: str) -> None:
         self._known[key] = Sharing(whole=True)
-        self._engine.whole.add(self._model)
-        self._engine.say_once(
-            f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
-            "are no faster than one."
-        )
+        self._engine.compute_whole(self._model, why)
 
     def tell_draws(self, notes: Notes) -> None:
         """Names what draws random numbers of each member's own."""
@@ -118,14 +122,15 @@ class Sharings:
         for name in dict.fromkeys(scalar.name for scalar in unsummed):
             self._engine.say_once(
                 f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows: its "
-                "value may differ from that of one laptop. The training does not depend on it."
+                "value may differ from that of one laptop. The training does not depend on it.",
+                difference=True,
             )
         return known
 
     def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
         if verdict.whole is not None:
             sizes = notes.loss_row_bytes
-            able = bool(sizes) and self._engine.collectives.gathers_any_length
+            able = bool(sizes) and self._engine.collectives.gathers_any_length and not verdict.broke
             small = able and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
             return Sharing(gathers=True) if small and not known.gathers else Sharing(whole=True)
         found = verdict.sums - known.sums

@@ -6,6 +6,7 @@ batches are not normalised, so that its value follows from the rows alone.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ _KEPT = 0.999
 """In the place of a uniform number: no dropout drops at it."""
 _AWAY = 0.5
 """In the place of a normal number."""
+_CREATE = inspect.unwrap(tf.Graph.create_op)
+"""What wraps it looks for old arguments' names, for longer than it takes to make an operation."""
 
 _TURN = 12.9898
 """Radians between two entries of a bias that is stirred: they become unlike each other."""
@@ -105,7 +108,8 @@ class _Copy:
             raise Unreadable(f"{op.name} is random inside")
         before = [self._ops[each.name] for each in op.control_inputs if each.name in self._ops]
         with tf.control_dependencies(before), tf.device(op.device):
-            copy = tf.compat.v1.get_default_graph().create_op(
+            copy = _CREATE(
+                tf.compat.v1.get_default_graph(),
                 op.type,
                 inputs,
                 [each.dtype for each in op.outputs],

@@ -34,6 +34,8 @@ _NONE = 1e300
 """Travels in the place of what is no number."""
 _LOOKS = 3
 """At the batch; at a part of its entries; at these with other biases."""
+_BROKE = -1e300
+"""Travels in the place of what a member's part of the batch could not give."""
 _MOST = 64
 """Numbers of one step that are looked at; always as many travel, so that one trace serves."""
 
@@ -48,6 +50,8 @@ class Verdict:
     """The first that is neither a mean nor a sum, but something of the batch as a whole."""
     unsummed: tuple[Scalar, ...] = ()
     """Those that are no sums."""
+    broke: bool = False
+    """A part of the batch breaks the script's step: what is cut are no rows."""
 
 
 def judged(
@@ -61,7 +65,7 @@ def judged(
     step, rows = traced.step, int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))
     chosen = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites][:_MOST]
     scalars = [scalar for _, scalar in chosen]
-    if rows < engine.members or not scalars:
+    if rows < 2 or not scalars:  # one row is one member's, whole
         return Verdict()
     found, known = np.zeros((_LOOKS, 2, _MOST)), np.zeros((_LOOKS, 2, _MOST))
     snapshot = None
@@ -75,10 +79,12 @@ def judged(
                 computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir))
                 told = [float(np.sum(v)) - s.before for v, s in zip(computed, scalars, strict=True)]
                 found[number, place, : len(told)], known[number, place, : len(told)] = told, 1.0
+    except tf.errors.ResourceExhaustedError:
+        _log.info("There is no memory to look at the losses", exc_info=True)
     except tf.errors.OpError:
         _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
         if engine.rank != 0 or known[0, 0, 0]:
-            found[0, 1], known[0] = np.inf, 1.0
+            found[0, 1], known[0] = _BROKE, 1.0
     except Exception as why:  # What cannot be looked at is trained as it is.
         _log.info("The losses are not looked at: %s", why, exc_info=not isinstance(why, Unreadable))
     finally:
@@ -104,7 +110,8 @@ def judged(
             sums.add(place)
         if {"neither", "mean"} & set(kinds):
             unsummed.append(scalar)
-    return Verdict(frozenset(sums), whole, tuple(unsummed))
+    broke = bool((values_of[:, 0, 1] == _BROKE).any())
+    return Verdict(frozenset(sums), whole or (scalars[0] if broke else None), tuple(unsummed), broke)
 
 
 def _kind(at_once: float, parts: Any, by_rows: Any, tolerance: float) -> str:

@@ -42,6 +42,8 @@ class CallOutputs(NamedTuple):
     """float64: how many members are asked to stop."""
     times_s: Tensor
     """float64 [2, members]: a step's own work, and its wait for others."""
+    marks: Tensor
+    """float64 [2 * groups, members]: of the steps' data (members/data_marks.py)."""
 
 
 @dataclass(frozen=True, slots=True)
