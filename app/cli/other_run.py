@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable
 
-from app.cli.agent_talk import DECISIONS, consent_lines
+from app.cli.agent_talk import consent_lines, decide
 from app.cli.interrupts import Interrupts
 from app.cli.prompts import Asker
 from app.cli.screen import Screen
@@ -68,8 +68,9 @@ async def _decide(
         screen.say("Nobody answers here (no terminal): no. An agent that allows the device would take part.")
         return "no"
     async with Asker(screen, keyboard) as asker:
-        question = f"May {name} run this here? always: this device may run anything here from now on."
-        asking = asyncio.create_task(asker.ask(question, DECISIONS), name="run-consent")
+        asking = asyncio.create_task(
+            decide(follower.node, asker, screen, consent.run, name), name="run-consent"
+        )
         gone = asyncio.create_task(
             follower.until(lambda state: _is_gone(state, consent.run), CONSENT_S + 2 * SLACK_S),
             name="run-consent-gone",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import re
 import sys
 from collections import deque
@@ -71,7 +70,7 @@ async def _serve(logdir: Path, port: int | None, screen: Screen, interrupts: Int
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
         # It draws curves: the GPU is for training.
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={**spawn.environment(), "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     assert process.stderr is not None
     words: deque[str] = deque(maxlen=20)

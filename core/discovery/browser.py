@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from zeroconf import Error, ServiceStateChange, Zeroconf
@@ -22,16 +23,30 @@ from core.discovery.record import (
     service_info,
     sighting,
 )
+from core.discovery.sources import MOST_RECORDS, Announcers, forget_cached, stand_before
 from core.runtime.background import Background
+from core.runtime.timers import Timers
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-
-MOST_RECORDS = 256
-"""Of other nodes: a flood of made-up ones must not fill the memory."""
 
 RESOLVE_MS = 3000
 REGISTER_S = 20.0
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowseLimits:
+    """Where a node is holds for 120 s (RFC 6762, 10): after four fifths it is asked again.
+
+    Then it has ``confirm_s`` to answer: multicast is lost often in the air, and is sent anew meanwhile.
+    """
+
+    most_records: int = MOST_RECORDS
+    fresh_s: float = 96.0
+    confirm_s: float = 10.0
+
+
+BROWSE_LIMITS = BrowseLimits()
 
 
 class BrowserOwner(Protocol):
@@ -48,11 +63,14 @@ class Browser:
     """``open`` on the addresses of some interfaces, ``move`` when they change, ``close`` with a goodbye."""
 
     def __init__(
-        self, announcement: Announcement, owner: BrowserOwner, most_records: int = MOST_RECORDS
+        self, announcement: Announcement, owner: BrowserOwner, limits: BrowseLimits = BROWSE_LIMITS
     ) -> None:
         self._announcement = announcement
-        self._most_records = most_records
         self._owner = owner
+        self._limits = limits
+        loop = asyncio.get_running_loop()
+        self._sources = Announcers(loop.time, self._on_out, limits.most_records)
+        self._fresh: Timers[str] = Timers(loop, self._on_stale)
         self._zeroconf: AsyncZeroconf | None = None
         self._browser: AsyncServiceBrowser | None = None
         self._info: AsyncServiceInfo | None = None
@@ -68,7 +86,7 @@ class Browser:
         """Raises ``OSError`` where mDNS can't be used at all."""
         self._addresses, self._loopback = tuple(addresses), loopback
         self._zeroconf = AsyncZeroconf(interfaces=list(multicast))
-        self._browse(self._zeroconf)
+        self._background.start("looking for others", self._begin_browsing(self._zeroconf))
         self._background.start("announcing this laptop", self._register(self._zeroconf))
 
     async def move(self, multicast: Iterable[str], addresses: Iterable[str], *, loopback: bool) -> None:
@@ -89,6 +107,7 @@ class Browser:
     async def close(self) -> None:
         """Say goodbye; who was found is gone. Takes about 0.3 s."""
         await self._stop_browsing()
+        self._fresh.cancel_all()
         await self._background.cancel()
         if self._zeroconf is not None:
             await self._zeroconf.async_close()
@@ -122,7 +141,13 @@ class Browser:
 
     # --- browsing --------------------------------------------------------------------------------------
 
+    async def _begin_browsing(self, zeroconf: AsyncZeroconf) -> None:
+        await zeroconf.zeroconf.async_wait_for_start()
+        if self._browser is None:  # else the networks changed meanwhile
+            self._browse(zeroconf)
+
     def _browse(self, zeroconf: AsyncZeroconf) -> None:
+        stand_before(zeroconf.zeroconf, self._sources)
         self._browser = AsyncServiceBrowser(zeroconf.zeroconf, SERVICE, handlers=[self._on_change])
 
     async def _stop_browsing(self) -> None:
@@ -133,33 +158,65 @@ class Browser:
     def _on_change(
         self, zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
     ) -> None:
+        if state_change is ServiceStateChange.Removed:
+            self._stop_resolving(name)
+            self._sources.release(name)
+            self._forget(name)
+        elif name in self._sources:
+            self._resolve(zeroconf, name, RESOLVE_MS)
+        else:
+            # It came before we asked who says what, and will be said again as we ask who is there.
+            forget_cached(zeroconf, name, pointer=True)
+
+    def _on_out(self, name: str) -> None:
+        """Others are heard in its place; or nobody could say where it is."""
+        self._stop_resolving(name)
+        self._sources.release(name)
+        if self._zeroconf is not None:
+            forget_cached(self._zeroconf.zeroconf, name, pointer=True)
+        self._forget(name)
+
+    def _on_stale(self, name: str) -> None:
+        if self._zeroconf is not None:
+            forget_cached(self._zeroconf.zeroconf, name, pointer=False)
+            self._resolve(self._zeroconf.zeroconf, name, 1000 * self._limits.confirm_s)
+
+    def _resolve(self, zeroconf: Zeroconf, name: str, limit_ms: float) -> None:
+        self._stop_resolving(name)
+        reading = self._read(zeroconf, name, limit_ms)
+        self._resolving[name] = self._background.start("reading a record", reading)
+
+    def _stop_resolving(self, name: str) -> None:
         if (under_way := self._resolving.pop(name, None)) is not None:
             under_way.cancel()
-        if state_change is ServiceStateChange.Removed:
-            self._forget(name)
-        elif len(self._resolving) < self._most_records:
-            self._resolving[name] = self._background.start("reading a record", self._resolve(zeroconf, name))
 
-    async def _resolve(self, zeroconf: Zeroconf, name: str) -> None:
+    async def _read(self, zeroconf: Zeroconf, name: str, limit_ms: float) -> None:
+        answered = False
         try:
             info = AsyncServiceInfo(SERVICE, name)
-            if info.load_from_cache(zeroconf) or await info.async_request(zeroconf, RESOLVE_MS):
+            answered = info.load_from_cache(zeroconf) or await info.async_request(zeroconf, limit_ms)
+            if answered:
                 self._note(name, sighting(info, self._announcement.device, loopback=self._loopback))
         except (Error, OSError, ValueError) as error:
             _log.debug("a record that can't be read: %r: %r", name[:80], error)
         finally:
             if self._resolving.get(name) is asyncio.current_task():
                 del self._resolving[name]
+        if answered:
+            self._fresh.set(name, self._limits.fresh_s)
+        else:
+            self._on_out(name)
 
     def _note(self, name: str, seen: Sighting | None) -> None:
         before = self._records.get(name)
         if before is not None and (seen is None or seen.device != before.device):
             self._forget(name)
-        if seen is not None and (name in self._records or len(self._records) < self._most_records):
+        if seen is not None:
             self._records[name] = seen
             self._tell(seen.device)
 
     def _forget(self, name: str) -> None:
+        self._fresh.cancel(name)
         record = self._records.pop(name, None)
         if record is not None:
             self._tell(record.device)

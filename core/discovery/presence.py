@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from core.discovery import interfaces as nets
-from core.discovery.browser import MOST_RECORDS, Browser, not_announced
+from core.discovery.browser import BROWSE_LIMITS, BrowseLimits, Browser, not_announced
 from core.discovery.changes import Changes
 from core.discovery.interfaces import Interface
 from core.discovery.record import Announcement
@@ -42,9 +42,9 @@ class Presence:
         wanted: Iterable[str] = (),
         discovery: bool = True,
         look: Callable[[], tuple[Interface, ...]] = nets.present,
-        most_records: int = MOST_RECORDS,
+        limits: BrowseLimits = BROWSE_LIMITS,
     ) -> None:
-        self._most_records = most_records
+        self._limits = limits
         self.on_found, self.on_gone, self.on_problem = on_found, on_gone, on_problem
         self._on_addresses = on_addresses
         self._announcement = announcement
@@ -140,7 +140,7 @@ class Presence:
         multicast, addresses = nets.multicast(self._chosen), nets.announced(self._chosen)
         loopback = any(each.loopback for each in self._chosen)
         if self._browser is None:
-            browser = Browser(self._announcement, self, self._most_records)
+            browser = Browser(self._announcement, self, self._limits)
             browser.open(multicast, addresses, loopback=loopback)
             self._browser = browser
         elif changed:

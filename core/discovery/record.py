@@ -104,4 +104,6 @@ def _host(text: str, loopback: bool) -> str | None:
         return None
     if address.is_link_local and address.version == 6 and "%" not in str(address):
         return None  # without its interface it leads nowhere
+    if address.is_global:
+        return None  # a stranger's word must not have this laptop call anybody on the internet
     return str(address)

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, SignatureAlgorithmOID
 
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 
 MAX_DER_BYTES = 2048
@@ -87,8 +87,34 @@ def build(key: Ed25519PrivateKey) -> bytes:
     return builder.sign(key, algorithm=None).public_bytes(Encoding.DER)
 
 
+def out_of_date(der: bytes, whose: str, now: datetime | None = None) -> Problem | None:
+    """Why TLS would refuse this certificate by its dates; None: it would not. ``whose``: such as ``Ben's``.
+
+    Ours are for all times (``build``): another program's may have run out, or this laptop's clock be wrong.
+    """
+    certificate, now = x509.load_der_x509_certificate(der), now or datetime.now(UTC)
+    if now > (last := certificate.not_valid_after_utc):
+        return Problem(
+            code="certificate-expired",
+            what=f"{whose} certificate ran out on {last:%Y-%m-%d}: no link with it will be accepted.",
+            fix="Delete identity/cert.pem in the home of that laptop's Tandem, which makes it anew when it "
+            "starts; then pair the two again. If the date is still to come, set this laptop's clock.",
+        )
+    if now < (first := certificate.not_valid_before_utc):
+        return Problem(
+            code="certificate-early",
+            what=f"{whose} certificate begins on {first:%Y-%m-%d}, and this laptop's clock says "
+            f"{now:%Y-%m-%d}: no link with it will be accepted.",
+            fix="Set this laptop's clock.",
+        )
+    return None
+
+
 def check_peer_certificate(der: bytes) -> None:
-    """Raise ``TandemError`` (``bad-certificate``) unless ``der`` is what Tandem makes for a device."""
+    """Raise ``TandemError`` (``bad-certificate``) unless ``der`` is what Tandem makes for a device.
+
+    Its dates are another matter (``out_of_date``).
+    """
     if len(der) > MAX_DER_BYTES:
         raise _bad(f"it has {len(der)} bytes; at most {MAX_DER_BYTES} are taken")
     try:

@@ -6,8 +6,11 @@ import contextvars
 import logging
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from core.home import home as homes
 from core.home import identity, settings_file, trust_file
+from core.home.certificate import out_of_date
 from core.home.home import Home
 from core.home.identity import Identity
 from core.home.lock import HomeLock
@@ -69,5 +72,8 @@ def _read(home: Home, lock: HomeLock, log: Log) -> OpenedHome:
     except Exception as error:
         _log.warning("does not start: %s", error)
         raise
-    notices = tuple(problem for problem in (about_settings, about_trust) if problem is not None)
+    about_me = out_of_date(mine.cert_der, "This laptop's own")
+    if about_me is not None:
+        about_me = replace(about_me, code=f"own-{about_me.code}")
+    notices = tuple(problem for problem in (about_me, about_settings, about_trust) if problem is not None)
     return OpenedHome(home, lock, log, mine, settings, trust, notices, environments.look())

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core.home.certificate import check_peer_certificate, device_id
+from core.home.certificate import check_peer_certificate, device_id, out_of_date
 from core.home.private_file import read_private, sync_folder, write_atomically
 from core.home.trust import TrustedPeer, TrustStore
 from core.vocabulary.errors import Problem, TandemError
@@ -50,7 +50,8 @@ class _Version(msgspec.Struct):
 
 
 def load(folder: Path, self_id: DeviceId) -> tuple[TrustStore, Problem | None]:
-    """The store in ``folder``, and what the person must know about it (it trusts nobody then).
+    """The store in ``folder``, and what the person must know about it: it trusts nobody, or a certificate
+    in it has run out.
 
     Raises ``TandemError`` where others could have written the file, or a newer Tandem did: then nothing
     starts, since going on would lose the pairings.
@@ -70,7 +71,7 @@ def load(folder: Path, self_id: DeviceId) -> tuple[TrustStore, Problem | None]:
         # A copied home or a new key: the other devices pinned another certificate than ours.
         what = "belongs to another key than this device's"
         return TrustStore(self_id), _set_aside(path, "trust-of-another", what, found.self_id)
-    return found, None
+    return found, _late(found)
 
 
 def names(folder: Path) -> tuple[str, ...]:
@@ -145,6 +146,14 @@ def _read(data: bytes, path: Path) -> TrustStore:
     if len(set(named)) != len(named) or revoked & set(named) or content.self_fp in named:
         raise ValueError("a device is named twice, or both trusted and forgotten, or is this one")
     return TrustStore(DeviceId(content.self_fp), tuple(peers), revoked)
+
+
+def _late(store: TrustStore) -> Problem | None:
+    """Which paired devices no link will be possible with: the first one's dates, and the others' names."""
+    late = [problem for peer in store.peers if (problem := out_of_date(peer.cert_der, f"{peer.name}'s"))]
+    if len(late) < 2:
+        return late[0] if late else None
+    return msgspec.structs.replace(late[0], what=" ".join(problem.what for problem in late[:5]))
 
 
 def _set_aside(path: Path, code: str, why: str, detail: str) -> Problem:

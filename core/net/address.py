@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 import socket
@@ -49,6 +50,15 @@ def plain_host(host: str) -> str:
         return host.lower().rstrip(".")
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return str(mapped or found)
+
+
+def hosts(addresses: Iterable[str]) -> set[str]:
+    """The hosts of ``addresses`` (``host:port``), in one spelling; what is no address is left out."""
+    found = set()
+    for text in addresses:
+        with contextlib.suppress(TandemError):
+            found.add(plain_host(parse(text).host))
+    return found
 
 
 def nearest(addresses: Iterable[str], own: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from core.home.identity import Identity
 from core.link.frames import BadFrame, decode, read_body
 from core.net import tls
-from core.net.address import plain_host
+from core.net.address import host_of
 from core.net.port import EVERYWHERE, open_port
 from core.pairing.throttle import Guest, Refusals, Strangers
 from core.runtime.background import Background
@@ -112,7 +112,7 @@ class Listener:
                 await asyncio.sleep(_OUT_OF_FILES_S)
                 continue
             sock.setblocking(False)
-            host = plain_host(name[0])
+            host = host_of(name)
             guest = self.strangers.admit(host)
             if guest is not None:
                 self._background.start(f"serving {host}", self._serve(sock, host, guest))

@@ -71,7 +71,9 @@ class Neighbours:
         self.trust = SavedTrust(opened.home.folder, opened.trust, self._on_trust)
         self._presence: Presence | None = None
         self._busy: dict[DeviceId, bool] = {}
-        strangers = Strangers()
+        self._reached: dict[DeviceId, str] = {}
+        """Where each is or was linked since the start: a host, which may have been called by a name."""
+        self._strangers = strangers = Strangers()
         self.listener = Listener(
             identity,
             on_pairing=self._on_pairing_call,
@@ -111,6 +113,7 @@ class Neighbours:
         Raises ``TandemError``.
         """
         self._on_held()
+        self._keep_places()
         hello = self._hello()
         self.pairing.rename(hello.name)
         notice = await self.listener.start(self._settings.port, _hosts(self._settings))
@@ -215,6 +218,8 @@ class Neighbours:
         kept = {peer.device for peer in after.peers}
         for device in known - kept:
             self.links.forget(device)
+            self._reached.pop(device, None)
+        self._keep_places()
         if before.pins != after.pins:
             self._on_held()
         for device in known - kept:
@@ -240,6 +245,11 @@ class Neighbours:
             )
         )
         self.links.pair(peer.cert_der, name=peer.name, hints=peer.addr_hints)
+
+    def _keep_places(self) -> None:
+        """What many strangers do must not keep a paired laptop out that calls from where it was before."""
+        hints = (hint for peer in self.trust.store.peers for hint in peer.addr_hints)
+        self._strangers.keep_places(address.hosts(hints) | set(self._reached.values()))
 
     def _on_held(self) -> None:
         self.listener.trust(self.trust.store.pins, self.pairing.held())
@@ -281,6 +291,8 @@ class Neighbours:
 
     def _on_up(self, device: DeviceId, hello: Hello, where: str) -> None:
         self._busy[device] = hello.busy
+        self._reached[device] = self.links.peer_host(device)
+        self._keep_places()
         name = self._name_for(device, hello.name)
         self._emit(
             ev.LinkUp(

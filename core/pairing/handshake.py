@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from core.home.certificate import check_peer_certificate
+from core.home.certificate import check_peer_certificate, out_of_date
 from core.net.address import plain_host
 from core.pairing import problems
 from core.pairing.code import Transcript, commitment, equal, shown
@@ -205,6 +205,8 @@ def _checked_peer(pairing: PairingState, message: M1 | M2, host: str, port: int 
     peer = Peer(cert=message.cert, name=message.name, host=host, port=port)
     if peer.fp == pairing.me.fp:
         raise TandemError.of(problems.itself())
+    if late := out_of_date(message.cert, f"{message.name}'s"):
+        raise TandemError.of(late)
     return peer
 
 

@@ -1,6 +1,7 @@
 """What holds strangers back: few connections that proved nothing yet at once, and pauses after failures.
 
-At most 16 such connections are open in all, 4 from one address; the listener admits each connection that it
+At most 16 such connections are open in all, 4 from one address; addresses at which paired devices were last
+reached have 4 of their own each, which nobody else can use up. The listener admits each connection that it
 accepts, and lets it leave once it is known or gone. After three failures in a row comes a pause of 60 s,
 doubled each time up to an hour. Whoever is closed unserved is counted, and it is logged rarely. Pure.
 """
@@ -8,7 +9,7 @@ doubled each time up to an hour. Whoever is closed unserved is counted, and it i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from core.net.address import plain_host
@@ -38,15 +39,22 @@ class Strangers:
     def __init__(self, at_once: int = AT_ONCE, per_address: int = PER_ADDRESS) -> None:
         self._at_once, self._per_address = at_once, per_address
         self._present: Counter[str] = Counter()
+        self._known: frozenset[str] = frozenset()
 
     @property
     def present(self) -> int:
         return self._present.total()
 
+    def keep_places(self, hosts: Iterable[str]) -> None:
+        """From now on these addresses, and no others, have places of their own."""
+        self._known = frozenset(plain_host(host) for host in hosts)
+
     def admit(self, host: str) -> Guest | None:
         """A place for a connection from ``host``, or None: close it at once."""
         host = plain_host(host)
-        if self.present >= self._at_once or self._present[host] >= self._per_address:
+        unknown = sum(count for each, count in self._present.items() if each not in self._known)
+        full = host not in self._known and unknown >= self._at_once
+        if full or self._present[host] >= self._per_address:
             self._present += Counter()  # forget hosts without a place
             return None
         self._present[host] += 1
@@ -82,18 +90,24 @@ class Pause:
 
 
 TELL_EVERY_S = 10.0
+TELL_HOST_EVERY_S = 60.0
+TOLD_AT_ONCE = 8
+"""Lines in a row. Then one each ``TELL_EVERY_S``: anybody on the network can cause refusals."""
+_HOSTS = 256
 
 
 class Refusals:
-    """Connections that were closed unserved, by reason.
+    """Connections that were closed unserved, by reason; each host is named in the log, once a minute at most.
 
-    ``now_s``: a monotonic clock. ``tell`` gets a line for the log.
+    ``now_s``: a monotonic clock. ``tell`` gets a line for the log. Beyond 256 hosts the oldest is forgotten.
     """
 
     def __init__(self, now_s: Callable[[], float], tell: Callable[[str], None]) -> None:
         self._now_s = now_s
         self._tell = tell
-        self._told_s: float | None = None
+        self._lines = float(TOLD_AT_ONCE)
+        self._counted_s = now_s()
+        self._hosts: dict[str, _Refused] = {}
         self.by_reason: Counter[str] = Counter()
 
     @property
@@ -103,7 +117,22 @@ class Refusals:
     def add(self, host: str, why: str) -> None:
         self.by_reason[why] += 1
         now_s = self._now_s()
-        # Anybody on the network can cause refusals: they must not fill the log.
-        if self._told_s is None or now_s - self._told_s >= TELL_EVERY_S:
-            self._told_s = now_s
-            self._tell(f"refused a connection from {host}: {why} ({self.total} refused so far)")
+        refused = self._hosts.get(host) or _Refused()
+        refused = replace(refused, times=refused.times + 1)
+        passed_s, self._counted_s = now_s - self._counted_s, now_s
+        self._lines = min(TOLD_AT_ONCE, self._lines + passed_s / TELL_EVERY_S)
+        if self._lines >= 1 and (refused.told_s is None or now_s - refused.told_s >= TELL_HOST_EVERY_S):
+            self._lines -= 1
+            refused = replace(refused, told_s=now_s)
+            self._tell(f"refused a connection from {host}: {why} ({refused.times} of {self.total} so far)")
+        if host not in self._hosts and len(self._hosts) >= _HOSTS:
+            del self._hosts[next(iter(self._hosts))]
+        self._hosts[host] = refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """How often a host was, and when a line told it last (seconds of the clock)."""
+
+    times: int = 0
+    told_s: float | None = None

@@ -323,6 +323,10 @@ def work_broke(name: str, error: BaseException) -> Problem:
     )
 
 
+BY_A_USER = ("closed", "stopped")
+"""Codes of what a user wanted: a run that it ended was stopped, and did not fail."""
+
+
 def stopped_by(name: str) -> Problem:
     return Problem(code="stopped", what=f"The run was stopped on {name}.")
 

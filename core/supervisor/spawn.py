@@ -56,6 +56,9 @@ _LEFT_OUT = (
     *("TF_CONFIG", "TF_CONFIG_CLUSTER", "TF_CONFIG_TASK_TYPE", "TF_CONFIG_TASK_INDEX"),
     *("PYTHONSTARTUP", "PYTHONINSPECT"),
 )
+_FOLDERS = ("PYTHONPATH", "PYTHONUSERBASE", "HOME")
+"""Where Python looks as it starts: for ``sitecustomize``, ``usercustomize`` and ``*.pth``, before a script's
+first line. A relative folder in these is one of the project's for whatever a script starts."""
 
 
 KILL: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -150,8 +153,16 @@ def command() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The node's own, quiet TensorFlow, no buffering; TF_CONFIG comes with the order."""
+    """The node's own, quiet TensorFlow, no buffering; TF_CONFIG comes with the order.
+
+    Security invariant: neither a trainer nor what its script starts has Python run a file of the project for
+    its name alone.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
+    for name in _FOLDERS:
+        folders = [folder for folder in kept.pop(name, "").split(os.pathsep) if Path(folder).is_absolute()]
+        if folders:
+            kept[name] = os.pathsep.join(folders)
     asked = {BACKEND_ASKED: kept["KERAS_BACKEND"]} if "KERAS_BACKEND" in kept else {}
     return {**_DEFAULTS, **kept, **_FIXED, **asked}
 

@@ -59,7 +59,8 @@ class OwnFit:
             return
         if self.installation is None:
             shares = (1,) * members
-            cluster = Cluster(strategy, self._train.rank, shares, None, self._train.wire)
+            folders = self._train.own_folders
+            cluster = Cluster(strategy, self._train.rank, shares, None, self._train.wire, folders=folders)
             self.installation = install(cluster, self._observer)
             self._observer.shares = shares
         _StandBack(strategy, self._say_once)

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,17 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from core.project import checkpoint_store
-from core.trainer import cluster_hooks, exits, graphics, own_fit, saved_models, script, surroundings, tpu
+from core.trainer import (
+    cluster_hooks,
+    exits,
+    graphics,
+    own_fit,
+    plots,
+    saved_models,
+    script,
+    surroundings,
+    tpu,
+)
 from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
@@ -112,10 +123,12 @@ class TrainerSession:
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
+            names=train.names,
+            folders=train.own_folders,
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
-            surroundings.agree(installation.collectives, self._observer.on_said)
+            surroundings.agree(installation.collectives, partial(self._observer.on_said, difference=True))
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
 
@@ -284,10 +297,17 @@ class TrainerSession:
         self._orders.follow(on_stop)
         path = self._folder / self._train.script
         surroundings.sort_folders()
+        is_chief = self._train.rank == 0
+        if self._cluster and is_chief:
+            surroundings.watch_writes(path, self._train.own_folders, self._observer.on_said)
+        shown = plots.Plots(
+            path.parent, path.stem, self._observer.on_said if is_chief else lambda words: None
+        )
+        shown.install()
         script.hide_house()
         try:
             with scope():
-                script.run(path, self._train.arguments)
+                script.run(path, self._train.arguments, after_cell=shown.save)
         except StopRequested:
             return Exit(reason="stopped")
         except BaseException as error:

@@ -18,6 +18,7 @@ from core.vocabulary.waits import Stand
 from core.vocabulary.wire import Tagged
 
 MAX_FRAME_BYTES = 1 << 20
+MODULES_ASKED = 500
 
 
 class Hello(Tagged, frozen=True, kw_only=True):
@@ -76,6 +77,27 @@ class ReachTold(Tagged, frozen=True, kw_only=True):
     port: int
 
 
+# --- before a run: whether a script finds what it imports ---------------------------------------------------
+
+
+class ModulesAsked(Tagged, frozen=True, kw_only=True):
+    """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` first names.
+
+    Only for who says so (``Versions.tells_modules``): an older Tandem would end the link.
+    """
+
+    question: int
+    modules: tuple[str, ...]
+
+
+class ModulesTold(Tagged, frozen=True, kw_only=True):
+    """``installer``: the command that installs there, but for what; ``""``: nothing can be installed."""
+
+    question: int
+    missing: tuple[str, ...]
+    installer: str = ""
+
+
 # --- a run: starter to member ------------------------------------------------------------------------------
 
 
@@ -87,6 +109,8 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     source: str = ""
     checkpoint: Manifest | None = None
     """The files of the checkpoint that ``plan.resume`` names."""
+    texts: dict[str, bytes] = {}
+    """By path: what of the project can be looked at before the yes. The manifest proves each."""
 
 
 class Chunk(Tagged, frozen=True, kw_only=True):
@@ -241,6 +265,8 @@ Message = (
     | BusyTold
     | ReachAsked
     | ReachTold
+    | ModulesAsked
+    | ModulesTold
     | Prepare
     | Chunk
     | Launch

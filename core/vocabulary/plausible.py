@@ -87,7 +87,7 @@ def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
 
 def sound_moment(moment: Moment) -> bool:
     """Whether a training can have come so far."""
-    return all(_fits(each) for each in moment.order)
+    return all(_fits(each) for each in (*moment.order, moment.epochs))
 
 
 def a_step(seconds: float) -> bool:

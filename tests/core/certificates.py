@@ -29,9 +29,17 @@ def device_certificate(number: int) -> bytes:
 
 
 def odd_certificate(
-    *, ca: bool | None = False, key: Key | None = None, signer: Key | None = None, padding: int = 0
+    *,
+    ca: bool | None = False,
+    key: Key | None = None,
+    signer: Key | None = None,
+    padding: int = 0,
+    years: tuple[int, int] = (2000, 2100),
 ) -> bytes:
-    """A certificate that may be an authority's (``ca``), have no such extension (None), or a strange key."""
+    """A certificate that may be an authority's (``ca``), have no such extension (None), or a strange key.
+
+    ``years``: from the first day of one to the first day of the other.
+    """
     key = key or device_key(99)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "odd")])
     builder = (
@@ -40,8 +48,8 @@ def odd_certificate(
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(1)
-        .not_valid_before(datetime(2000, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2100, 1, 1, tzinfo=UTC))
+        .not_valid_before(datetime(years[0], 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(years[1], 1, 1, tzinfo=UTC))
     )
     if ca is not None:
         builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from core.project.outputs import collect_outputs, receive_outputs
 from core.run import outputs
@@ -43,13 +44,14 @@ class CoordinatorDriver:
         source: Path,
         pressed_s: float,
         checkpoint: tuple[Path, Manifest] | None = None,
+        texts: Mapping[str, bytes] = MappingProxyType({}),
         *,
         emit: Callable[[Shown], None],
         on_over: Callable[[], None],
     ) -> None:
         self.context = context
         folder, files = checkpoint or (None, None)
-        self.state = co.coordinate(context.me, plan, manifest, str(source), pressed_s, files)
+        self.state = co.coordinate(context.me, plan, manifest, str(source), pressed_s, files, texts)
         self._source = source
         self._checkpoint = folder
         self._emit = emit

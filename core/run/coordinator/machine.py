@@ -116,7 +116,8 @@ def _begin(turn: Turn) -> None:
     patience.mind_preparing(turn)
     for device in state.parts:
         request = patience.request(state)
-        send(turn, device, structs.replace(request, source=state.source) if device == state.me else request)
+        own = device == state.me
+        send(turn, device, structs.replace(request, source=state.source, texts={}) if own else request)
 
 
 def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
@@ -131,6 +132,9 @@ def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
         case ms.Declined(problem=problem):
             if not isinstance(state.stage, co.Assembling):  # it has left: no end of its trainers will be told
                 know(turn, device, replace(state.parts[device], linked=False))
+                if problem.code in problems.BY_A_USER:
+                    close(turn, state.name(device), problem)
+                    return
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
             _on_stop(turn, state.name(device), force)
@@ -344,6 +348,8 @@ def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
             look_for_end(turn)
         case co.Halting():
             abandon(turn, verdict)  # its peers would hang at their next step; the user wanted the end anyway
+        case _ if problem.code in problems.BY_A_USER and not isinstance(state.stage, co.Assembling):
+            close(turn, state.name(device))
         case _:
             fail(turn, verdict)
 

@@ -170,7 +170,12 @@ def welcome(turn: Turn, device: DeviceId) -> None:
 
 def request(state: co.Coordination) -> ms.Prepare:
     """To take part, as another laptop hears it."""
-    return ms.Prepare(plan=state.plan, manifest=state.manifest, checkpoint=state.checkpoint)
+    return ms.Prepare(
+        plan=state.plan,
+        manifest=state.manifest,
+        checkpoint=state.checkpoint,
+        texts=dict(state.texts),
+    )
 
 
 def repeat(turn: Turn, device: DeviceId, heard: int) -> None:

@@ -274,6 +274,8 @@ class Coordination:
     tally: Tally
     checkpoint: Manifest | None = None
     """The files of the checkpoint with which the run resumes another."""
+    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """By path: what of the project the others' users can look at before their yes."""
     stage: Stage = field(default_factory=Assembling)
     phase: Phase = field(default_factory=Planning)
     outputs: Literal["expected", "coming", "cut", "here"] = "expected"
@@ -347,11 +349,7 @@ class Coordination:
 
     def all_ended(self) -> bool:
         """Every trainer of a member that is linked or may come back."""
-        return all(
-            task.name in part.exits
-            for task in self.plan.tasks
-            if (part := self.parts[task.device]).takes_part
-        )
+        return not self.unfinished()
 
     def unfinished(self) -> list[DeviceId]:
         """Members that are linked or may come back, with a trainer that has not ended."""
@@ -385,6 +383,7 @@ def coordinate(
     source: str,
     pressed_s: float,
     checkpoint: Manifest | None = None,
+    texts: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Coordination:
     """The state before ``Begun``. ``pressed_s``: when Train was pressed, on the clock of every step."""
     parts = {member.device: Part() for member in plan.members}
@@ -396,4 +395,5 @@ def coordinate(
         parts=MappingProxyType(parts),
         tally=Tally(chief=plan.chief.device, pressed_s=pressed_s),
         checkpoint=checkpoint,
+        texts=texts,
     )

@@ -106,15 +106,19 @@ class ParticipantDriver:
         self._stops_pressed += 1
         self.context.links.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
         if self.state.away_s is not None:
-            self._leave_starter(by)
+            self._leave_starter(by, problems.stopped_by(by))
         elif self._stops_pressed > 2:
-            self.context.clock.call_later(PART_S, partial(self._leave_starter, by))
+            stopped = problems.stopped_by(by)
+            self.context.clock.call_later(PART_S, partial(self._leave_starter, by, stopped))
 
-    def _leave_starter(self, by: str) -> None:
+    def close(self, by: str) -> None:
+        """Tandem is being closed on this laptop."""
+        self._leave_starter(by, problems.closed(by))
+
+    def _leave_starter(self, by: str, why: Problem) -> None:
         if not isinstance(self.state.stage, pa.Gone):
-            left = problems.stopped_by(by)
-            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=left))
-            self.handle(pa.StarterLost(left))
+            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=why))
+            self.handle(pa.StarterLost(why, by))
 
     # --- effects -------------------------------------------------------------------------------------------
 

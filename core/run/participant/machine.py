@@ -56,6 +56,7 @@ def take_part(me: DeviceId, prepare: ms.Prepare, starter_name: str) -> pa.Partic
         manifest=prepare.manifest,
         starter_name=starter_name,
         checkpoint=prepare.checkpoint,
+        texts=MappingProxyType(prepare.texts),
     )
 
 
@@ -96,8 +97,10 @@ def _take(turn: Turn, input: pa.Input) -> None:
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
-        case pa.StarterLost(problem) if not state.local and not state.starter_lost:
-            if patience.may_wait_for(turn, problem):
+        case pa.StarterLost(problem, by) if not state.local and not state.starter_lost:
+            if by:
+                leave(turn, problem, starter_lost=True, by=by)
+            elif patience.may_wait_for(turn, problem):
                 patience.miss_starter(turn)
             else:
                 lose_starter(turn, problem)
@@ -304,8 +307,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             report(turn, ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
         case trainer_messages.Evaluated(logs=logs):
             say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
-        case trainer_messages.Said(words=words):
-            say(turn, task, words)
+        case trainer_messages.Said(words=words, difference=difference):
+            say(turn, task, words, difference=difference)
         case trainer_messages.StandChanged(stand=stand):
             patience.tell_stand(turn, task, stand)
         case _:

@@ -79,6 +79,8 @@ class PreparingFailed:
 @dataclass(frozen=True, slots=True)
 class StarterLost:
     problem: Problem
+    by: str = ""
+    """This laptop's name, where its user leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,8 @@ class Leaving:
     """The starter will not say it any more."""
     concluded: bool = False
     """The last phase has been shown."""
+    by: str = ""
+    """Who ended it, where it was this laptop's user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +292,8 @@ class Participation:
     starter_name: str
     checkpoint: Manifest | None = None
     """The files of the checkpoint with which the run resumes another."""
+    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """By path: what of the project came with the request, to be looked at."""
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
     """The mirrored run, to see that what the starter says can follow."""

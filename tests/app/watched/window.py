@@ -147,6 +147,8 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
         return lambda: train.setup.read is not None and f"/{name}/" in train.setup.draft.script
 
     for name in ("table", "text", "images", "digits"):
+        if train.setup.draft.script:
+            press("examples")
         press(f"example-{name}")
         yield has_read(name)
         yield can_press("train")

@@ -11,6 +11,7 @@ from zeroconf import ServiceStateChange
 from zeroconf.asyncio import AsyncServiceInfo
 
 from core.discovery.record import SERVICE
+from core.discovery.sources import Announcers
 
 Handler = Callable[[Any, str, str, ServiceStateChange], None]
 
@@ -20,7 +21,7 @@ class Air:
 
     def __init__(self) -> None:
         self.records: dict[str, AsyncServiceInfo] = {}
-        self.handlers: list[tuple[object, Handler]] = []
+        self.handlers: list[tuple[FakeZeroconf, Handler]] = []
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, fake in (
@@ -29,10 +30,13 @@ class Air:
             ("AsyncServiceInfo", FakeInfo),
         ):
             monkeypatch.setattr(f"core.discovery.browser.{name}", lambda *a, f=fake, **b: f(self, *a, **b))
+        monkeypatch.setattr(
+            "core.discovery.browser.stand_before", lambda zeroconf, sources: zeroconf.hear_by(sources)
+        )
 
     def tell(self, name: str, change: ServiceStateChange) -> None:
         for zeroconf, handler in list(self.handlers):
-            asyncio.get_running_loop().call_soon(handler, zeroconf, SERVICE, name, change)
+            asyncio.get_running_loop().call_soon(zeroconf.hear, handler, name, change)
 
 
 class FakeZeroconf:
@@ -40,7 +44,21 @@ class FakeZeroconf:
         self.air = air
         self.interfaces = interfaces
         self.zeroconf = self
+        self._sources: Announcers | None = None
+        self.cache = FakeCache()
         self._own: list[str] = []
+
+    async def async_wait_for_start(self) -> None:
+        pass
+
+    def hear_by(self, sources: Announcers) -> None:
+        self._sources = sources
+
+    def hear(self, handler: Handler, name: str, change: ServiceStateChange) -> None:
+        """What comes over a socket, whoever sent it: all of them have the same address."""
+        assert self._sources is not None
+        if change is ServiceStateChange.Removed or self._sources.admit("127.0.0.1", {name}):
+            handler(self, SERVICE, name, change)
 
     async def async_register_service(self, info: AsyncServiceInfo, **options: bool) -> Awaitable[None]:
         if info.name in self.air.records and options.get("allow_name_change"):
@@ -65,14 +83,30 @@ class FakeZeroconf:
             self.air.tell(name, ServiceStateChange.Removed)
 
 
+class FakeCache:
+    """Nothing is kept: what is asked for is in the air, or nowhere."""
+
+    def async_entries_with_name(self, name: str) -> list[object]:
+        return []
+
+    def get_by_details(self, name: str, kind: int, of: int) -> None:
+        return None
+
+    def current_entry_with_name_and_alias(self, name: str, alias: str) -> None:
+        return None
+
+    def async_remove_records(self, records: list[object]) -> None:
+        assert not records
+
+
 class FakeBrowser:
-    def __init__(self, air: Air, zeroconf: object, kind: str, handlers: list[Handler]) -> None:
+    def __init__(self, air: Air, zeroconf: FakeZeroconf, kind: str, handlers: list[Handler]) -> None:
         assert kind == SERVICE
         self._air = air
         self._entry = (zeroconf, handlers[0])
         air.handlers.append(self._entry)
         for name in air.records:
-            asyncio.get_running_loop().call_soon(handlers[0], zeroconf, kind, name, ServiceStateChange.Added)
+            asyncio.get_running_loop().call_soon(zeroconf.hear, handlers[0], name, ServiceStateChange.Added)
 
     async def async_cancel(self) -> None:
         self._air.handlers.remove(self._entry)

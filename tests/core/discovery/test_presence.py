@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -11,14 +12,18 @@ import pytest
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from core.discovery import browser
+from core.discovery.browser import BrowseLimits
 from core.discovery.interfaces import Interface, present
 from core.discovery.presence import Presence
 from core.discovery.record import SERVICE, Announcement
+from core.discovery.sources import PER_SOURCE
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from tests.core.discovery.air import Air, FakeZeroconf
+from tests.core.discovery.test_sources import made_up
 
 LIMIT_S = 60
+FAKES = 5000
 LO = Interface("lo", ("127.0.0.1",), loopback=True)
 WIFI = Interface("wlp2s0", ("192.168.1.20",))
 
@@ -252,13 +257,94 @@ async def test_a_record_that_turns_into_another_devices_takes_the_first_away(mak
 
 
 async def test_a_flood_of_records_does_not_fill_the_memory(make: Make) -> None:
-    anna = await make("anna", most_records=3)
+    anna = await make("anna", limits=BrowseLimits(most_records=3))
     bert, cleo = await make("bert", 27602), await make("cleo", 27603)
     await anna.wait_until(lambda: {bert.device, cleo.device} <= anna.found.keys())
     dora, emil = await make("dora", 27604), await make("emil", 27605)
     await bert.presence.change(name="bert the second")
     await anna.wait_until(lambda: anna.found[bert.device][0] == "bert the second")
     assert not {dora.device, emil.device} <= anna.found.keys(), "three at most, the own one may count"
+
+
+@pytest.mark.real
+async def test_a_new_laptop_shows_within_five_seconds_under_a_flood_of_made_up_ones() -> None:
+    """By real mDNS alone: what the flood says comes from another address than the laptop's."""
+    anna, bert = Node("anna", DeviceId("a1" * 32)), Node("bert", DeviceId("b2" * 32))
+    for node in (anna, bert):
+        node.presence = Presence(
+            Announcement(node.device, node.name, 27600, 1),
+            on_found=node.on_found,
+            on_gone=node.on_gone,
+            on_addresses=node.own.append,
+            on_problem=node.on_problem,
+            wanted=["lo"],
+            look=lambda: (LO,),
+        )
+    await anna.presence.start()
+    try:
+        sent = 0
+        flooding = asyncio.Event()
+
+        async def flood() -> None:
+            nonlocal sent
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.bind(("127.0.0.66", 0))
+                sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+                while True:
+                    for _ in range(25):
+                        sender.sendto(made_up(sent), ("224.0.0.251", 5353))
+                        sent += 1
+                    if sent >= FAKES:
+                        flooding.set()
+                    await asyncio.sleep(0.005)
+
+        under_way = asyncio.create_task(flood())
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                await flooding.wait()
+            await anna.wait_until(lambda: len(anna.found) >= PER_SOURCE // 2)
+            began_s = asyncio.get_running_loop().time()
+            await bert.presence.start()
+            await anna.wait_until(lambda: bert.device in anna.found)
+            took_s = asyncio.get_running_loop().time() - began_s
+            assert took_s < 5.0, took_s
+            assert sum(name.startswith("fake ") for name, _ in anna.found.values()) <= PER_SOURCE
+        finally:
+            under_way.cancel()
+            await asyncio.gather(under_way, return_exceptions=True)
+    finally:
+        await bert.presence.close()
+        await anna.presence.close()
+
+
+async def test_a_laptop_that_is_silent_when_its_record_is_old_is_gone_and_one_that_answers_stays(
+    make: Make,
+) -> None:
+    quick = BrowseLimits(fresh_s=0.5, confirm_s=3.0)
+    anna, bert = await make("anna", limits=quick), await make("bert", 27602)
+    ghost, name = DeviceId("c3" * 32), f"ghost {secrets.token_hex(4)}.{SERVICE}"
+    info = AsyncServiceInfo(
+        SERVICE,
+        name,
+        port=27610,
+        properties={"id": ghost, "name": "ghost", "v": "1"},
+        server=f"ghost-{secrets.token_hex(4)}.local.",
+        parsed_addresses=["127.0.0.1"],
+    )
+    evil: AsyncZeroconf = vars(browser)["AsyncZeroconf"](interfaces=["127.0.0.1"])
+    try:
+        await (await evil.async_register_service(info, cooperating_responders=True))
+        await anna.wait_until(lambda: {ghost, bert.device} <= anna.found.keys())
+        # It says no goodbye: from here on nobody answers for it.
+        if (air := getattr(evil, "air", None)) is not None:
+            del air.records[name]
+            vars(evil)["_own"].clear()
+        else:
+            evil.zeroconf.registry.async_remove(info)
+        await anna.wait_until(lambda: ghost not in anna.found)
+        assert bert.device in anna.found
+    finally:
+        await evil.async_close()
 
 
 async def test_what_two_records_of_a_device_say_is_told_together_its_usual_one_first(make: Make) -> None:

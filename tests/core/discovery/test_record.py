@@ -94,6 +94,7 @@ def test_our_own_record_is_none_of_ours_to_find() -> None:
         record(addresses=["0.0.0.0", "::", "224.0.0.251", "ff02::fb", "255.255.255.255"]),
         record(addresses=["127.0.0.1", "::1"]),
         record(addresses=["fe80::1"]),
+        record(addresses=["8.8.8.8", "2a00:1450:4001:81b::200e", "::ffff:8.8.8.8"]),
     ],
 )
 def test_a_record_that_can_be_no_nodes_is_ignored(info: AsyncServiceInfo) -> None:
@@ -106,6 +107,14 @@ def test_loopback_is_believed_only_where_this_node_uses_it_itself() -> None:
     found = seen(info, loopback=True)
     assert found is not None
     assert found.addresses == ("127.0.0.1:27600",)
+
+
+def test_nobody_on_the_internet_is_called_for_a_records_sake() -> None:
+    local = ["10.1.2.3", "172.16.0.9", "192.168.1.20", "169.254.7.7", "100.64.0.1", "fd00::5"]
+    for address in local:
+        found = seen(record(addresses=["93.184.215.14", address, "2606:2800:21f:cb07::1"]))
+        assert found is not None
+        assert [parse(each).host for each in found.addresses] == [address]
 
 
 def test_a_flood_of_addresses_is_cut() -> None:

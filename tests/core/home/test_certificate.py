@@ -1,6 +1,7 @@
 """Our own certificate is as promised; each wrong kind of a peer's is refused."""
 
 import hashlib
+from datetime import UTC, datetime
 
 import pytest
 from cryptography import x509
@@ -8,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.home.certificate import build, check_peer_certificate, device_id, fingerprint
+from core.home.certificate import build, check_peer_certificate, device_id, fingerprint, out_of_date
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_certificate, device_key, odd_certificate
 
@@ -103,3 +104,29 @@ def test_a_keys_certificate_is_the_same_in_every_version() -> None:
     assert device_id(build(device_key(1))) == (
         "2a0ffc04eb7579949451944fba411d104d164c2b7cfca620cb3f687df32ee1ed"
     )
+
+
+@pytest.mark.parametrize(
+    ("der", "year", "code", "words"),
+    [
+        (
+            odd_certificate(years=(2000, 2020)),
+            2026,
+            "certificate-expired",
+            "Ben's certificate ran out on 2020-01-01",
+        ),
+        (odd_certificate(years=(2030, 2040)), 2026, "certificate-early", "begins on 2030-01-01"),
+        (device_certificate(1), 1970, "certificate-early", "clock says 1970-06-01"),
+    ],
+)
+def test_a_certificate_whose_time_it_is_not_is_told_with_its_date(
+    der: bytes, year: int, code: str, words: str
+) -> None:
+    problem = out_of_date(der, "Ben's", datetime(year, 6, 1, tzinfo=UTC))
+    assert problem is not None and problem.code == code
+    assert words in problem.what and problem.fix
+
+
+def test_our_own_certificates_are_never_out_of_date() -> None:
+    for year in (2001, 2026, 9999):
+        assert out_of_date(device_certificate(1), "Ben's", datetime(year, 6, 1, tzinfo=UTC)) is None

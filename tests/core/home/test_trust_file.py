@@ -21,7 +21,7 @@ from core.home.trust import TrustedPeer, TrustStore
 from core.home.trust_file import FILE, SavedTrust, load, save
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
-from tests.core.certificates import device_certificate, odd_certificate
+from tests.core.certificates import device_certificate, device_key, odd_certificate
 
 SELF = device_id(device_certificate(1))
 
@@ -250,3 +250,17 @@ async def test_a_forgotten_device_is_out_even_where_the_disk_refuses(tmp_path: P
     kept.keeper._folder = tmp_path
     await kept.keeper.change(lambda store: store)
     assert kept.on_disk().peers == (), "what could not be written is written with the next change"
+
+
+def test_a_certificate_that_ran_out_is_told_when_it_is_read_and_nobody_is_forgotten(tmp_path: Path) -> None:
+    store = full_store()
+    for number, years in enumerate(((2000, 2001), (2000, 2020))):
+        der = odd_certificate(key=device_key(50 + number), years=years)
+        store = trust.add(store, TrustedPeer(cert_der=der, name_at_pairing=f"late {number}", paired_at=1.0))
+    save(tmp_path, store)
+    found, problem = load(tmp_path, SELF)
+    assert found == store
+    assert problem is not None and problem.code == "certificate-expired" and problem.fix
+    assert "late 0's certificate ran out on 2001-01-01" in problem.what
+    assert "late 1's certificate ran out on 2020-01-01" in problem.what
+    assert "Änna" not in problem.what

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.net.address import Address, host_of, nearest, parse, plain_host
+from core.net.address import Address, host_of, hosts, nearest, parse, plain_host
 from core.vocabulary.errors import TandemError
 
 
@@ -108,3 +108,14 @@ def test_a_host_is_written_in_one_way(sockname: tuple[object, ...], host: str) -
 def test_a_link_local_host_keeps_its_interface() -> None:
     index, name = socket.if_nameindex()[0]
     assert host_of(("fe80::1", 27600, 0, index)) == f"fe80::1%{name}"
+
+
+def test_the_hosts_of_addresses_have_one_spelling_and_what_is_none_is_left_out() -> None:
+    told = (
+        "192.0.2.7:27600",
+        "[::ffff:192.0.2.7]:4000",
+        "Ben.local:27600",
+        "not an address",
+        "[fe80::1%eth0]",
+    )
+    assert hosts(told) == {"192.0.2.7", "ben.local", "fe80::1%eth0"}

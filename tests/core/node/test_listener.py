@@ -154,6 +154,27 @@ async def test_strangers_are_few_at_once_and_places_come_free(
     assert await anna.diary.wait(socket.socket)
 
 
+async def test_a_paired_laptop_comes_in_while_strangers_hold_every_place(
+    anna: LinkNode, bert: LinkNode
+) -> None:
+    anna.trust(bert, known=False)
+    quiet = []
+    for number in range(throttle.AT_ONCE):
+        source = f"127.0.0.{2 + number % 5}"
+        quiet.append(await asyncio.open_connection("127.0.0.1", anna.listener.port, local_addr=(source, 0)))
+    async with asyncio.timeout(LIMIT_S):
+        while anna.listener.strangers.present < throttle.AT_ONCE:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    bert.trust(anna)
+    await refused(anna, "too many strangers at once")
+    assert anna.links.linked == (), "without a place of its own it is kept out"
+    anna.listener.strangers.keep_places({"127.0.0.1"})
+    await bert.diary.wait(Up)
+    assert anna.listener.strangers.present >= throttle.AT_ONCE
+    for _, writer in quiet:
+        writer.transport.abort()
+
+
 async def test_a_device_that_is_not_paired_is_refused(anna: LinkNode, tmp_path: Path) -> None:
     eve = load_or_create(tmp_path / "eve")
     reader, writer = await connect(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from core.home.trust import TrustedPeer
 from core.net.port import EVERYWHERE, LOOPBACK
 from core.node import neighbours
 from core.node.node import Node
+from core.pairing.throttle import AT_ONCE, Strangers
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Findings, RunDetails, RunList, StateNow
 from core.vocabulary.commands import (
@@ -35,10 +37,10 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import BusyTold, StopAsked, TelemetrySent
 from core.vocabulary.settings import Settings, SettingsChange
-from tests.core.certificates import device_certificate
+from tests.core.certificates import device_certificate, device_key, identity_of, odd_certificate
 from tests.core.link.examples import reading
 from tests.core.node.conftest import MakeNode
-from tests.core.nodes import Heard, address_of, id_of, linked, pair, refusal, wait_for
+from tests.core.nodes import Heard, address_of, home_of, id_of, linked, pair, refusal, wait_for
 
 GONE = DeviceId("e" * 64)
 
@@ -75,6 +77,31 @@ async def test_a_pair_is_told_only_once_it_is_kept(laptop: MakeNode) -> None:
     kinds = heard.kinds()
     assert kinds.index("PairingBegan") < kinds.index("PairingCodeShown") < kinds.index("PairingAnswered")
     assert kinds.index("DevicePaired") < kinds.index("PairingEnded")
+
+
+async def test_where_a_paired_laptop_was_reached_has_places_that_strangers_cannot_take(
+    laptop: MakeNode, tmp_path: Path
+) -> None:
+    anna, ben = await paired(laptop)
+    strangers = anna._neighbours.listener.strangers
+    here = "127.0.0.1"
+
+    def has_places(strangers: Strangers) -> bool:
+        others = [strangers.admit(f"192.0.2.{number}") for number in range(AT_ONCE)]
+        mine = strangers.admit(here)
+        for guest in (*others, mine):
+            if guest is not None:
+                guest.leave()
+        return mine is not None and None not in others
+
+    assert has_places(strangers)
+    await anna.stop()
+    anna = await laptop("anna", discovery=False)
+    assert has_places(anna._neighbours.listener.strangers), "it is remembered"
+    assert await anna.submit(Forget(device=id_of(ben))) == Done()
+    strangers = anna._neighbours.listener.strangers
+    assert [bool(strangers.admit(f"192.0.2.{number}")) for number in range(AT_ONCE)] == [True] * AT_ONCE
+    assert strangers.admit(here) is None
 
 
 async def test_who_is_not_seen_cannot_be_paired_without_an_address(laptop: MakeNode) -> None:
@@ -286,6 +313,7 @@ async def test_a_node_without_a_run_answers_all_the_same(laptop: MakeNode) -> No
     anna = await laptop("anna", discovery=False)
     assert await anna.submit(GetState()) == StateNow(state=anna.state)
     assert await anna.submit(ListRuns()) == RunList(runs=())
+    assert await anna.submit(ListRuns(limit=2**80)) == RunList(runs=())
     for command in (GetRun(run=RunId("20260101-000000-00000000")), FindCheckpoints(run=RunId("x"))):
         assert not isinstance(await anna.submit(command), RunDetails | Done)
     assert refusal(await anna.submit(AnswerPairing(same=True))) == "no-pairing"
@@ -358,3 +386,14 @@ async def test_after_its_end_nobody_listens_where_a_node_was(laptop: MakeNode) -
     await anna.stop()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_a_certificate_that_ran_out_is_told_at_the_start(laptop: MakeNode, tmp_path: Path) -> None:
+    home = home_of(tmp_path, "anna")
+    key, der = device_key(41), odd_certificate(key=device_key(41), years=(2000, 2020))
+    identity_of(key, der, home.identity)
+    for path in (home.identity, *home.identity.iterdir()):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    anna = await laptop("anna", discovery=False)
+    (notice,) = anna.state.notices
+    assert notice.code == "own-certificate-expired" and "This laptop's own certificate ran out" in notice.what

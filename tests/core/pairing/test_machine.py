@@ -307,7 +307,12 @@ def m2_of(side: Side, cert: bytes, **changes: object) -> bytes:
 
 @pytest.mark.parametrize(
     ("cert", "code"),
-    [(LOW, "pairing-self"), (odd_certificate(ca=True), "bad-certificate"), (b"x", "bad-certificate")],
+    [
+        (LOW, "pairing-self"),
+        (odd_certificate(ca=True), "bad-certificate"),
+        (b"x", "bad-certificate"),
+        (odd_certificate(years=(2000, 2020)), "certificate-expired"),
+    ],
 )
 def test_a_wrong_certificate_in_the_answer_ends_the_pairing_with_its_reason(cert: bytes, code: str) -> None:
     side = awaiting_m2()

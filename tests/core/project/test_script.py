@@ -150,7 +150,7 @@ def test_a_strategy_or_a_fit_in_a_module_beside_the_script_is_found(tmp_path: Pa
         ),
         (
             "import tensorflow as tf\nclass Trainer:\n  def fit(self):\n    with tf.GradientTape(): pass\n"
-            "Trainer().fit()",
+            "    self.adam.apply(g)\nTrainer().fit()",
             "loop of its own (GradientTape, line 4)",
         ),
         (
@@ -254,3 +254,23 @@ def test_fit_in_a_strategy_of_the_scripts_own_is_told_from_a_loop_by_hand(
     tmp_path: Path, text: str, fits: bool
 ) -> None:
     assert read(tmp_path, text).fits_in_own_strategy is fits
+
+
+LOOKS = """
+import tensorflow as tf
+model = tf.keras.models.load_model("trained.keras")
+with tf.GradientTape() as tape:
+    tape.watch(image)
+    score = model(image)[:, 0]
+saliency = tape.gradient(score, image)
+"""
+
+
+def test_a_script_that_only_looks_at_a_trained_model_is_no_training_loop(tmp_path: Path) -> None:
+    report = read(tmp_path, LOOKS)
+    assert report.kind == "neither"
+    assert [found.what for found in report.found] == []
+    assert report.problem is not None and "loop" not in report.problem.what
+    assert "calls no model's fit" in report.problem.what
+    in_a_module = read(tmp_path, "import mine\n" + LOOKS, mine="def go(o, g, v):\n    o.apply(g, v)\n")
+    assert [found.what for found in in_a_module.found] == ["GradientTape"]

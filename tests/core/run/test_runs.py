@@ -125,16 +125,16 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     assert not (chief.work / "trained").exists(), "what lies beside the script is the user's"
     assert not (folder / "kept").exists()
     for node in (anna, ben):
-        details = await node.runs.get_run(run.plan.run[:15])
+        details = await node.runs.history.find(run.plan.run[:15])
         assert details.plan == run.plan
         assert [len(steps) for steps in details.steps.values()] == [1, 1]
         assert details.entry.phase == Finished()
         assert details.entry.duration_s is not None
-        assert (await node.runs.list_runs(5)).runs == (details.entry,)
-    assert "hello from Ben" in (await anna.runs.get_run(run.plan.run)).log
+        assert (await node.runs.history.newest(5)).runs == (details.entry,)
+    assert "hello from Ben" in (await anna.runs.history.find(run.plan.run)).log
     assert details.entry.source == ""
     assert details.entry.spec is None, "what was asked for is the starter's own"
-    asked = (await anna.runs.get_run(run.plan.run)).entry
+    asked = (await anna.runs.history.find(run.plan.run)).entry
     assert asked.spec == spec
     assert asked.device_ids == tuple(member.device for member in run.plan.members)
     await lan.wait_until(lambda: not worker.work.exists())
@@ -353,6 +353,35 @@ async def test_the_user_is_asked_and_nothing_is_sent_before(lan: Lan, spec: RunS
     await ben.runs.answer_consent(question.run, "once")
     await lan.wait_until(lambda: ben.trainers)
     assert not ben.state.consents
+
+
+async def test_what_is_looked_at_before_the_yes_is_what_runs_after_it(lan: Lan, spec: RunSpec) -> None:
+    """The texts come with the question, and nothing of them is stored; a later question says what changed."""
+    _, ben = both(lan)
+    question = await ask(lan, spec)
+    read = await ben.runs.look_at_request(question.run)
+    script = read.files[0]
+    assert (script.path, script.text) == ("train.py", Path(spec.script).read_text())
+    assert script.change == ""
+    assert not list(ben.home.projects.iterdir())
+    await ben.runs.answer_consent(question.run, "once")
+    await lan.wait_until(lambda: ben.trainers)
+    ran = ben.home.runs / question.run / "tasks"
+    copies = [path.read_text() for path in ran.rglob("train.py")]
+    assert copies == [script.text]
+    with pytest.raises(TandemError) as over:
+        await ben.runs.look_at_request(question.run)
+    assert over.value.code == "no-such-question"
+    lan.nodes["Anna"].runs.stop()
+    await wait_over(lan)
+
+    Path(spec.script).write_text(f"{script.text}\nmodel.fit(x, y, epochs=7)\n")
+    ben.events.clear()
+    again = await ask(lan, spec)
+    assert again.changed
+    changed = (await ben.runs.look_at_request(again.run)).files[0]
+    assert changed.change == "changed"
+    assert "+model.fit(x, y, epochs=7)" in changed.diff.split("\n")
 
 
 @pytest.mark.parametrize(

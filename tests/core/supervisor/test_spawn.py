@@ -155,3 +155,18 @@ def test_a_trainer_that_cannot_step_back_runs_all_the_same(monkeypatch: pytest.M
 
     monkeypatch.setattr(psutil, "Process", gone)
     spawn.step_back(1 << 30)
+
+
+def test_python_looks_into_no_folder_of_a_project_as_it_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mine, more = tmp_path / "mine", tmp_path / "more"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(("", str(mine), ".", "lib", str(more), "")))
+    monkeypatch.setenv("PYTHONUSERBASE", ".")
+    found = spawn.environment()
+    assert found["PYTHONPATH"] == os.pathsep.join((str(mine), str(more)))
+    assert "PYTHONUSERBASE" not in found
+    monkeypatch.setenv("PYTHONPATH", ".")
+    monkeypatch.setenv("PYTHONUSERBASE", str(mine))
+    found = spawn.environment()
+    assert "PYTHONPATH" not in found and found["PYTHONUSERBASE"] == str(mine)

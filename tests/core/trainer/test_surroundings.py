@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
         }
         script = "looks_around.py"
         monkeypatch.setenv("LOOKED_AT", str(folder))
-        trainers.append(Attended(tmp_path / f"{rank}.log", task=task, script=script, **order))
+        trainer = Attended(tmp_path / f"{rank}.log", task=task, script=script, **order)
+        await trainer.wait(partial(len, trainer.reports))  # it has the environment that was made for it
+        trainers.append(trainer)
     assert all(listed != sorted(names) for listed in found), "the disk sorts by itself: nothing is shown"
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
     assert [exit.reason for exit in exits] == ["finished", "finished"], exits

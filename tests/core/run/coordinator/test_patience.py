@@ -210,13 +210,34 @@ def test_nobody_is_given_up_while_steps_end() -> None:
         assert isinstance(world.phase, Training) and "away" in world.waits
 
 
-@pytest.mark.parametrize("code", ["closed", "forgotten", "bad-frame", "nobody-listens"])
+@pytest.mark.parametrize("code", ["forgotten", "bad-frame", "nobody-listens"])
 def test_a_laptop_that_is_known_to_be_gone_ends_the_run_at_once(code: str) -> None:
     world = training()
     world.cut.add(BEN)
     world.tell(co.MemberLost(BEN, replace(CLOSED, code=code)))
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed) and "Tandem was closed there" in world.phase.problem.what
+
+
+@pytest.mark.parametrize("told", ["by a message", "by its link"])
+def test_a_user_who_closes_tandem_has_stopped_the_run(told: str) -> None:
+    world = training()
+    if told == "by a message":
+        closed = Problem(code="closed", what="Tandem was closed on Ben's.")
+        world.tell(ms.From(BEN, ms.Declined(run=TLS.run, problem=closed)))
+    world.cut.add(BEN)
+    world.tell(co.MemberLost(BEN, replace(CLOSED, code="closed")))
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Ben's")
+
+
+def test_a_failure_that_was_known_before_stays_one_where_a_user_leaves() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
+    world.settle()
+    world.tell(ms.From(BEN, ms.Declined(run=TLS.run, problem=Problem(code="closed", what="Closed."))))
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed)
 
 
 def test_an_absent_laptop_that_turns_out_to_be_gone_is_waited_for_no_longer() -> None:
