@@ -135,6 +135,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     assert details.entry.source == ""
     assert details.entry.spec is None, "what was asked for is the starter's own"
     asked = (await anna.runs.history.find(run.plan.run)).entry
+    assert (asked.started_s, asked.duration_s) == (details.entry.started_s, details.entry.duration_s)
     assert asked.spec == spec
     assert asked.device_ids == tuple(member.device for member in run.plan.members)
     await lan.wait_until(lambda: not worker.work.exists())
@@ -814,6 +815,7 @@ async def test_a_node_that_ends_leaves_no_trainer(tmp_path: Path, spec: RunSpec,
         lan.cut(closing, other, CLOSED)
         await lan.wait_until(lambda: other.over)
         assert closing.over
+        assert closing.phase == other.phase == Stopped(by=who), "a user wanted it: nothing failed"
         del lan.nodes[who]
 
 
