@@ -9,10 +9,10 @@ import resources
 from core.vocabulary.errors import TandemError
 
 EXAMPLES = {
-    "digits": ("Digits", "8 × 8 pixels, a small convolutional network"),
-    "images": ("Image folder", "pictures in one folder a class"),
-    "table": ("CSV table", "178 wines, 13 measurements each"),
-    "text": ("Text", "what a definition is about"),
+    "digits": ("Digits", "Handwritten digits of 8 × 8 pixels, a small convolutional network"),
+    "images": ("Image folder", "Pictures, one folder for each class"),
+    "table": ("CSV table", "178 wines by 13 measurements, a dense network"),
+    "text": ("Text", "What a dictionary's definition is about, by its words"),
 }
 """Folder in resources/examples, its title, and what it is."""
 

@@ -25,13 +25,15 @@ LAPTOPS_FROM = 2
 
 
 class Colours(NamedTuple):
-    """``curves``: told apart by people who see colours differently (Okabe and Ito's set)."""
+    """``line`` parts what belongs together; ``edge`` is where something to type or click into begins
+    (WCAG 2.2, 1.4.11). ``curves``: told apart by people who see colours differently (Okabe and Ito's set)."""
 
     name: str
     window: str
     panel: str
     raised: str
     line: str
+    edge: str
     text: str
     faint: str
     accent: str
@@ -54,6 +56,7 @@ LIGHT = Colours(
     panel="#ffffff",
     raised="#eceef2",
     line="#d5d9e0",
+    edge="#7f8898",
     text="#1d2330",
     faint="#5c6575",
     accent="#2457d6",
@@ -69,6 +72,7 @@ DARK = Colours(
     panel="#1d2129",
     raised="#272c37",
     line="#363d4a",
+    edge="#747f94",
     text="#e8ebf1",
     faint="#9aa4b5",
     accent="#7aa2ff",
@@ -95,6 +99,13 @@ def laptop_colour(place: int) -> str:
     """Of a run's laptop, by its place among them: none that a metric's lines have."""
     palette = colours().curves
     return palette[(LAPTOPS_FROM + place) % len(palette)]
+
+
+def run_colour(place: int) -> str:
+    """Of one of several runs over each other. Twelve can be told apart: the palette, and the same darker."""
+    palette = colours().curves
+    colour, again = QColor(palette[place % len(palette)]), place // len(palette) % 2
+    return colour.darker(145).name() if again else colour.name()
 
 
 def faded(colour: str, part: float = 0.3) -> str:
@@ -211,16 +222,21 @@ def _sheet(c: Colours, pt: float) -> str:
     return f"""
     QFrame[kind="card"] {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: 8px; }}
     QFrame[kind="card"][chosen="true"] {{ border: 2px solid {c.accent}; }}
+    QFrame[kind="drop"] {{ background: {c.panel}; border: 2px dashed {c.edge}; border-radius: 12px; }}
+    QFrame[kind="drop"][chosen="true"] {{ background: {c.raised}; border: 2px solid {c.accent}; }}
     QFrame[kind="problem"] {{ background: {c.panel}; border: 1px solid {c.bad};
         border-left: 4px solid {c.bad}; }}
     QFrame[kind="problem"][level="warning"] {{ border-color: {c.warning}; }}
     QFrame[kind="problem"][level="note"] {{ border-color: {c.accent}; }}
     QLabel[kind="title"] {{ font-size: {pt * 1.6:.1f}pt; font-weight: 600; }}
+    QLabel[kind="subtitle"] {{ font-size: {pt * 1.25:.1f}pt; font-weight: 600; }}
     QLabel[kind="heading"] {{ font-weight: 600; }}
     QLabel[kind="faint"] {{ color: {c.faint}; }}
     QLabel[kind="good"] {{ color: {c.good}; }}
     QLabel[kind="good-heading"] {{ color: {c.good}; font-weight: 600; }}
     QLabel[kind="warning"] {{ color: {c.warning}; }}
+    QLabel[kind="warning-heading"] {{ color: {c.warning}; font-weight: 600; }}
+    QLabel[kind="bad-heading"] {{ color: {c.bad}; font-weight: 600; }}
     QLabel[kind="bad"] {{ color: {c.bad}; }}
     QLabel[kind="mono"] {{ font-family: monospace; }}
     QLabel[kind="code"] {{ font-family: monospace; font-size: {pt * 4:.1f}pt; font-weight: 600; }}
@@ -232,11 +248,20 @@ def _sheet(c: Colours, pt: float) -> str:
     QPushButton[kind="primary"] {{ background: {c.accent}; color: {c.on_accent}; font-weight: 600; }}
     QPushButton[kind="primary"]:focus {{ border: 2px solid {c.text}; }}
     QPushButton[kind="primary"]:disabled {{ background: {c.raised}; color: {c.faint}; }}
+    QPushButton[kind="example"] {{ background: {c.panel}; border: 1px solid {c.edge}; border-radius: 8px;
+        padding: 0; text-align: left; }}
+    QPushButton[kind="example"]:hover {{ background: {c.raised}; border-color: {c.accent}; }}
+    QPushButton[kind="example"]:focus {{ border: 2px solid {c.accent}; }}
     QPushButton[kind="danger"] {{ color: {c.bad}; }}
     QPushButton[kind="quiet"] {{ background: transparent; border-color: transparent; color: {c.accent};
         padding: 6px; }}
     QPushButton[kind="quiet"]:focus {{ padding: 5px; }}
     QPushButton[kind="quiet"]:focus, QPushButton[kind="quiet"]:hover {{ border-color: {c.accent}; }}
+    QPushButton[kind="side"] {{ background: transparent; border: 1px solid {c.edge}; border-radius: 0;
+        padding: 4px 12px; }}
+    QPushButton[kind="side"]:checked {{ background: {c.accent}; color: {c.on_accent};
+        border-color: {c.accent}; }}
+    QPushButton[kind="side"]:focus {{ border: 2px solid {c.text}; padding: 3px 11px; }}
     QFrame#navigation {{ background: {c.panel}; border: none; border-right: 1px solid {c.line}; }}
     QFrame#foot {{ background: {c.panel}; border: none; border-top: 1px solid {c.line}; }}
     QPushButton[kind="screen"] {{ text-align: left; padding: 9px 18px 9px 12px; background: transparent;
@@ -247,6 +272,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QPushButton[kind="screen"]:focus {{ border: 1px solid {c.accent}; }}
     QLineEdit, QComboBox, QSpinBox, QPlainTextEdit, QTableView, QTreeView, QTextEdit {{
         background: {c.panel}; border: 1px solid {c.line}; border-radius: 6px; padding: 4px; }}
+    QLineEdit, QComboBox, QSpinBox {{ border-color: {c.edge}; }}
     QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus {{ border-color: {c.accent}; }}
     QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{ border: none; padding: 0; background: transparent; }}
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: none; width: 20px;
@@ -280,7 +306,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center;
         min-height: 8px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
-    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 3px;
+    QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 8px;
         border-bottom: 1px solid {c.line}; }}
     QScrollArea, QWidget#page {{ background: transparent; }}
     """

@@ -20,6 +20,7 @@ from app.widgets.card import take_out
 from app.widgets.labels import Label
 from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.text import plain
 
 if TYPE_CHECKING:
     from app.charts.curve import Curve, Look
@@ -78,7 +79,7 @@ class ChartPanel(QWidget):
         self.empty = Label(empty, "faint", wraps=True)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.export = ExportMenu(self._canvas, lambda: self.sources, lambda: self.all_plots)
-        self.bar.layout_row.addWidget(self.export.button)
+        self.bar.end_with(self.export.button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         for piece in (self.bar, self.empty, self._canvas, self.legend, self.export.said):
@@ -172,6 +173,7 @@ class ChartPanel(QWidget):
     def _draw(self) -> Iterator[None]:
         """One plot a turn: it is painted in that turn, too."""
         spent_s, self._late = 0.0, False
+        self._show_turns()
         for plot in self.all_plots:
             began_s = time.thread_time()
             self._late = not plot.catch_up() or self._late
@@ -184,6 +186,15 @@ class ChartPanel(QWidget):
         self.redraws += 1
         self._drawn = True
         self._last_s = time.monotonic()
+
+    def _show_turns(self) -> None:
+        """Of one run; over several one could not tell whose they are."""
+        from app.charts.readout import turn_marks
+
+        one = self.sources[0] if len(self.sources) == 1 else None
+        turns = turn_marks(one.points, one.names, self.bar.look) if one is not None else []
+        for plot in self.all_plots:
+            plot.show_turns(turns, in_words=plot in self.plots)
 
     def _span(self) -> tuple[float, float] | None:
         """Of the run's axis, over all plots: they share it."""
@@ -208,7 +219,9 @@ class ChartPanel(QWidget):
         chosen = [name for name in (self._chosen or metrics[:2]) if name in metrics][:MOST_PLOTS]
         self.bar.show_metrics(metrics, chosen)
         self.plots = yield from self._kept(self.plots, chosen)
-        there = [name for name in USES if any(key.metric == name for _, key in keys)]
+        # Of several runs' laptops there would be more lines than anybody can tell apart.
+        one = len(self.sources) == 1
+        there = [name for name in USES if one and any(key.metric == name for _, key in keys)]
         self.uses = yield from self._kept(self.uses, there[: len(chosen)])
         for plot in self.all_plots:
             plot.show_curves(self._curves_of(plot.shown, keys), self._look_of(plot))
@@ -249,8 +262,12 @@ class ChartPanel(QWidget):
         self._grid.setRowStretch(1, USES_PARTS if self.uses else 0)
 
     def _show_legend(self) -> None:
-        """Raw and smoothed have a line each; laptops are named at their own plot."""
+        """Raw and smoothed have a line each, and of several runs each run; laptops are named at their own
+        plot."""
         lines: dict[str, tuple[str, bool]] = {}
+        if len(self.sources) > 1:
+            self._show_runs()
+            return
         for plot in self.plots:
             for curve in plot.curves:
                 if curve.smooth is not None:
@@ -262,6 +279,16 @@ class ChartPanel(QWidget):
         for plot in self.uses:
             plot.legend.show_lines([(curve.name, curve.colour, False) for curve in plot.curves])
             plot.legend.show()
+
+    def _show_runs(self) -> None:
+        """A colour a run; what is dashed is said once."""
+        lines = [
+            (plain(source.label, 24), theme.run_colour(place), False)
+            for place, source in enumerate(self.sources)
+        ]
+        if any(curve.dashed for plot in self.plots for curve in plot.curves):
+            lines.append(("validation", theme.colours().faint, True))
+        self.legend.show_lines(lines)
 
     def _new_plot(self, metric: str) -> Plot:
         from app.charts.plot import Plot
@@ -302,13 +329,16 @@ class ChartPanel(QWidget):
             source = self.sources[index]
             # One run: a colour for each set. Several lines: a colour for each of them, validation dashed.
             shade = owners.index((index, key.member)) if several else int(key.validation)
+            colour = palette[shade % len(palette)]
             if metric in USES:
-                shade = theme.LAPTOPS_FROM + _place_of(source, key.member)
+                colour = theme.laptop_colour(_place_of(source, key.member))
+            elif len(self.sources) > 1:
+                colour = theme.run_colour(index)
             made.append(
                 Curve(
                     points=source.points.curves[key],
                     name=_name(source, key, len(self.sources) > 1),
-                    colour=palette[shade % len(palette)],
+                    colour=colour,
                     dashed=key.validation,
                 )
             )

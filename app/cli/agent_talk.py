@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from app import device_names, run_words
 from app.cli import pairing
@@ -16,7 +16,8 @@ from app.cli.screen import Screen
 from app.follower import Follower
 from core.runtime.background import Background
 from core.vocabulary import events as ev
-from core.vocabulary.commands import AnswerConsent, Decision
+from core.vocabulary.answers import Change, Refused, RequestRead
+from core.vocabulary.commands import AnswerConsent, Decision, LookAtRequest
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId, short
 from core.vocabulary.node import NodeFace
@@ -24,8 +25,20 @@ from core.vocabulary.phases import Failed
 from core.vocabulary.state import Consent, State
 from core.vocabulary.text import plain
 
-DECISIONS: dict[str, Decision] = {"once": "once", "always": "always", "no": "no"}
+DECISIONS: dict[str, Decision | Literal["look"]] = {
+    "once": "once",
+    "always": "always",
+    "no": "no",
+    "look": "look",
+}
 LISTED_FILES = 10
+CHANGES: dict[Change, str] = {
+    "": "",
+    "new": ": new",
+    "changed": ": changed since you allowed it",
+    "same": ": as you allowed it",
+    "gone": ": no longer there",
+}
 
 
 class Allowed:
@@ -160,15 +173,41 @@ class AgentTalk:
 
     async def _decide(self, run: RunId, name: str) -> None:
         async with self._turn:
-            decision = await self._asker.ask(
-                f"May {name} run this here? always: this device may run anything here from now on.", DECISIONS
-            )
+            decision = await decide(self._follower.node, self._asker, self._screen, run, name)
         if decision is None:
             self._screen.say("Nobody answers here (the input has ended): no. Use --allow DEVICE, or --jsonl.")
         await self._follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
 
     def _name(self, state: State, device: DeviceId) -> str:
         return device_names.names_of(state, (device,))[device]
+
+
+async def decide(node: NodeFace, asker: Asker, screen: Screen, run: RunId, name: str) -> Decision | None:
+    """What the user says of a request whose lines are there already; None where nobody can answer."""
+    question = f"May {name} run this here? always: this device may run anything here from now on."
+    while (decision := await asker.ask(question, DECISIONS)) == "look":
+        answer = await node.submit(LookAtRequest(run=run))
+        if isinstance(answer, RequestRead):
+            for line in look_lines(answer):
+                screen.say(line)
+        elif isinstance(answer, Refused):
+            screen.problem(answer.problem)
+    return decision
+
+
+def look_lines(read: RequestRead) -> list[str]:
+    """The files of a request: what changed since the last yes, or their texts where nothing was allowed."""
+    lines: list[str] = []
+    for file in read.files:
+        lines.append(f"--- {plain(file.path, 100)}, {file.size:,} bytes{CHANGES[file.change]}")
+        if file.note:
+            lines.append(f"  {file.note}")
+        if file.change not in ("same", "gone"):
+            shown = file.diff or file.text
+            lines += (
+                ["  (no text, or too large to come before the yes)"] if shown is None else shown.split("\n")
+            )
+    return lines
 
 
 def consent_lines(consent: Consent, name: str) -> list[str]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
+T = TypeVar("T")
 HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, HANG_UP) if number is not None)
 
@@ -48,3 +50,15 @@ class Interrupts:
 
     async def wait_next(self) -> None:
         await self._waiting.get()
+
+    async def unless(self, work: Coroutine[object, object, T]) -> T | None:
+        """What ``work`` returns; None: one came first, and ``work`` was cancelled."""
+        working = asyncio.create_task(work, name="until-interrupt")
+        leaving = asyncio.create_task(self.wait_next(), name="interrupt")
+        try:
+            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else None
+        finally:
+            for task in (working, leaving):
+                task.cancel()
+            await asyncio.gather(working, leaving, return_exceptions=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import queue
+import sys
 import threading
 from collections.abc import AsyncIterator
 
@@ -13,14 +15,26 @@ WAITING_CHUNKS = 16
 
 
 class Stdin:
-    """Chunks until the end of the input. Iterate once."""
+    """Chunks until the end of the input, read from the first iteration on; a later one goes on from there.
+
+    Before that stdin is left alone: a job in the background that reads its terminal is stopped.
+    """
 
     def __init__(self, fd: int = 0) -> None:
         self._fd = fd
+        self._chunks: asyncio.Queue[bytes] | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._chunks is None:
+            self._chunks = self._begin()
+        while data := await self._chunks.get():
+            yield data
+        self._chunks.put_nowait(b"")  # for the next iteration: the input stays ended
+
+    def _begin(self) -> asyncio.Queue[bytes]:
         loop = asyncio.get_running_loop()
         chunks: asyncio.Queue[bytes] = asyncio.Queue(WAITING_CHUNKS)
+        _forget_typed(self._fd)
 
         def read() -> None:
             # os.read, not sys.stdin: a buffered reader's lock would be held when the interpreter ends.
@@ -37,8 +51,16 @@ class Stdin:
                     return
 
         threading.Thread(target=read, name="stdin", daemon=True).start()
-        while data := await chunks.get():
-            yield data
+        return chunks
+
+
+def _forget_typed(fd: int) -> None:
+    """What was typed into a terminal before anybody read from it answers no question."""
+    if sys.platform != "win32" and os.isatty(fd):
+        import termios
+
+        with contextlib.suppress(termios.error):
+            termios.tcflush(fd, termios.TCIFLUSH)
 
 
 class Stdout:

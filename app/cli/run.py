@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import structs
 
 from app import device_names, run_words
-from app.cli import completion, spec
+from app.cli import completion, other_run, spec
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
@@ -71,11 +71,51 @@ async def run(arguments: argparse.Namespace, screen: Screen) -> int:
             wanted = await spec.spec_of(arguments, follower, screen.say)
             with Interrupts() as interrupts:
                 keyboard = Stdin() if sys.stdin.isatty() and not screen.json else None
-                begun = await start_or_ask(follower, screen, wanted, interrupts, keyboard)
-                if begun is None:
-                    return ExitCode.INTERRUPTED
-                phase = await follow(follower, screen, begun, interrupts)
-                return await report(follower, screen, begun, phase, interrupted=interrupts.count > 0)
+                return await train(follower, screen, wanted, interrupts, keyboard)
+
+
+async def train(
+    follower: Follower,
+    screen: Screen,
+    wanted: RunSpec,
+    interrupts: Interrupts,
+    keyboard: AsyncIterable[bytes] | None,
+) -> int:
+    """To the end of the run; where another laptop's goes first, to the end of that one. The exit code."""
+    try:
+        begun = await start_or_ask(follower, screen, wanted, interrupts, keyboard)
+    except TandemError as error:
+        other = await interrupts.unless(other_run.request(follower, error.problem))
+        if other is None:
+            raise
+        screen.problem(error.problem)
+        return await take_part(follower, screen, other, interrupts, keyboard)
+    if begun is None:
+        return ExitCode.INTERRUPTED
+    phase = await follow(follower, screen, begun, interrupts)
+    code = await report(follower, screen, begun, phase, interrupted=interrupts.count > 0)
+    if not isinstance(phase, Failed) or interrupts.count:
+        return code
+    other = await interrupts.unless(other_run.request(follower, phase.problem))
+    if other is not None:
+        return await take_part(follower, screen, other, interrupts, keyboard)
+    return ExitCode.INTERRUPTED if interrupts.count else code
+
+
+async def take_part(
+    follower: Follower,
+    screen: Screen,
+    run: RunId,
+    interrupts: Interrupts,
+    keyboard: AsyncIterable[bytes] | None,
+) -> int:
+    """In another laptop's run, if this user allows it. No success even then: nothing of one's own was run."""
+    if await other_run.join(follower, screen, run, interrupts, keyboard):
+        present = follower.state.run
+        is_over = present is None or present.over
+        phase = present.phase if present and is_over else await follow(follower, screen, run, interrupts)
+        await report(follower, screen, run, phase, interrupted=interrupts.count > 0)
+    return ExitCode.INTERRUPTED if interrupts.count else ExitCode.REFUSED
 
 
 async def start_or_ask(
@@ -90,6 +130,8 @@ async def start_or_ask(
         return await start(follower, screen, wanted, interrupts)
     except TandemError as error:
         if error.code != "would-be-alone" or keyboard is None:
+            raise
+        if await interrupts.unless(other_run.request(follower, error.problem)) or interrupts.count:
             raise
         screen.say(plain(error.what, 600), "bold")
         if not await _alone_is_meant(screen, interrupts, keyboard):
@@ -142,15 +184,17 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
     folder = answer.entry.folder if isinstance(answer, RunDetails) else ""
     present = follower.state.run
     summary = present.summary if present is not None and present.plan.run == run else None
+    differs = isinstance(phase, Finished) and summary is not None and summary.differs
     problem = phase.problem if isinstance(phase, Failed) else None
     if screen.json:
         screen.result(
             {
-                "ok": isinstance(phase, Finished),
+                "ok": isinstance(phase, Finished) and not differs,
                 "run": run,
                 "phase": phase,
                 "problem": problem,
                 "summary": summary,
+                "told": summary.told if summary is not None else (),
                 "folder": folder,
             }
         )
@@ -158,16 +202,15 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
         if problem is not None:
             screen.problem(problem)
         else:
-            screen.say(
-                f"The run is {run_words.phase_words(phase)}." if ended(phase) else "Left while the run ends."
-            )
+            outcome = run_words.outcome_words(phase, summary)
+            screen.say(f"The run is {outcome}." if ended(phase) else "Left while the run ends.")
         if summary is not None and present is not None:
             names = device_names.names_of(follower.state, present.members)
             for line in run_words.summary_lines(summary, names, folder, present.plan):
                 screen.say(line)
     match phase:
         case Finished():
-            return ExitCode.OK
+            return ExitCode.DIFFERS if differs else ExitCode.OK
         case Failed(problem=why):
             return ExitCode.REFUSED if why.code in DECLINED else ExitCode.FAILED
         case Stopped() if not interrupted:
@@ -178,13 +221,7 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
 async def _alone_is_meant(screen: Screen, interrupts: Interrupts, keyboard: AsyncIterable[bytes]) -> bool:
     """Ctrl-C and the end of the input are a no."""
     async with Asker(screen, keyboard) as asker:
-        asking = asyncio.create_task(asker.ask("Train on this laptop alone?", ALONE), name="run-alone")
-        leaving = asyncio.create_task(interrupts.wait_next(), name="run-interrupts")
-        await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (asking, leaving):
-            task.cancel()
-        answer, _ = await asyncio.gather(asking, leaving, return_exceptions=True)
-    return answer is True
+        return await interrupts.unless(asker.ask("Train on this laptop alone?", ALONE)) is True
 
 
 async def _watch(follower: Follower, display: Display, run: RunId) -> Phase:

@@ -1,4 +1,5 @@
-"""``tandem runs [RUN]``: the history, newest first, or one run with its epochs and the end of its log."""
+"""``tandem runs [RUN]``: the history, newest first, or one run with its epochs and the end of its log; names,
+annotates and deletes one."""
 
 from __future__ import annotations
 
@@ -14,8 +15,10 @@ from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
 from app.run_again import may_go_on, where_on
+from core.speed.sentences import epoch_words
 from core.vocabulary import answers
-from core.vocabulary.commands import FindCheckpoints, GetRun, ListRuns
+from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
+from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, RunId, short
 from core.vocabulary.phases import Failed
 from core.vocabulary.text import plain, plain_lines
@@ -24,23 +27,55 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LOG_LINES = 20
+_NO_RUN = TandemError(
+    code="usage",
+    what="Which run is meant is not said.",
+    fix="tandem runs lists them: tandem runs RUN --name …",
+)
 
 
 def add_runs(parsers: Any) -> None:
-    parser = add_subcommand(parsers, "runs", "list the runs so far, or show one of them", runs, json=True)
+    parser = add_subcommand(
+        parsers, "runs", "list the runs so far; show, name or delete one", runs, json=True
+    )
     run = parser.add_argument("run", metavar="RUN", nargs="?", help="a run's id or a unique beginning of it")
     completion.completes(run, completion.runs)
     parser.add_argument(
         "--limit", type=int, default=20, metavar="N", help="list the newest N (default: %(default)s)"
+    )
+    parser.add_argument("--name", help="call RUN so on this laptop; an empty name takes it away")
+    parser.add_argument("--note", metavar="TEXT", help="keep a note about RUN on this laptop")
+    parser.add_argument(
+        "--delete", action="store_true", help="remove RUN and its folder, with its model, for good"
     )
 
 
 async def runs(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
         with Follower(connection) as follower:
+            changes = arguments.delete or arguments.name is not None or arguments.note is not None
+            if changes and not arguments.run:
+                raise _NO_RUN
+            if changes:
+                return await _change(follower, screen, arguments)
             if arguments.run:
                 return await _one(follower, screen, RunId(arguments.run))
             return await _all(follower, screen, max(1, arguments.limit))
+
+
+async def _change(follower: Follower, screen: Screen, arguments: argparse.Namespace) -> int:
+    """RUN may be the beginning of an id: the whole one is changed, and said."""
+    found = await follower.submit(GetRun(run=RunId(arguments.run), points=False), answers.RunDetails)
+    run = found.entry.run
+    if arguments.delete:
+        await follower.submit(DeleteRun(run=run), answers.Done)
+    else:
+        await follower.submit(LabelRun(run=run, name=arguments.name, note=arguments.note), answers.Done)
+    if screen.json:
+        screen.result({"ok": True, "run": run})
+    else:
+        screen.say(f"{run} is {'deleted' if arguments.delete else 'changed'}.")
+    return ExitCode.OK
 
 
 async def _all(follower: Follower, screen: Screen, limit: int) -> int:
@@ -66,7 +101,11 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     screen.say(
         " ".join((entry.run, plain(entry.script, 80), *(plain(word, 60) for word in entry.arguments))), "bold"
     )
-    screen.say(f"{_when(entry)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
+    if entry.name:
+        screen.say(plain(entry.name, 120), "bold")
+    for line in plain_lines(entry.note):
+        screen.say(line)
+    screen.say(f"{_when(entry)}, {run_words.outcome_words(entry.phase, entry.summary)}, on {_devices(entry)}")
     if entry.resumed is not None:
         screen.say(f"Resumed from run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
@@ -78,7 +117,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     for device, epochs in found.epochs.items():
         for epoch in epochs:
             name = names.get(DeviceId(device), short(device))
-            words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
+            words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
             screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
@@ -108,9 +147,9 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
             entry.run,
             _when(entry),
             "" if entry.duration_s is None else run_words.duration(entry.duration_s),
-            plain(entry.script, 60),
+            plain(entry.name or entry.script, 60),
             _devices(entry),
-            run_words.phase_words(entry.phase),
+            run_words.outcome_words(entry.phase, entry.summary),
             run_words.logs_words(entry.summary.last_logs),
         )
     return table

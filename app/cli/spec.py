@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(resumes=False)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
+        "script", metavar="SCRIPT", nargs="?", help="a Keras script or notebook, or a folder with exactly one"
     )
     again = what.add_argument(
         "--again",
@@ -97,7 +97,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exchange",
         choices=get_args(Exchange),
-        help="how the trainers of a script without a strategy of its own meet: over TLS with keys for this "
+        help="how the trainers meet, but for some strategies of a script's own: over TLS with keys for this "
         "run alone, or by TensorFlow's own collectives, which everybody in the network can reach and which "
         "end a run when a laptop sleeps, a cable is pulled or a step's bytes take 10 s; docs/exactness.md "
         f"lists what they refuse (default: {DEFAULT_EXCHANGE})",
@@ -115,6 +115,11 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         metavar="MINUTES",
         help="so long without any progress, you are asked whether to keep waiting; 0: never "
         f"(default: {ASK_AFTER_S / 60:.0f})",
+    )
+    parser.add_argument(
+        "--accept-differences",
+        action="store_true",
+        help="a run that tells why its result may differ from one machine's ends with 0 all the same",
     )
 
 
@@ -160,6 +165,7 @@ async def spec_of(
         exchange=arguments.exchange or then.exchange,
         away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
         ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
+        accept_differences=arguments.accept_differences or then.accept_differences,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 

@@ -16,8 +16,6 @@ from core.vocabulary.text import plain
 SAME = 1.05
 """Less than that much faster or slower is no difference that one would notice."""
 ALONE = "than this laptop alone"
-_LOWER = ("loss", "error", "mse", "mae", "mape", "msle", "rmse", "perplexity", "divergence", "crossentropy")
-_HIGHER = ("acc", "auc", "precision", "recall", "f1", "fbeta", "iou", "dice", "r2", "top_k", "similarity")
 
 
 class Figure(NamedTuple):
@@ -103,12 +101,3 @@ def rate_words(progress: Progress) -> str:
     if progress.samples_s is not None:
         return f"{progress.samples_s:,.0f} samples/s"
     return f"{progress.steps_s:,.1f} steps/s" if progress.steps_s is not None else ""
-
-
-def better(metric: str) -> Literal["lower", "higher", ""]:
-    """Which values are better, by the name, as Keras' own ``mode="auto"`` guesses. ``""`` where the name does
-    not tell: a script's own metric may be either."""
-    name = metric.lower().removeprefix("val_")
-    if any(word in name for word in _HIGHER) and "loss" not in name and "error" not in name:
-        return "higher"
-    return "lower" if any(word in name for word in _LOWER) else ""

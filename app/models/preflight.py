@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from app.device_words import size_words
 from app.models.draft import Draft, candidates, taking_part, why_not
 from app.run_words import in_the_window
 from core.doctor.files import LITTLE_BYTES, TOO_LITTLE_BYTES
+from core.project.only_here import CODE as ONLY_HERE
 from core.run.problems import listed
 from core.vocabulary.answers import Finding, PlanMade, ScriptRead
 from core.vocabulary.errors import Problem
@@ -17,6 +18,8 @@ from core.vocabulary.text import plain
 
 _Level = Literal["ok", "warning", "error"]
 _FROM_DOCTOR = ("disk", "disk-low", "disk-full")
+_TOGETHER = (ONLY_HERE, "script-shares-nothing")
+"""What matters only where several laptops train."""
 _NO_HINDRANCE = ("network", "doctor")
 """Topics of the doctor. Who can be reached is known better from the links, and alone nobody need be."""
 _OPEN_PORT = Finding(
@@ -47,6 +50,8 @@ def lines(
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
     if together and isinstance(plan, PlanMade) and plan.plan.exchange == "tensorflow":
         found.append(_OPEN_PORT)
+    if isinstance(plan, PlanMade):
+        found += [_line("warning", each.code, each.what, each.fix) for each in plan.warnings]
     if isinstance(plan, Problem):
         found.append(_line("error", plan.code, plan.what, plan.fix))
     else:
@@ -61,19 +66,69 @@ def ready(found: Sequence[Finding], plan: PlanMade | Problem | None) -> bool:
     return isinstance(plan, PlanMade) and all(finding.level != "error" for finding in found)
 
 
+class Headline(NamedTuple):
+    """All of it in a line, and in a second one what is about to happen. ``kind``: of a label."""
+
+    words: str
+    kind: str
+    summary: str
+
+
+def headline(
+    draft: Draft, state: State, read: ScriptRead, plan: PlanMade | Problem, found: Sequence[Finding]
+) -> Headline:
+    errors = sum(finding.level == "error" for finding in found)
+    warnings = sum(finding.level == "warning" for finding in found)
+    if errors or isinstance(plan, Problem):
+        return Headline(f"Not ready: {_count(max(errors, 1), 'problem')}", "bad-heading", "")
+    count = len(taking_part(draft, state))
+    who = "this laptop alone" if count < 2 else f"{count} laptops"
+    summary = _summary(plan, read)
+    if warnings:
+        return Headline(f"Ready: {who}, {_count(warnings, 'warning')}", "warning-heading", summary)
+    return Headline(f"Ready: {who} ✓", "good-heading", summary)
+
+
+def _summary(made: PlanMade, read: ScriptRead) -> str:
+    size = f"{_count(len(read.files), 'file')}, {size_words(read.total_bytes)}"
+    plan = made.plan
+    if len(plan.members) < 2:
+        return size
+    chief = plan.chief.device
+    names = [
+        plain(member.name, 40) + (" (chief)" if member.device == chief else "") for member in plan.members
+    ]
+    words = f"{listed(names)} · {size}"
+    return f"{words} · {made.expectation}" if made.expectation else words
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def needs_the_user(finding: Finding) -> bool:
+    """Whether a line is in sight where the rest is folded away."""
+    return finding.level in ("warning", "error") or finding == _OPEN_PORT
+
+
 def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
     name = plain(read.script, 60)
     kind = draft.strategy or read.kind
     if kind == "own":
         brought = plain(", ".join(read.strategies), 80) or "its own strategy"
-        head = _line("ok", "script", f"{name} brings {brought}; Tandem gives it the cluster.")
+        how = (
+            "each laptop is one of its replicas, with an equal part of each batch"
+            if together and read.mirrored_loop
+            else "Tandem gives it the cluster"
+        )
+        head = _line("ok", "script", f"{name} brings {brought}; {how}.")
     elif kind == "managed":
+        within = f" in {plain(', '.join(read.strategies), 80)}" if read.strategies else ""
         how = "; the result matches a single machine" if together else ""
-        head = _line("ok", "script", f"{name} uses model.fit{how}.")
+        head = _line("ok", "script", f"{name} uses model.fit{within}{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
-    # A script that shares nothing may still be run on one laptop: there it is what it should be.
-    shown = [each for each in read.mistakes if together or each.code != "script-shares-nothing"]
+    shown = [each for each in read.mistakes if together or each.code not in _TOGETHER]
     return [head, *(_line("warning", each.code, each.what, each.fix) for each in shown)]
 
 
@@ -150,8 +205,7 @@ def _missing(draft: Draft, state: State) -> list[Finding]:
 
 
 def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> list[Finding]:
-    count = "1 file" if len(read.files) == 1 else f"{len(read.files):,} files"
-    size = size_words(read.total_bytes)
+    count, size = _count(len(read.files), "file"), size_words(read.total_bytes)
     where = plain(read.folder, 80)
     if together:
         words = f"{count}, {size}, go from {where} to the others; what they have already is not sent again."

@@ -7,35 +7,55 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import IntEnum
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from msgspec.structs import replace
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from app.run_words import duration, number, phase_words, started_s
+from app.run_words import PHASES, duration, number, started_s
+from core.history.best import better, deciding
+from core.speed.sentences import speed_up, times
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped
+from core.vocabulary.progress import Summary
 from core.vocabulary.text import plain
 
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
-_WORDS = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
-_ROLES = (*_WORDS, Qt.ItemDataRole.ToolTipRole, SORT_ROLE)
+MORE_ROLE = Qt.ItemDataRole.UserRole + 2
+"""The second line of a cell."""
+KIND_ROLE = Qt.ItemDataRole.UserRole + 3
+"""Of a cell that is a chip: the name of its colour among the theme's."""
+_ROLES = (
+    Qt.ItemDataRole.DisplayRole,
+    Qt.ItemDataRole.EditRole,
+    Qt.ItemDataRole.AccessibleTextRole,
+    Qt.ItemDataRole.ToolTipRole,
+    SORT_ROLE,
+    MORE_ROLE,
+    KIND_ROLE,
+)
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 
 
 class Column(IntEnum):
-    STARTED = 0
-    SCRIPT = 1
-    STATE = 2
-    RESULT = 3
-    DEVICES = 4
-    DURATION = 5
+    RUN = 0
+    STATE = 1
+    BEST = 2
+    SPEED = 3
+    DURATION = 4
+    STARTED = 5
+    NOTE = 6
 
 
-TITLES = ("Started", "Script", "State", "Result", "Laptops", "Duration")
+TITLES = ("Run", "State", "Best", "Speed", "Duration", "Started", "Note")
+EDITABLE = (Column.RUN, Column.NOTE)
 
 
 class RunsModel(QAbstractTableModel):
-    """``show_runs`` takes the whole list, newest first."""
+    """``show_runs`` takes the whole list, newest first. ``labelled(run, name, note)``: the user wrote one of
+    the two; the other is None."""
+
+    labelled = Signal(str, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -88,13 +108,38 @@ class RunsModel(QAbstractTableModel):
         if role not in _ROLES or not index.isValid() or not 0 <= index.row() < len(self._entries):
             return None
         entry, column = self._entries[index.row()], Column(index.column())
-        if role in _WORDS:
+        if role == Qt.ItemDataRole.DisplayRole:
             return words(entry, column)
+        if role == MORE_ROLE:
+            return more(entry, column)
+        if role == KIND_ROLE:
+            return kind(entry) if column == Column.STATE else ""
+        if role == Qt.ItemDataRole.EditRole:
+            return entry.note if column == Column.NOTE else entry.name
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return ", ".join(filter(None, (words(entry, column), more(entry, column))))
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"<p>{html.escape(_tooltip(entry, column))}</p>"
         if role == SORT_ROLE:
             return _sort_key(entry, column)
         return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = super().flags(index)
+        editable = index.isValid() and Column(index.column()) in EDITABLE
+        return flags | Qt.ItemFlag.ItemIsEditable if editable else flags
+
+    def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Shown at once; whoever hears ``labelled`` has it kept, and shows the list anew if that fails."""
+        if role != Qt.ItemDataRole.EditRole or not isinstance(value, str):
+            return False
+        entry, text = self._entries[index.row()], " ".join(value.split())
+        named = Column(index.column()) == Column.RUN
+        if text == (entry.name if named else entry.note):
+            return False
+        self._change(index.row(), replace(entry, name=text) if named else replace(entry, note=text))
+        self.labelled.emit(entry.run, text if named else None, None if named else text)
+        return True
 
     def _change(self, row: int, entry: RunEntry) -> None:
         if self._entries[row] != entry:
@@ -109,19 +154,83 @@ class RunsModel(QAbstractTableModel):
 
 
 def words(entry: RunEntry, column: Column) -> str:
+    """What one reads first in a cell."""
     match column:
-        case Column.STARTED:
-            return started(entry)
-        case Column.SCRIPT:
-            return plain(" ".join((entry.script, *entry.arguments)), 80)
+        case Column.RUN:
+            return called(entry)
         case Column.STATE:
-            return ", ".join(filter(None, (phase_words(entry.phase), goes_on_from(entry))))
-        case Column.RESULT:
-            return result(entry)
-        case Column.DEVICES:
-            return plain(", ".join(entry.devices), 80)
+            return state(entry.phase)
+        case Column.BEST:
+            return best(entry)[0]
+        case Column.SPEED:
+            rate = samples_s(entry.summary)
+            return "" if rate is None else f"{rate:,.0f} samples/s"
         case Column.DURATION:
             return "" if entry.duration_s is None else duration(entry.duration_s)
+        case Column.STARTED:
+            return started(entry)
+        case Column.NOTE:
+            return plain(entry.note, 400)
+
+
+def more(entry: RunEntry, column: Column) -> str:
+    """What stands below it, fainter."""
+    match column:
+        case Column.RUN:
+            script = (entry.script,) if entry.name else ()
+            return plain(" ".join((*script, *entry.arguments)), 200)
+        case Column.STATE:
+            return _state_more(entry)
+        case Column.BEST:
+            return best(entry)[1]
+        case Column.SPEED:
+            gain = speed_up(entry.summary)
+            return "" if gain is None else f"{times(gain)}× one laptop"
+        case Column.STARTED:
+            return plain(", ".join(entry.devices), 80)
+    return ""
+
+
+def called(entry: RunEntry) -> str:
+    """The name of one's own, else the script's."""
+    return plain(entry.name or entry.script, 120)
+
+
+def state(phase: Phase) -> str:
+    """One word: ``Finished``, ``Training``."""
+    words = PHASES[type(phase)].partition(" ")[0]
+    return words[:1].upper() + words[1:]
+
+
+def kind(entry: RunEntry) -> str:
+    """Of a state: the name of its colour."""
+    if isinstance(entry.phase, Finished) and entry.summary.differs:
+        return "warning"
+    return {Finished: "good", Failed: "bad", Stopped: "faint"}.get(type(entry.phase), "accent")
+
+
+def _state_more(entry: RunEntry) -> str:
+    by = f"on {plain(entry.phase.by, 40)}" if isinstance(entry.phase, Stopped) and entry.phase.by else ""
+    differs = "not as on one machine" if isinstance(entry.phase, Finished) and entry.summary.differs else ""
+    return ", ".join(filter(None, (by, differs, goes_on_from(entry))))
+
+
+def best(entry: RunEntry) -> tuple[str, str]:
+    """The number by which one would choose among runs, and what it is: ``0.1023``, ``val_loss, epoch 6``.
+    Of a run without an epoch's end, or of an earlier Tandem, the last value."""
+    metric = deciding(entry.best)
+    if metric:
+        found = entry.best[metric]
+        return number(found.value), f"{plain(metric, 40)}, epoch {found.epoch + 1:,}"
+    logs = entry.summary.last_logs
+    metric = deciding(logs) or next(iter(logs), "")
+    return (number(logs[metric]), f"{plain(metric, 40)}, at the end") if metric else ("", "")
+
+
+def samples_s(summary: Summary) -> float | None:
+    """Rows a second, without the first seconds where that is known: what one means by speed."""
+    settled = summary.settled.samples_s if summary.settled is not None else None
+    return summary.samples_s if settled is None else settled
 
 
 def when(started_s: float) -> str:
@@ -147,21 +256,15 @@ def _started(run: RunId) -> str:
     return plain(run, 40) if began_s != began_s else when(began_s)
 
 
-def result(entry: RunEntry) -> str:
-    """The number that people look for: validation before training, loss and one more."""
-    logs = entry.summary.last_logs
-    chosen: list[str] = [name for name in ("val_loss", "val_accuracy") if name in logs]
-    if not chosen:
-        chosen = [name for name in logs if name in ("loss", "accuracy")] or list(logs)[:2]
-    return ", ".join(f"{plain(name, 20)} {number(logs[name])}" for name in chosen)
-
-
 def _tooltip(entry: RunEntry, column: Column) -> str:
     if column == Column.STATE and isinstance(entry.phase, Failed):
         return plain(str(entry.phase.problem), 600)
-    if column == Column.SCRIPT and entry.source:
-        return plain(entry.source, 400)
-    return words(entry, column)
+    if column == Column.RUN and entry.source:
+        script = plain(" ".join((entry.source, *entry.arguments)), 600)
+        return f"{script}\n{plain(entry.note, 1_000)}" if entry.note else script
+    if column == Column.NOTE:
+        return plain(entry.note, 2_000)
+    return ", ".join(filter(None, (words(entry, column), more(entry, column))))
 
 
 def _sort_key(entry: RunEntry, column: Column) -> object:
@@ -170,8 +273,20 @@ def _sort_key(entry: RunEntry, column: Column) -> object:
             return started_s(entry.run, entry.started_s)
         case Column.DURATION:
             return -1.0 if entry.duration_s is None else entry.duration_s
-        case Column.RESULT:
-            logs = entry.summary.last_logs
-            return float(logs.get("val_loss", logs.get("loss", float("inf"))))
+        case Column.SPEED:
+            rate = samples_s(entry.summary)
+            return -1.0 if rate is None else float(rate)
+        case Column.BEST:
+            return _best_key(entry)
+        case Column.RUN:
+            return f"{called(entry)} {more(entry, column)}".casefold()
         case _:
             return words(entry, column).casefold()
+
+
+def _best_key(entry: RunEntry) -> float:
+    """The better, the smaller."""
+    logs = {name: one.value for name, one in entry.best.items()} or entry.summary.last_logs
+    metric = deciding(logs)
+    value = logs.get(metric, float("inf"))
+    return -float(value) if better(metric) == "higher" else float(value)

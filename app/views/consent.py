@@ -8,22 +8,25 @@ from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 from app.bridge import Bridge
 from app.device_words import problem_of, size_words
 from app.widgets.buttons import button
-from app.widgets.card import row
+from app.widgets.flow import Flow
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.problem_box import ProblemBox
+from app.widgets.request_look import RequestLook
 from app.widgets.sheet import Sheet
-from core.vocabulary.answers import Answer
-from core.vocabulary.commands import AnswerConsent, Decision
+from core.vocabulary.answers import Answer, RequestRead
+from core.vocabulary.commands import AnswerConsent, Decision, LookAtRequest
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
 from core.vocabulary.state import Consent, State
 from core.vocabulary.text import plain
 
 FILES_SHOWN = 500
+ASKING, LOOKING = 104, 150
+"""Average characters that the sheet is wide at most."""
 CHANGED = Problem(
     code="script-changed",
     what="This is not what you allowed before: its files or its arguments have changed since.",
-    fix="Ask its user what changed, if you do not expect it.",
+    fix="Look at the files to see what changed; ask its user if you did not expect it.",
 )
 
 
@@ -37,11 +40,12 @@ class ConsentSheet(Sheet):
     withdrawn = Signal(object)
 
     def __init__(self, bridge: Bridge, parent: QWidget) -> None:
-        super().__init__(parent, "Consent", characters=104)
+        super().__init__(parent, "Consent", characters=ASKING)
         self.setObjectName("consent")
         self._bridge = bridge
         self._shown: RunId | None = None
         self._asking: Consent | None = None
+        self._changed = False
         self._told: set[RunId] = set()
         self.heading = Label("", "title", wraps=True)
         self.words = Label(
@@ -60,20 +64,16 @@ class ConsentSheet(Sheet):
         self.once = button("Allow once", lambda: self._answer("once"), "primary", name="allow-once")
         self.always = button("", lambda: self._answer("always"), name="allow-always")
         self.no = button("No", lambda: self._answer("no"), "danger", name="refuse")
-        for piece in (
-            self.heading,
-            self.words,
-            self.changed,
-            self.script,
-            self.arguments,
-            self.total,
-            self.files,
-            self.digest,
-            self.problem,
-            self.more,
-        ):
+        self.looks = button("Look at the files", self._turn_over, name="look-at-files")
+        self.look = RequestLook()
+        self.body.addWidget(self.heading)
+        for piece in (self.words, self.changed, self.script, self.arguments, self.total, self.files):
             self.body.addWidget(piece)
-        self.body.addLayout(row(self.no, 1, self.always, self.once))
+        self.body.addWidget(self.look, 1)
+        for piece in (self.digest, self.problem, self.more):
+            self.body.addWidget(piece)
+        self.answers = Flow(self.no, self.looks, self.always, self.once, right=self.always)
+        self.body.addLayout(self.answers)
 
     def show_state(self, state: State) -> None:
         open_ones = state.consents
@@ -100,14 +100,46 @@ class ConsentSheet(Sheet):
             self.incoming.emit(first.name)
 
     def on_escape(self) -> None:
-        self._answer("no")
+        if self.look.isHidden():
+            self._answer("no")
+        else:
+            self._turn_over()
+
+    # --- looking -------------------------------------------------------------------------------------------
+
+    def _turn_over(self) -> None:
+        """From the question to its files, or back."""
+        run = self._shown
+        if self.look.isHidden() and run is not None:
+            self._bridge.submit(LookAtRequest(run=run), lambda answer: self._on_read(run, answer))
+        else:
+            self._show_side(looking=False)
+
+    def _on_read(self, run: RunId, answer: Answer) -> None:
+        if run != self._shown:
+            return
+        self.problem.show_problem(problem_of(answer))
+        if isinstance(answer, RequestRead):
+            self.look.show_files(answer.files)
+            self._show_side(looking=True)
+            self.look.list.setFocus()
+
+    def _show_side(self, *, looking: bool) -> None:
+        for piece in (self.words, self.script, self.total, self.files):
+            piece.setVisible(not looking)
+        self.changed.setVisible(not looking and self._changed)
+        self.arguments.setVisible(not looking and bool(self.arguments.text()))
+        self.look.setVisible(looking)
+        self.widen(LOOKING if looking else ASKING, tall=looking)
+        words = "Back to the question" if looking else "Look at the files"
+        self.looks.setText(words)
+        name_for_readers(self.looks, words)
 
     def _show(self, consent: Consent) -> None:
+        self._changed = consent.changed
         self.heading.say(f"{consent.name} wants to train with this laptop")
-        self.changed.setVisible(consent.changed)
         self.script.say(consent.script)
         self.arguments.say(" ".join(_quoted(argument) for argument in consent.arguments))
-        self.arguments.setVisible(bool(consent.arguments))
         size = size_words(sum(file.size for file in consent.files))
         count = len(consent.files)
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
@@ -122,6 +154,7 @@ class ConsentSheet(Sheet):
             self.files.addTopLevelItem(QTreeWidgetItem([f"and {count - FILES_SHOWN:,} more files", ""]))
         self.always.setText("Always allow this device")
         name_for_readers(self.always, f"Always allow {consent.name} to run scripts here")
+        self._show_side(looking=False)
         self.enable_soon(self.once, self.always, self.no)
         self.problem.show_problem(None)
         name_for_readers(self, self.heading.text(), f"{consent.script}, {self.total.text()}")
@@ -171,7 +204,7 @@ def _files() -> QTreeWidget:
     files.header().setStretchLastSection(False)
     files.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
     files.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-    files.setMinimumHeight(files.fontMetrics().height() * 6)
+    files.setMinimumHeight(files.fontMetrics().height() * 4)
     return files
 
 

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from msgspec.structs import replace
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.charts.comparison import Comparison
 from app.charts.panel import ChartPanel
 from app.charts.points import RunPoints, Source
 from app.long_work import in_thread
-from app.models.runs_model import goes_on_from, started
+from app.models.run_comparison import labels_of, ranked
+from app.models.runs_model import called, goes_on_from, samples_s, started
 from app.run_again import where_on
+from app.run_words import duration
 from app.views.resume import fetch_progress
 from app.widgets.buttons import button
-from app.widgets.card import Card
-from app.widgets.comparison import Comparison, lines_of
+from app.widgets.card import Card, row
 from app.widgets.fold import Fold
+from app.widgets.folder_box import FolderBox
+from app.widgets.in_place_edit import InPlaceEdit
 from app.widgets.labels import ElidedLabel, TextView
 from app.widgets.outcome_card import OutcomeCard
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.state import State
@@ -31,8 +38,10 @@ _NO_POINTS = "There are no numbers to plot."
 
 
 class PastRun(QWidget):
-    """``again_asked(entry)``, ``go_on_asked(entry)``; ``closed``: back to the list."""
+    """``again_asked(entry)``, ``go_on_asked(entry)``; ``closed``: back to the list. ``labelled(run, name,
+    note)``: the user wrote one of the two."""
 
+    labelled = Signal(str, object, object)
     again_asked = Signal(object)
     go_on_asked = Signal(object)
     closed = Signal()
@@ -40,13 +49,26 @@ class PastRun(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunDetails] = []
-        self.page = Page("Run", characters=200)
+        self.page = Page("Run")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.page)
         self.back = button("Back to all runs", self.closed.emit, name="back")
-        self.page.head.addWidget(self.back)
+        self.rename = button("Rename", self._rename, "quiet", name="rename")
+        self.name = InPlaceEdit("Name of this run", self.page.title, self.rename, MOST_NAME)
+        self.name.kept.connect(lambda name: self._label(name, None))
+        self.report = button("Open report", self._open_report, name="open-report")
+        self.not_opened = FolderBox()
+        self.page.head.insertWidget(0, self.name, 1)
+        for each in (self.rename, self.report, self.back):
+            self.page.head.addWidget(each)
         self.about = ElidedLabel("", "faint")
+        self.noted = ElidedLabel()
+        self.annotate = button("Add a note", self._annotate, "quiet", name="annotate")
+        self.note = InPlaceEdit("Note about this run", self.noted, self.annotate, MOST_NOTE)
+        self.note.kept.connect(lambda note: self._label(None, note))
+        self.notes = QWidget()
+        self.notes.setLayout(row(self.noted, self.note, self.annotate, 1))
         self.problem = ProblemBox()
         self.outcome = OutcomeCard()
         self.outcome.new.hide()
@@ -57,13 +79,13 @@ class PastRun(QWidget):
         self.compared.body.addWidget(self.comparison)
         self.charts = ChartPanel(_NO_POINTS)
         plots = Card()
-        plots.setMinimumHeight(self.fontMetrics().height() * 17)
+        plots.setMinimumHeight(self.fontMetrics().height() * 24)
         plots.body.addWidget(self.charts, 1)
         self.log = Fold("Log", name="log")
         self.log_text = TextView("Log", lines=14)
         self.log.body.addWidget(self.log_text)
         self.log.unfolded.connect(lambda _: self._show_log())
-        for piece in (self.about, self.problem, self.outcome, self.compared):
+        for piece in (self.about, self.notes, self.not_opened, self.problem, self.outcome, self.compared):
             self.page.body.addWidget(piece)
         self.page.body.addWidget(plots, 1)
         self.page.body.addWidget(self.log)
@@ -73,27 +95,37 @@ class PastRun(QWidget):
         self._runs = []
         self.page.title.say("Run")
         self.problem.show_problem(problem)
-        for piece in (self.about, self.outcome, self.compared, self.log):
+        for piece in (
+            self.about,
+            self.notes,
+            self.rename,
+            self.report,
+            self.outcome,
+            self.compared,
+            self.log,
+        ):
             piece.hide()
         self.charts.show_sources([])
 
     def show_runs(self, runs: Sequence[RunDetails], state: State) -> None:
-        """One run, or several over each other."""
+        """One run, or several over each other, the best first."""
+        runs = [runs[place] for place in ranked([run.entry for run in runs])]
+        for field in (self.name, self.note):
+            field.cancel()
         self._runs = list(runs)
+        self.not_opened.show_problem(None)
         one = runs[0] if len(runs) == 1 else None
         self.problem.show_problem(_lost(runs), "warning")
         self.outcome.setVisible(one is not None)
         self.compared.setVisible(one is None)
-        self.about.setVisible(one is not None)
+        for piece in (self.about, self.notes, self.rename):
+            piece.setVisible(one is not None)
+        self.report.setVisible(one is not None and bool(one.report))
         self.log.setVisible(one is not None and bool(one.log))
-        self.page.title.say(_title(one) if one is not None else f"{len(runs)} runs compared")
         self.comparison.show_runs([run.entry for run in runs] if one is None else [])
-        same = len({run.entry.script for run in runs}) == 1
         self.charts.show_coming()
-        labels = [started(run.entry) if same else _title(run) for run in runs]
-        if len(set(labels)) < len(labels):
-            # Begun in the same minute: counted as their columns stand.
-            labels = [f"{label} ({count})" for count, label in enumerate(labels, start=1)]
+        labels = labels_of([run.entry for run in runs])
+        self._show_labels()
         # Of a long run there are thousands of points.
         in_thread(
             self, lambda: [RunPoints.of(run) for run in runs], lambda points: self._plot(runs, labels, points)
@@ -103,6 +135,36 @@ class PastRun(QWidget):
             self._show_outcome(one, state)
             self.outcome.show_start(None, starting=False)
         self._show_log()
+
+    def _show_labels(self) -> None:
+        """Title and note."""
+        entry = self.entry
+        self.page.title.say(_title(entry) if entry is not None else f"{len(self._runs)} runs compared")
+        note = entry.note if entry is not None else ""
+        self.noted.say(note)
+        words = "Edit note" if note else "Add a note"
+        self.annotate.setText(words)
+        self.annotate.setAccessibleName(words)
+
+    def _rename(self) -> None:
+        if self.entry is not None:
+            self.name.begin(self.entry.name)
+
+    def _annotate(self) -> None:
+        if self.entry is not None:
+            self.note.begin(self.entry.note)
+
+    def _label(self, name: str | None, note: str | None) -> None:
+        """Shown at once; it is kept meanwhile."""
+        run = self._runs[0]
+        entry = run.entry
+        entry = replace(entry, name=name) if name is not None else replace(entry, note=note or "")
+        self._runs = [replace(run, entry=entry)]
+        self._show_labels()
+        self.labelled.emit(entry.run, name, note)
+
+    def _open_report(self) -> None:
+        self.not_opened.open(Path(self._runs[0].report), "report")
 
     @property
     def entry(self) -> RunEntry | None:
@@ -127,10 +189,11 @@ class PastRun(QWidget):
             checkpoint=checkpoint,
             lender=lender,
             fetching=fetch_progress(entry.run, state),
+            accepted=state.me.settings.accepted if state.me is not None else (),
         )
 
     def _plot(self, runs: Sequence[RunDetails], labels: list[str], points: list[RunPoints]) -> None:
-        if self._runs == list(runs):
+        if [run.entry.run for run in self._runs] == [run.entry.run for run in runs]:
             self.charts.show_sources(
                 [
                     Source(label, each, _names(run))
@@ -147,7 +210,7 @@ class PastRun(QWidget):
             in_thread(self, lambda: "\n".join(plain_lines(run.log)), lambda text: self._read_log(run, text))
 
     def _read_log(self, run: RunDetails, text: str) -> None:
-        if self._runs == [run]:
+        if self.entry is not None and self.entry.run == run.entry.run:
             self.log_text.setPlaceholderText("")
             self.log_text.setPlainText(text)
 
@@ -167,14 +230,20 @@ def _lost(runs: Sequence[RunDetails]) -> Problem | None:
 
 def _about(entry: RunEntry) -> list[str]:
     """Where it ran, with what, and how fast."""
-    lines = lines_of(entry)
-    script = [lines["Script"]] if entry.arguments else []
-    before = [goes_on_from(entry)] if entry.resumed is not None else []
-    return [*script, *before, *(lines[name] for name in ("Laptops", "Duration", "Speed") if name in lines)]
+    rate = samples_s(entry.summary)
+    words = [
+        plain(" ".join((entry.script, *entry.arguments)), 200) if entry.arguments or entry.name else "",
+        goes_on_from(entry),
+        plain(", ".join(entry.devices), 80),
+        started(entry) if entry.name else "",
+        "" if entry.duration_s is None else duration(entry.duration_s),
+        "" if rate is None else f"{rate:,.0f} samples/s",
+    ]
+    return [each for each in words if each]
 
 
-def _title(run: RunDetails) -> str:
-    return f"{plain(run.entry.script, 80)}, {started(run.entry)}"
+def _title(entry: RunEntry) -> str:
+    return called(entry) if entry.name else f"{plain(entry.script, 80)}, {started(entry)}"
 
 
 def _names(run: RunDetails) -> dict[DeviceId, str]:

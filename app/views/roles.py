@@ -36,7 +36,7 @@ class RolesBox(Card):
     changed = Signal(object)
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(framed=False)
         self.setAccessibleName("Roles")
         self._draft = Draft()
         self._plan: Plan | None = None

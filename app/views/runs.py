@@ -1,44 +1,53 @@
-"""Runs: the history, newest first; a run's details; two runs over each other."""
+"""Runs: the history, to be filtered, sorted, named and cleared up; a run's details; runs over each other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QItemSelection, QModelIndex, QSortFilterProxyModel, Qt, Signal
-from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QTableView, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
+from app import theme
 from app.bridge import Bridge
-from app.models.runs_model import SORT_ROLE, Column, RunsModel
+from app.models.runs_filter import RunsFilter
+from app.models.runs_model import Column, RunsModel, called, started
+from app.run_again import accepting
 from app.theme import GAP
 from app.views.past_run import PastRun
 from app.views.resume import ask_for_checkpoints, link_changed, resume_run
 from app.views.view import View
 from app.widgets.buttons import button
 from app.widgets.card import row
+from app.widgets.flow import Flow
 from app.widgets.folder_box import FolderBox
 from app.widgets.labels import Label, name_for_readers
-from app.widgets.problem_box import ProblemBox
+from app.widgets.problem_box import Level, ProblemBox
+from app.widgets.runs_table import RunsTable
+from app.widgets.undo_bar import UndoBar
 from core.vocabulary.answers import Answer, Refused, RunDetails, RunEntry, RunList
-from core.vocabulary.commands import GetRun, ListRuns, StopRun
+from core.vocabulary.commands import DeleteRun, GetRun, LabelRun, ListRuns, StopRun
+from core.vocabulary.errors import Problem
 from core.vocabulary.events import (
     CheckpointCame,
     CheckpointFound,
     Event,
     FetchEnded,
+    HistoryChanged,
     LinkDown,
     RunPhaseChanged,
     RunPlanned,
     RunSummarised,
 )
 from core.vocabulary.ids import RunId
+from core.vocabulary.run_folder import REPORT
 from core.vocabulary.state import State
 
-MOST_COMPARED = 2
 _EMPTY = "No run yet. What you train is kept here, with its plots, log and result."
-_OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised)
+_NO_MATCH = "No run matches the filter."
+_OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged)
 _OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
 
 
@@ -55,19 +64,22 @@ class RunsView(View):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
         self._stale = True
+        self._refused: Problem | None = None
+        """Why the last change was not made."""
         self._opening: list[RunId] = []
         self._opened: dict[RunId, RunDetails] = {}
         self.model = RunsModel(self)
-        self.sorted = QSortFilterProxyModel(self)
-        self.sorted.setSourceModel(self.model)
-        self.sorted.setSortRole(SORT_ROLE)
+        self.model.labelled.connect(self._label)
+        self.sorted = RunsFilter(self.model, self)
         self.past = PastRun()
         self.past.closed.connect(self.show_list)
         self.past.again_asked.connect(self.again_asked)
+        self.past.labelled.connect(self._label)
         self.past.go_on_asked.connect(
             lambda entry: resume_run(bridge, self.past.outcome, entry, self.resumed.emit)
         )
         self.past.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
+        self.past.outcome.accept_asked.connect(lambda code: bridge.submit(accepting(code, bridge.state)))
         self.pages = QStackedWidget()
         self.list = self._list()
         self.pages.addWidget(self.list)
@@ -86,33 +98,59 @@ class RunsView(View):
         self.problem = ProblemBox(level="warning")
         self.not_opened = FolderBox()
         self.empty = Label(_EMPTY, "faint", wraps=True)
-        self.table = _Table()
-        self.table.setModel(self.sorted)
-        name_for_readers(self.table, "Runs", "Enter opens a run; choose two to compare them.")
-        self.table.sortByColumn(Column.STARTED, Qt.SortOrder.DescendingOrder)
-        self.table.opened.connect(self._open)
-        self.table.selectionModel().selectionChanged.connect(self._on_selection)
-        head = self.table.horizontalHeader()
-        head.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        head.setStretchLastSection(True)
-        head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        characters = self.fontMetrics().averageCharWidth()
-        for column, width in zip(Column, (19, 24, 40, 38, 22, 12), strict=True):
-            self.table.setColumnWidth(column, characters * width)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter by name, note, argument, laptop, state")
+        self.filter.setClearButtonEnabled(True)
+        name_for_readers(self.filter, "Filter runs", "Every word has to be found in a run.")
+        self.filter.textChanged.connect(self._filter)
+        self.count = Label("", "faint")
+        self.table = self._table()
+        self.undo = UndoBar()
+        QShortcut(QKeySequence.StandardKey.Find, page, self.filter.setFocus)
+        QShortcut(QKeySequence.StandardKey.Undo, page, self.undo.take_back)
         self.first = button("Train something", self.train_asked.emit, "primary", name="train-first")
         self.first.hide()
         self.open = button("Details", self._open, "primary", name="details")
         self.compare = button("Compare", self._open, name="compare")
         self.again = button("Run again", self._again, name="run-again")
+        self.rename = button("Rename", lambda: self.table.edit_cell(Column.RUN), name="rename-run")
+        self.report = button("Open report", self._open_report, name="run-report")
         self.folder = button("Open folder", self._open_folder, name="run-folder")
-        layout.addWidget(Label(self.title, "title"))
-        layout.addWidget(self.problem)
-        layout.addWidget(self.not_opened)
-        layout.addWidget(self.empty)
+        self.delete = button("Delete", self._delete, "danger", name="delete-run")
+        head = row(Label(self.title, "title"), 1, self.count, self.filter)
+        head.setStretch(3, 20)
+        layout.addLayout(head)
+        self.filter.setMaximumWidth(self.fontMetrics().averageCharWidth() * 46)
+        for piece in (self.problem, self.not_opened, self.empty):
+            layout.addWidget(piece)
         layout.addLayout(row(self.first, 1))
         layout.addWidget(self.table, 1)
-        layout.addLayout(row(self.open, self.compare, self.again, self.folder, 1))
+        layout.addWidget(self.undo)
+        foot = row(Flow(*self._buttons), self.delete)
+        foot.setStretch(0, 1)
+        foot.setAlignment(self.delete, Qt.AlignmentFlag.AlignTop)
+        layout.addLayout(foot)
         return page
+
+    def _table(self) -> RunsTable:
+        table = RunsTable()
+        table.setModel(self.sorted)
+        name_for_readers(
+            table,
+            "Runs",
+            "Enter opens a run, F2 renames it, Delete deletes it; choose several to compare them.",
+        )
+        table.sortByColumn(Column.STARTED, Qt.SortOrder.DescendingOrder)
+        table.opened.connect(self._open)
+        table.delete_asked.connect(self._delete)
+        table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
+        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        table.customContextMenuRequested.connect(self._show_menu)
+        return table
+
+    @property
+    def _buttons(self) -> tuple[QPushButton, ...]:
+        return self.open, self.compare, self.again, self.rename, self.report, self.folder
 
     @property
     def pieces(self) -> Sequence[QWidget]:
@@ -142,7 +180,7 @@ class RunsView(View):
     def chosen(self) -> list[RunEntry]:
         """The selected runs, as they stand in the list."""
         rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
-        return [self.model.entry(self.sorted.mapToSource(self.sorted.index(row, 0)).row()) for row in rows]
+        return [self.sorted.entry(row) for row in rows]
 
     # --- the node ------------------------------------------------------------------------------------------
 
@@ -153,15 +191,26 @@ class RunsView(View):
     def _on_runs(self, answer: Answer) -> None:
         if isinstance(answer, RunList):
             self.model.show_runs(answer.runs)
-            self.problem.show_problem(answer.problem, "warning")
+            self.sorted.hide_runs(self.sorted.hidden & {entry.run for entry in answer.runs})
+            self.table.show_notes(any(entry.note for entry in answer.runs))
+            level: Level = "warning" if self._refused is None else "bad"
+            self.problem.show_problem(self._refused or answer.problem, level)
         elif isinstance(answer, Refused):
             self._stale = True  # once it is mended, the next look finds it
             self.problem.show_problem(answer.problem, "bad")
-        nothing = not self.model.rowCount() and self.problem.problem is None
+        self._show_what_there_is()
+
+    def _show_what_there_is(self) -> None:
+        there, seen = self.model.rowCount() - len(self.sorted.hidden), self.sorted.rowCount()
+        nothing = there <= 0 and self.problem.problem is None and not self.undo.pending
         focused = self.first.hasFocus() or self.table.hasFocus()
-        self.empty.setVisible(nothing)
+        self.empty.say(_EMPTY if nothing else _NO_MATCH)
+        self.empty.setVisible(nothing or (there > 0 and not seen))
         self.first.setVisible(nothing)
         self.table.setVisible(self.model.rowCount() > 0)
+        self.filter.setVisible(there > 1 or self.sorted.filtering)
+        self.count.setVisible(self.sorted.filtering)
+        self.count.say(f"{seen:,} of {there:,}")
         self.setFocusProxy(self.first if nothing else self.table)
         if focused or self.hasFocus():
             self.setFocus()
@@ -173,35 +222,70 @@ class RunsView(View):
         if isinstance(answer, Refused):
             self._opening = []
             self.past.show_problem(answer.problem)
-            self.pages.setCurrentWidget(self.past)
+            self._show_past()
         elif isinstance(answer, RunDetails):
             self._opened[run] = answer
             if len(self._opened) == len(self._opening):
                 self.past.show_runs([self._opened[each] for each in self._opening], self.bridge.state)
                 self._opening = []
-                self.pages.setCurrentWidget(self.past)
+                self._show_past()
                 if self.past.entry is not None:
                     ask_for_checkpoints(self.bridge, self.past.entry)
 
+    def _show_past(self) -> None:
+        self.pages.setCurrentWidget(self.past)
+        self.past.back.setFocus()
+
+    def _on_changed(self, answer: Answer) -> None:
+        """A name, a note or a deletion was refused: what is kept is shown again."""
+        if isinstance(answer, Refused):
+            self._refused = answer.problem
+            self._ask()
+
     # --- the user ------------------------------------------------------------------------------------------
 
-    def _on_selection(self, selected: QItemSelection, deselected: QItemSelection) -> None:
-        self._show_buttons()
+    def _filter(self, text: str) -> None:
+        self.sorted.show_matching(text)
+        self._show_what_there_is()
 
     def _show_buttons(self) -> None:
         chosen = self.chosen
-        self.open.setEnabled(len(chosen) == 1)
-        self.compare.setEnabled(len(chosen) == MOST_COMPARED)
-        self.again.setEnabled(len(chosen) == 1 and bool(chosen[0].source))
-        self.folder.setEnabled(len(chosen) == 1 and bool(chosen[0].folder))
-        for each in (self.open, self.compare, self.again, self.folder):
+        one = chosen[0] if len(chosen) == 1 else None
+        self.open.setEnabled(one is not None)
+        self.compare.setEnabled(len(chosen) > 1)
+        self.again.setEnabled(one is not None and bool(one.source))
+        self.rename.setEnabled(one is not None)
+        self.report.setEnabled(one is not None and bool(one.folder) and not self._under_way(one))
+        self.folder.setEnabled(one is not None and bool(one.folder))
+        self.delete.setEnabled(bool(chosen) and not any(map(self._under_way, chosen)))
+        for each in (*self._buttons, self.delete):
             each.setVisible(self.model.rowCount() > 0)
 
+    def _under_way(self, entry: RunEntry) -> bool:
+        run = self.bridge.state.run
+        return run is not None and not run.over and run.plan.run == entry.run
+
+    def _show_menu(self, where: QPoint) -> None:
+        menu = self._menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.table.viewport().mapToGlobal(where))
+
+    def _menu(self) -> QMenu:
+        """What the buttons do, and the note."""
+        menu = QMenu(self.table)
+        theme.wear(menu)
+        for each in (*self._buttons, self.delete):
+            if each.isEnabled():
+                menu.addAction(each.text(), each.click)
+        if len(self.chosen) == 1:
+            menu.insertAction(
+                menu.actions()[-1], menu.addAction("Edit note", lambda: self.table.edit_cell(Column.NOTE))
+            )
+        return menu
+
     def _open(self) -> None:
-        chosen = self.chosen[:MOST_COMPARED]
-        under_way = self.bridge.state.run
-        going_on = under_way.plan.run if under_way is not None and not under_way.over else None
-        if [entry.run for entry in chosen] == [going_on]:
+        chosen = self.chosen
+        if len(chosen) == 1 and self._under_way(chosen[0]):
             self.live_asked.emit()  # its record is still being written
             return
         self._opening = [entry.run for entry in chosen]
@@ -212,28 +296,56 @@ class RunsView(View):
     def _again(self) -> None:
         self.again_asked.emit(self.chosen[0])
 
+    def _label(self, run: RunId, name: str | None, note: str | None) -> None:
+        self._refused = None
+        self.bridge.submit(LabelRun(run=run, name=name, note=note), self._on_changed)
+
+    def _delete(self) -> None:
+        """The runs are out of sight at once, and gone for good only when nobody takes it back."""
+        if not self.delete.isEnabled():
+            return
+        chosen = self.chosen
+        first = self.table.selectionModel().selectedRows()[0].row()
+        self.undo.finish()
+        going = {entry.run for entry in chosen}
+        self.sorted.hide_runs(self.sorted.hidden | going)
+        self.undo.offer(
+            _going(chosen, self.undo.undo_ms / 1000),
+            lambda: self._delete_for_good(going),
+            lambda: self._keep(going),
+        )
+        if self.sorted.rowCount():
+            self.table.selectRow(min(first, self.sorted.rowCount() - 1))
+        self._show_what_there_is()
+
+    def _delete_for_good(self, runs: Collection[RunId]) -> None:
+        """They stay out of sight: the node's next list is without them."""
+        self._refused = None
+        for run in sorted(runs):
+            self.bridge.submit(DeleteRun(run=run), partial(self._on_deleted, run))
+
+    def _on_deleted(self, run: RunId, answer: Answer) -> None:
+        if isinstance(answer, Refused):
+            self._keep({run})
+        self._on_changed(answer)
+
+    def _keep(self, runs: Collection[RunId]) -> None:
+        self.sorted.hide_runs(self.sorted.hidden.difference(runs))
+        self._show_what_there_is()
+
+    def _open_report(self) -> None:
+        self.not_opened.open(Path(self.chosen[0].folder) / REPORT, "report")
+
     def _open_folder(self) -> None:
         self.not_opened.open(Path(self.chosen[0].folder))
 
 
-class _Table(QTableView):
-    """``opened``: Enter or a double click."""
-
-    opened = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setSortingEnabled(True)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setAlternatingRowColors(True)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + GAP)
-        self.activated.connect(self._on_activated)
-
-    def _on_activated(self, index: QModelIndex) -> None:
-        self.opened.emit()
+def _going(entries: Sequence[RunEntry], after_s: float) -> str:
+    which = (
+        f"“{called(entries[0])}” of {started(entries[0])}" if len(entries) == 1 else f"{len(entries)} runs"
+    )
+    whose = "its" if len(entries) == 1 else "their"
+    return (
+        f"{which} deleted. In {after_s:.0f} seconds {whose} log, model and checkpoints in Tandem's folder "
+        "are gone for good."
+    )

@@ -17,11 +17,11 @@ from app.models.draft import Draft, candidates, spec_of, taking_part, why_not
 from app.theme import GAP
 from app.views.roles import RolesBox
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
-from app.widgets.findings import FindingsList
+from app.widgets.card import row
 from app.widgets.labels import Label, name_for_readers
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
+from app.widgets.ready_card import ReadyCard
 from app.widgets.run_options import RunOptions
 from app.widgets.script_choices import ScriptChoices
 from app.widgets.script_drop import ScriptDrop
@@ -90,29 +90,28 @@ class TrainSetup(QWidget):
         self.roles.changed.connect(self._change)
         self.options = RunOptions()
         self.options.changed.connect(self._take_options)
-        self.checks = FindingsList()
-        self.checks.mend_asked.connect(self._mend)
+        self.ready = ReadyCard(self.roles, self.options)
+        self.ready.mend_asked.connect(self._mend)
         self.train = button("Train", self.start, "primary", name="train")
         self.why = Label("", "faint", wraps=True)
-        self.ahead = QWidget()
-        ahead = QVBoxLayout(self.ahead)
-        ahead.setContentsMargins(0, 0, 0, 0)
-        ahead.setSpacing(GAP)
-        script = Card()
         label = Label("Arguments", "faint")
         label.setBuddy(self.arguments)
-        script.body.addLayout(row(label, self.arguments))
-        script.body.addWidget(self.options)
-        looked = Card()
-        looked.body.addWidget(Label("Before the start", "heading"))
-        looked.body.addWidget(self.checks)
-        for card in (script, self.roles, looked):
-            ahead.addWidget(card)
+        self.argued = QWidget()
+        self.argued.setLayout(row(label, self.arguments))
+        self.drop.take_line(self.argued)
         self.banner = ProblemBox(level="note")
         self.under_way = button("Show", self.live_asked.emit, name="show-live")
         name_for_readers(self.under_way, "Show the run under way")
         self.banner.buttons.addWidget(self.under_way)
-        for piece in (self.banner, self.drop, self.problem, self.choices, self.reading, self.ahead):
+        for piece in (
+            self.banner,
+            self.drop,
+            self.problem,
+            self.choices,
+            self.reading,
+            self.ready,
+            self.drop.examples,
+        ):
             page.body.addWidget(piece)
         page.body.addStretch(1)
         # Below what scrolls, so that the main action is always in reach.
@@ -140,6 +139,9 @@ class TrainSetup(QWidget):
         self.draft = draft
         self.edited = True
         self.options.show_options(draft.seed, draft.strategy, draft.wire, draft.exchange)
+        self.ready.begin()
+        if self.options.is_open or draft.roles or draft.shares or draft.left_out:
+            self.ready.more.head.setChecked(True)  # what is not as usual is in sight
         self.read = self.made = self.refusal = None
         self._alone_asked = False
         self.problem.show_problem(None)
@@ -185,7 +187,8 @@ class TrainSetup(QWidget):
         self.drop.show_script(read.script if read else "", self.draft.script)
         waiting = read is None and bool(self.draft.script) and self.problem.problem is None
         self.reading.setVisible(waiting)
-        self.ahead.setVisible(read is not None)
+        self.argued.setVisible(read is not None)
+        self.ready.setVisible(read is not None)
         self.foot.setVisible(read is not None)
         if read is None:
             return
@@ -195,7 +198,10 @@ class TrainSetup(QWidget):
         found = preflight.lines(self.draft, self._state, read, plan, self._findings)
         if found != self._shown:
             self._shown = found
-            self.checks.show_findings(found)
+            self.ready.show_findings(found)
+        self.ready.show_headline(
+            None if plan is None else preflight.headline(self.draft, self._state, read, plan, found)
+        )
         self.train.setEnabled(preflight.ready(found, plan) and not self._starting)
         self.train.setText(self._train_words())
         self.why.say(self._why(found, plan))

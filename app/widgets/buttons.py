@@ -1,4 +1,5 @@
-"""Buttons: an ordinary one, one for the screen's main action, one that takes something away."""
+"""Buttons: an ordinary one, one for the screen's main action, one that takes something away;
+``side``: one of several things that can be shown in a place."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QPushButton
 
 from core.vocabulary import text as safe
 
-Kind = Literal["", "primary", "danger", "quiet"]
+Kind = Literal["", "primary", "danger", "quiet", "side"]
 
 
 def button(text: str, on_click: Callable[[], object], kind: Kind = "", *, name: str = "") -> QPushButton:

@@ -14,13 +14,13 @@ Box = TypeVar("Box", QHBoxLayout, QVBoxLayout)
 
 
 class Card(QFrame):
-    """``body`` takes the content, from top to bottom."""
+    """``body`` takes the content, from top to bottom. ``framed`` False: a part of another card."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, framed: bool = True) -> None:
         super().__init__(parent)
-        self.setProperty("kind", "card")
+        self.setProperty("kind", "card" if framed else "")
         self.body = QVBoxLayout(self)
-        self.body.setContentsMargins(GAP + 4, GAP, GAP + 4, GAP)
+        self.body.setContentsMargins(*((GAP + 4, GAP, GAP + 4, GAP) if framed else (0, 0, 0, 0)))
         self.body.setSpacing(GAP // 2)
 
     def choose(self, chosen: bool) -> None:

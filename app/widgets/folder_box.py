@@ -1,4 +1,4 @@
-"""Shows a folder in the desktop's own file manager; where there is none, its path to copy."""
+"""Opens a folder or a report by the desktop's own program; where there is none, shows its path to copy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
@@ -23,30 +24,32 @@ class FolderBox(ProblemBox):
     def __init__(self) -> None:
         super().__init__(level="warning")
         self.path = ""
+        self._kind = "folder"
         self.copy = button("Copy path", self._copy, name="copy-path")
         self.buttons.addWidget(self.copy)
 
-    def open(self, folder: Path) -> None:
+    def open(self, path: Path, kind: Literal["folder", "report"] = "folder") -> None:
         """Returns at once; whether it worked may be known only later."""
-        self.path = str(folder)
+        self.path, self._kind = str(path), kind
         self.show_problem(None)
         opener = shutil.which("xdg-open") if sys.platform == "linux" else None
-        if not folder.is_dir():
-            self._say("There is no such folder any more.", "It may have been moved or deleted. It was at")
+        if not path.exists():
+            self._say(f"There is no such {kind} any more.", "It may have been moved or deleted. It was at")
         elif opener is not None:
             # Qt starts it as well, and takes for success that it began.
-            path = self.path
-            in_thread(self, lambda: _run(opener, path), lambda opened: self._on_ended(path, opened))
+            words = self.path
+            in_thread(self, lambda: _run(opener, words), lambda opened: self._on_ended(words, opened))
         else:
             self._on_ended(self.path, QDesktopServices.openUrl(QUrl.fromLocalFile(self.path)))
 
     def _on_ended(self, path: str, opened: bool) -> None:
         if not opened and path == self.path:
-            self._say("No file manager could be opened here.", "The folder is")
+            program = "file manager" if self._kind == "folder" else "browser"
+            self._say(f"No {program} could be opened here.", f"The {self._kind} is")
 
     def _say(self, what: str, where: str) -> None:
         fix = f"{where} {plain(self.path, 400)}"
-        self.show_problem(Problem(code="folder-not-opened", what=what, fix=fix), "warning")
+        self.show_problem(Problem(code=f"{self._kind}-not-opened", what=what, fix=fix), "warning")
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.path)

@@ -26,10 +26,24 @@ def image(svg: bytes, size: int) -> QImage:
 def screen_icon(name: str, colour: str, size: int, ratio: float = 1.0) -> QIcon:
     """An icon of ``resources/icons/screens`` with its lines in ``colour``; ``ratio``: pixels of the screen
     to one of the window."""
-    svg = (FOLDER / "screens" / f"{name}.svg").read_bytes().replace(b"currentColor", colour.encode())
+    return QIcon(_drawn(FOLDER / "screens" / f"{name}.svg", colour, size, ratio))
+
+
+def example_picture(name: str, colour: str, size: int, ratio: float = 1.0) -> QPixmap:
+    """What an example learns, of ``resources/icons/examples``."""
+    return _drawn(FOLDER / "examples" / f"{name}.svg", colour, size, ratio)
+
+
+def drop_picture(colour: str, size: int, ratio: float = 1.0) -> QPixmap:
+    """Here something may be dropped."""
+    return _drawn(FOLDER / "drop.svg", colour, size, ratio)
+
+
+def _drawn(path: Path, colour: str, size: int, ratio: float) -> QPixmap:
+    svg = path.read_bytes().replace(b"currentColor", colour.encode())
     pixmap = QPixmap.fromImage(image(svg, round(size * ratio)))
     pixmap.setDevicePixelRatio(ratio)
-    return QIcon(pixmap)
+    return pixmap
 
 
 def application_icon(sizes: tuple[int, ...] = (16, 32, 64, 128)) -> QIcon:

@@ -1,6 +1,6 @@
 """Labels and texts that show words exactly as they are: whatever a peer sent is never read as markup.
 
-Kinds (see ``app.theme``): title, heading, faint, good, good-heading, warning, bad, code, mono.
+Kinds (see ``app.theme``): title, subtitle, heading, faint, good, good-heading, warning, bad, code, mono.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import html
 import re
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
-from PySide6.QtGui import QFontDatabase, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QFontDatabase, QFontInfo, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QStyle, QStyleOption, QWidget
 
 from core.vocabulary import text as safe
@@ -77,7 +77,10 @@ class BriefLabel(Label):
 
 
 class ElidedLabel(QWidget):
-    """One line that ends in ``…`` where there is no room; the whole text is its tooltip then."""
+    """One line that ends in ``…`` where there is no room; the whole text is its tooltip then.
+
+    ``least``: average characters that it keeps whatever stands beside it.
+    """
 
     def __init__(
         self,
@@ -85,12 +88,14 @@ class ElidedLabel(QWidget):
         kind: str = "",
         *,
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        least: int = 6,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._text = ""
         self._said = ""
         self._mode = mode
+        self._least = least
         # A label of the same kind lends its font and colour: the style sheet speaks of labels.
         self._like = QLabel(self)
         self._like.hide()
@@ -134,7 +139,7 @@ class ElidedLabel(QWidget):
     def minimumSizeHint(self) -> QSize:
         self._like.ensurePolished()
         metrics = self._like.fontMetrics()
-        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * 6), metrics.height())
+        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * self._least), metrics.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -177,7 +182,9 @@ class TextView(QPlainTextEdit):
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setTabChangesFocus(True)
-        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        fixed.setPointSizeF(QFontInfo(self.font()).pointSizeF())  # as large as what stands around it
+        self.setFont(fixed)
         if not wraps:
             self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         if lines:

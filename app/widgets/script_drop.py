@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from threading import Thread
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
-from app.examples import EXAMPLES, copied
+from app import theme
+from app.examples import copied
+from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import Card, row
+from app.widgets.card import Card, column
+from app.widgets.example_cards import ExampleCards
+from app.widgets.flow import Flow
+from app.widgets.icons import drop_picture
 from app.widgets.inputs import FileDialog
 from app.widgets.labels import ElidedLabel, Label, set_kind
 from core.vocabulary.errors import Problem, TandemError
@@ -30,8 +34,12 @@ _NOT_HERE = Problem(
 )
 
 
+EMPTY_LINES = 17
+"""Of text: how high the place is before there is something in it."""
+
+
 class ScriptDrop(Card):
-    """``chosen(path)``; ``refused(problem)`` for a drop that cannot be one."""
+    """``chosen(path)``; ``refused(problem)`` for a drop that cannot be one. ``examples`` is laid below it."""
 
     chosen = Signal(str)
     refused = Signal(object)
@@ -41,41 +49,73 @@ class ScriptDrop(Card):
         self.home = ""
         self.setAcceptDrops(True)
         self.setAccessibleName("Script")
-        self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
+        self.where = ElidedLabel("", "faint", mode=Qt.TextElideMode.ElideMiddle)
         self.where.setObjectName("script")
         self.name = ElidedLabel("", "heading")
         self._path = ""
-        self.hint = Label("Drop a Keras script here, or the folder of its project.", "heading")
+        self._drawn: tuple[str, int, float] | None = None
+        self.picture = QLabel()
+        self.hint = Label("Drop a script, a notebook or a project folder here", "subtitle", wraps=True)
         self.hint_2 = Label(
-            "Any script that trains with model.fit: nothing in it needs to be changed.", "faint"
+            "Any Keras script that trains with model.fit: nothing in it needs to be changed.",
+            "faint",
+            wraps=True,
         )
+        for each in (self.picture, self.hint, self.hint_2):
+            each.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.file = button("Choose script…", self._ask_file, "primary", name="choose-script")
         self.folder = button("Choose folder…", self._ask_folder, name="choose-folder")
-        self.examples = [
-            button(title, partial(self.take_example, name), name=f"example-{name}")
-            for name, (title, _) in EXAMPLES.items()
-        ]
-        for each, (_, what) in zip(self.examples, EXAMPLES.values(), strict=True):
-            each.setAccessibleDescription(what)
-        self.examples_row = QWidget()
-        self.examples_row.setLayout(row(Label("Or an example:", "faint"), *self.examples, 1))
-        for line in (self.hint, self.hint_2, self.name, self.where):
+        self.show_examples = button("Examples", self._toggle_examples, "quiet", name="examples")
+        self.examples = ExampleCards()
+        self.examples.chosen.connect(self.take_example)
+        self.body.setSpacing(GAP)
+        words = column(self.name, self.where, spacing=GAP // 3)
+        self.buttons = Flow(self.file, self.folder, self.show_examples)
+        self.body.addStretch(1)
+        for line in (self.picture, self.hint, self.hint_2):
             self.body.addWidget(line)
-        self.body.addLayout(row(self.file, self.folder, 1))
-        self.body.addWidget(self.examples_row)
+        self.body.addLayout(words)
+        self.body.addLayout(self.buttons)
+        self.body.addStretch(1)
         self.show_script("", "")
 
     def show_script(self, name: str, path: str) -> None:
         """What is chosen; ``""`` for nothing yet."""
-        self._path = path
         self.name.say(name)
         self.where.say(path)
         self.name.setVisible(bool(name))
         self.where.setVisible(bool(path))
-        for line in (self.hint, self.hint_2):
+        for line in (self.picture, self.hint, self.hint_2):
             line.setVisible(not path)
+        if path != self._path or not path:
+            self.examples.setVisible(not path)
+        self._path = path
+        self.show_examples.setVisible(bool(path))
+        # A place to drop something on while there is nothing, a line of the form afterwards.
+        set_kind(self, "card" if path else "drop")
+        self.setMinimumHeight(0 if path else self.fontMetrics().height() * EMPTY_LINES)
+        self.buttons.centre(not path)
         # With a script chosen, the main action of this screen is Train.
         set_kind(self.file, "" if name else "primary")
+        self._draw()
+
+    def take_line(self, line: QWidget) -> None:
+        """What belongs to the script that is chosen, above the buttons."""
+        self.body.insertWidget(self.body.indexOf(self.buttons), line)
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
+            self._draw()
+        super().changeEvent(event)
+
+    def _draw(self) -> None:
+        wanted = (theme.colours().accent, self.fontMetrics().height() * 3, self.devicePixelRatioF())
+        if wanted != self._drawn:
+            self._drawn = wanted
+            self.picture.setPixmap(drop_picture(*wanted))
+
+    def _toggle_examples(self) -> None:
+        self.examples.setVisible(self.examples.isHidden())
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():
@@ -112,7 +152,7 @@ class ScriptDrop(Card):
     def _ask_file(self) -> None:
         dialog = self._dialog("Choose a script")
         dialog.setFileMode(FileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters(["Python scripts (*.py *.pyw)", "All files (*)"])
+        dialog.setNameFilters(["Python scripts and notebooks (*.py *.pyw *.ipynb)", "All files (*)"])
         dialog.open()
 
     def _ask_folder(self) -> None:

@@ -31,7 +31,7 @@ class Sheet(QWidget):
         self.body: QVBoxLayout = self.card.body
         self.body.setContentsMargins(theme.GAP * 2, theme.GAP * 2, theme.GAP * 2, theme.GAP * 2)
         self.body.setSpacing(theme.GAP)
-        grid = QGridLayout(self)
+        grid = self._grid = QGridLayout(self)
         grid.setContentsMargins(theme.GAP * 2, theme.GAP * 2, theme.GAP * 2, theme.GAP * 2)
         for outer in (0, 2):
             grid.setRowStretch(outer, 1)
@@ -41,6 +41,13 @@ class Sheet(QWidget):
         theme.wear(self)
         parent.installEventFilter(self)
         self.hide()
+
+    def widen(self, characters: int, *, tall: bool) -> None:
+        """How wide the card is at most; ``tall``: as high as there is room."""
+        self.card.setMaximumWidth(self.fontMetrics().averageCharWidth() * characters)
+        for outer in (0, 2):
+            self._grid.setRowStretch(outer, 0 if tall else 1)
+        self._grid.setRowStretch(1, 1 if tall else 0)
 
     @property
     def is_open(self) -> bool:

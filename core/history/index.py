@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from shutil import rmtree
 from typing import TypeVar
 
 import msgspec
@@ -18,11 +19,12 @@ from msgspec.structs import replace
 from core.home.private_file import write_atomically
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import Failed, ended
-from core.vocabulary.run_folder import SUMMARY
+from core.vocabulary.run_folder import DELETED, SUMMARY, is_run_id
 
 SCHEMA = 1
 FILE = "history.db"
@@ -72,6 +74,7 @@ class History:
             except (sqlite3.DatabaseError, msgspec.DecodeError) as error:
                 self._rebuild(error)
                 entries = self._all()
+            self._finish_deleting()
             for entry in entries:
                 if not ended(entry.phase) and entry.run not in self._our_own:
                     self._end(entry)
@@ -118,6 +121,33 @@ class History:
             what=f"Several runs begin with {shown(beginning)!r}.",
             fix="Give more of the run's id: see the list of runs (tandem runs).",
         )
+
+    def label(self, run: RunId, name: str | None, note: str | None) -> RunEntry:
+        """Name or annotate a run, here and in its folder; None leaves it. Raises ``TandemError``."""
+        entry = labelled(self.find(run), name, note)
+        folder = self._folder / entry.run
+        try:
+            if folder.is_dir():
+                write_atomically(folder / SUMMARY, wire.to_json(entry))
+            self._insert(entry)
+        except (OSError, sqlite3.Error) as error:
+            raise TandemError.of(_unusable(error, self._folder)) from error
+        return entry
+
+    def delete(self, run: RunId) -> None:
+        """Remove a run and its folder for good. Cut off in the middle, it is brought to its end by ``open``.
+        Raises ``TandemError`` for a run that is under way, for none such, and where the disk refuses."""
+        entry = self.find(run)
+        if entry.run in self._our_own and not ended(entry.phase):
+            raise TandemError.of(_under_way())
+        folder, leaving = self._folder / entry.run, self._folder / (DELETED + entry.run)
+        try:
+            if folder.is_dir() and is_run_id(entry.run):
+                folder.replace(leaving)
+            self._forget(entry.run)
+        except (OSError, sqlite3.Error) as error:
+            raise TandemError.of(_unusable(error, self._folder)) from error
+        rmtree(leaving, ignore_errors=True)
 
     def close(self) -> None:
         self._closed = True
@@ -196,7 +226,7 @@ class History:
         known = {row[0] for row in self._index.execute("SELECT run FROM runs")}
         unread = []
         for folder in sorted(self._folder.iterdir()):
-            if folder.name in known:
+            if folder.name in known or folder.name.startswith(DELETED):
                 continue
             try:
                 entry = wire.from_json((folder / SUMMARY).read_bytes(), RunEntry)
@@ -217,6 +247,19 @@ class History:
                 (entry.run, entry.started_s, wire.to_json(entry)),
             )
 
+    def _forget(self, run: str) -> None:
+        assert self._index is not None
+        self._our_own.discard(RunId(run))
+        self._owed.pop(RunId(run), None)
+        with self._index:
+            self._index.execute("DELETE FROM runs WHERE run = ?", (run,))
+
+    def _finish_deleting(self) -> None:
+        """What was being deleted when Tandem ended."""
+        for leaving in self._folder.glob(f"{DELETED}*"):
+            self._forget(leaving.name.removeprefix(DELETED))
+            rmtree(leaving, ignore_errors=True)
+
     def _end(self, entry: RunEntry) -> None:
         """As its folder says, where the disk refused the index alone; else it was cut off."""
         folder = self._folder / RunId(entry.run)
@@ -236,6 +279,30 @@ class History:
         if self._index is not None:
             self._index.close()
             self._index = None
+
+
+def labelled(entry: RunEntry, name: str | None, note: str | None) -> RunEntry:
+    """Raises ``TandemError`` for words that are too long to be kept."""
+    for words, most, what in ((name, MOST_NAME, "name"), (note, MOST_NOTE, "note")):
+        if words is not None and len(words) > most:
+            raise TandemError(
+                code="label-too-long",
+                what=f"A run's {what} has at most {most:,} characters, and this one has {len(words):,}.",
+                fix="Shorten it.",
+            )
+    return replace(
+        entry,
+        name=entry.name if name is None else name.strip(),
+        note=entry.note if note is None else note.strip(),
+    )
+
+
+def _under_way() -> Problem:
+    return Problem(
+        code="run-under-way",
+        what="This run is still under way.",
+        fix="Stop it, or wait for its end; then delete it.",
+    )
 
 
 def _closed() -> Problem:

@@ -202,6 +202,8 @@ class Node:
 
     def _emit(self, event: ev.Event) -> None:
         self._store.add(event)
+        if isinstance(event, ev.TelemetryReported):
+            self._runs.history.note_use(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit(ev.NoticeRaised(problem=problem))
@@ -263,10 +265,18 @@ class Node:
                 self._runs.go_on_waiting(run)
             case cm.AnswerConsent(run=run, decision=decision):
                 await self._runs.answer_consent(run, decision)
+            case cm.LookAtRequest(run=run):
+                return await self._runs.look_at_request(run)
             case cm.ListRuns(limit=limit):
-                return await self._runs.list_runs(limit)
+                return await self._runs.history.newest(limit)
             case cm.GetRun(run=run, points=points):
-                return await self._runs.get_run(run, points=points)
+                return await self._runs.history.find(run, points=points)
+            case cm.LabelRun(run=run, name=name, note=note):
+                await self._runs.history.label(run, name, note)
+                self._emit(ev.HistoryChanged(run=run))
+            case cm.DeleteRun(run=run):
+                await self._runs.history.delete(run)
+                self._emit(ev.HistoryChanged(run=run))
             case cm.FindCheckpoints(run=run):
                 await self._runs.find_checkpoints(run)
             case cm.GetState():

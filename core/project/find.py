@@ -7,6 +7,7 @@ import re
 import stat
 from pathlib import Path
 
+from core.project.notebook import SUFFIX as NOTEBOOK
 from core.project.script import ScriptReport, analyse
 from core.vocabulary.errors import TandemError
 from core.vocabulary.paths import shown
@@ -53,7 +54,9 @@ def find_script(path: Path) -> Path:
 
 def _only_script(folder: Path) -> Path:
     try:
-        files = sorted(entry for entry in folder.iterdir() if entry.suffix == ".py" and entry.is_file())
+        files = sorted(
+            entry for entry in folder.iterdir() if entry.suffix in (".py", NOTEBOOK) and entry.is_file()
+        )
     except OSError as error:
         raise TandemError(
             code="folder-unreadable",

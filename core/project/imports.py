@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import ast
-import threading
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from core.project.files import NotRegular, open_regular
+from core.project.notebook import SUFFIX, Notebook, named, read_notebook
+from core.project.parse import SOURCE_BYTES, not_python, parse
 from core.vocabulary.errors import TandemError
 from core.vocabulary.paths import shown, why_unsafe
 
-SOURCE_BYTES = 2_000_000
 MODULES_FOLLOWED = 500
-_ONE_AT_A_TIME = threading.Lock()
-"""CPython 3.11 mixes up how deep threads are that parse at once, and warnings' filters are shared."""
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of source. ``path`` is relative to the script's folder."""
+    """One file of source. ``path`` is relative to the script's folder. ``notebook``: whose cells ``tree``
+    is made of, where it is one."""
 
     path: str
     tree: ast.Module
+    notebook: Notebook | None = None
+
+    def place(self, line: int) -> tuple[str, int]:
+        """What to call the file and the line of the tree: in a notebook, its cell and the line in that."""
+        if self.notebook is None or not line:
+            return self.path, line
+        cell, line = self.notebook.place(line)
+        return named(self.path, cell), line
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,17 +43,17 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 def read_sources(script: Path, *, most_modules: int = MODULES_FOLLOWED) -> Sources:
     """Follow imports inside the folder. Raises ``TandemError`` where the script itself is no Python."""
     folder = script.parent
-    modules = {script.name: Module(path=script.name, tree=read_source(script))}
+    modules = {script.name: read_module(folder, script.name)}
     broken: list[tuple[str, TandemError]] = []
     waiting, met = [script.name], {script.name}
     while waiting:
         path = waiting.pop(0)
-        for other in _imported_files(folder, path, modules[path].tree):
+        for other in imported_files(folder, path, modules[path].tree):
             if other in met or len(met) >= most_modules:
                 continue
             met.add(other)
             try:
-                modules[other] = Module(path=other, tree=read_source(folder / other))
+                modules[other] = read_module(folder, other)
                 waiting.append(other)
             except TandemError as error:
                 broken.append((other, error))
@@ -64,38 +70,29 @@ def resolved(script: Path) -> Path:
 
 def read_source(path: Path) -> ast.Module:
     """The syntax tree. Raises ``TandemError`` with the line where this is no Python."""
-    name = shown(path.name)
+    return read_module(path.parent, path.name).tree
+
+
+def read_module(folder: Path, path: str) -> Module:
+    """A script, a notebook or a module in ``folder``. Raises ``TandemError``."""
+    file, name = folder / path, shown(path.rpartition("/")[2])
     try:
-        with open_regular(path) as file:
-            source = file.read(SOURCE_BYTES + 1)
+        if file.suffix == SUFFIX:
+            notebook = read_notebook(file)
+            return Module(path=path, tree=notebook.tree(name), notebook=notebook)
+        with open_regular(file) as opened:
+            source = opened.read(SOURCE_BYTES + 1)
     except FileNotFoundError as error:
         raise TandemError(
             code="script-missing",
-            what=f"There is no script at {shown(str(path))}.",
+            what=f"There is no script at {shown(str(file))}.",
             fix="Check the path, or choose the script again.",
         ) from error
     except (OSError, NotRegular) as error:
         raise _unreadable(name, error) from error
     if len(source) > SOURCE_BYTES:
-        raise _not_python(name, f"it is larger than {SOURCE_BYTES / 1e6:.0f} MB")
-    if b"\0" in source:
-        raise _not_python(name, "it holds bytes that no text holds")
-    try:
-        with _ONE_AT_A_TIME, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source, filename=name)
-    except SyntaxError as error:
-        if error.lineno is None:
-            raise _not_python(name, error.msg) from error
-        text = f"    {error.text.strip()}" if error.text else ""
-        raise TandemError(
-            code="script-syntax",
-            what=f"{name} has a syntax error in line {error.lineno}: {error.msg}.",
-            fix=f"Mend line {error.lineno} and try again.",
-            detail=f"{name}:{error.lineno}\n{text}",
-        ) from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise _not_python(name, "Python cannot take it apart") from error
+        raise not_python(name, f"it is larger than {SOURCE_BYTES / 1e6:.0f} MB")
+    return Module(path=path, tree=parse(source, name))
 
 
 def _unreadable(name: str, error: Exception) -> TandemError:
@@ -107,15 +104,8 @@ def _unreadable(name: str, error: Exception) -> TandemError:
     )
 
 
-def _not_python(name: str, reason: str) -> TandemError:
-    return TandemError(
-        code="script-not-python",
-        what=f"{name} is not a Python script: {reason}.",
-        fix="Choose a .py file that trains with Keras.",
-    )
-
-
-def _imported_files(folder: Path, path: str, tree: ast.Module) -> Iterator[str]:
+def imported_files(folder: Path, path: str, tree: ast.AST) -> Iterator[str]:
+    """The files of ``folder`` that the imports in ``tree``, a part of its file ``path``, name."""
     package = path.split("/")[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

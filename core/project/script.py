@@ -5,50 +5,79 @@ from __future__ import annotations
 import ast
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from core.project.imports import Sources, read_source, read_sources, resolved
+from core.project.imports import Module, Sources, read_source, read_sources, resolved
 from core.project.mistakes import find_mistakes
-from core.project.strategies import STRATEGIES, find_strategies, last_part
+from core.project.needs import Needs, find_needs
+from core.project.notebook import SUFFIX as NOTEBOOK
+from core.project.parse import not_python
+from core.project.strategies import (
+    MIRRORED,
+    MULTI_WORKER,
+    ON_ONE_MACHINE,
+    derived,
+    find_strategies,
+    last_part,
+)
 from core.project.syntax import Mistake, Source, Usage, called
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.paths import shown
 
 Kind = Literal["managed", "own", "neither"]
+Found = TypeVar("Found", Usage, Mistake)
+
+SUFFIXES = (".py", ".pyw", NOTEBOOK)
+"""What a script's name may end in."""
 
 _KERAS = frozenset(["tensorflow", "keras", "tf_keras"])
 _OTHERS = frozenset(["sklearn", "imblearn", "xgboost", "lightgbm", "catboost", "statsmodels", "torch"])
 """Libraries whose ``fit`` is not Keras'. A wrapper that is unknown here counts as Keras."""
-_MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"])
+_APPLY = frozenset(
+    ["apply", "apply_gradients", "minimize", "assign", "assign_add", "assign_sub", "set_weights"]
+)
+"""What changes weights by gradients. Of something else (a series of pandas') these count, too."""
 
 
 class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What reading found. ``modules``: files read, the script first, relative to its folder.
+    """What reading found. ``modules``: files read, the script first, relative to its folder. ``needs``: what
+    is imported besides.
 
-    ``strategies``: names as in ``tf.distribute``, or of the script's own classes. ``problem``: why a run
-    would share nothing (only with ``neither``).
+    ``strategies``: names as in ``tf.distribute``, or of the script's own classes; ``mirrored`` and
+    ``multi_worker``: those among them that are, or derive from, MirroredStrategy and
+    MultiWorkerMirroredStrategy. ``problem``: why a run would share nothing (only with ``neither``).
     """
 
     script: str
     folder: str
     kind: Kind
     strategies: tuple[str, ...] = ()
+    mirrored: tuple[str, ...] = ()
+    multi_worker: tuple[str, ...] = ()
     found: tuple[Usage, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     modules: tuple[str, ...] = ()
+    needs: Needs = Needs()
     problem: Problem | None = None
 
     @property
     def fits_in_own_strategy(self) -> bool:
-        """It builds ``MultiWorkerMirroredStrategy``, or perhaps a class derived from it, for Keras' ``fit``.
-
-        A loop by hand in a strategy is left alone."""
+        """It opens mirrored strategies, of one machine or of several, for Keras' ``fit`` alone."""
         what = {found.what for found in self.found}
-        across = _MULTI_WORKER.union(self.strategies) - (STRATEGIES - _MULTI_WORKER)
-        return "fit" in what and "strategy.run" not in what and bool(what & across)
+        shared = {*self.mirrored, *self.multi_worker}
+        others = set(self.strategies) - shared - ON_ONE_MACHINE
+        return "fit" in what and "strategy.run" not in what and bool(shared) and not others
+
+    @property
+    def loops_in_mirrored_strategy(self) -> bool:
+        """It uses MirroredStrategy by hand, and none that needs TensorFlow's own cluster."""
+        others = set(self.strategies) - set(self.mirrored) - ON_ONE_MACHINE
+        return bool(self.mirrored) and not others and not self.fits_in_own_strategy
 
 
 def analyse(script: Path) -> ScriptReport:
@@ -67,25 +96,35 @@ def _checked(script: Path) -> Path:
         raise TandemError(
             code="script-is-folder", what=f"{name} is a folder.", fix="Choose the script inside it."
         )
-    if script.suffix == ".ipynb":
+    if mode and script.suffix not in SUFFIXES:
+        raise not_python(name, "its name ends in neither .py nor .ipynb")
+    tree = read_source(script)
+    if script.suffix != NOTEBOOK and (line := _calls_jupyter(tree)):
         raise TandemError(
-            code="script-not-python",
-            what=f"{name} is a notebook, and Tandem runs scripts.",
-            fix="Save it as a script (in Jupyter: File → Save and Export As → Executable Script).",
+            code="script-magic",
+            what=f"Line {line} of {name} calls get_ipython(), which only Jupyter has.",
+            fix="Take such lines out, or choose the notebook itself: Tandem runs its cells and leaves such "
+            "commands out.",
         )
-    if mode and script.suffix not in (".py", ".pyw"):
-        raise TandemError(
-            code="script-not-python",
-            what=f"{name} is not a Python script: its name does not end in .py.",
-            fix="Choose a .py file that trains with Keras.",
-        )
-    if not _has_content(read_source(script)):
+    if not _has_content(tree):
         raise TandemError(
             code="script-empty",
             what=f"{name} is empty: there is nothing to run in it.",
             fix="Save the script in your editor, or choose another one.",
         )
     return script
+
+
+def _calls_jupyter(tree: ast.Module) -> int | None:
+    """The line of a statement ``get_ipython().system(…)``, as notebooks are exported. A script that only asks
+    whether it runs in Jupyter does that inside a condition."""
+    for node in tree.body:
+        value = node.value if isinstance(node, ast.Expr) else None
+        while isinstance(value, ast.Call | ast.Attribute):
+            value = value.func if isinstance(value, ast.Call) else value.value
+        if isinstance(value, ast.Name) and value.id == "get_ipython":
+            return node.lineno
+    return None
 
 
 def _has_content(tree: ast.Module) -> bool:
@@ -99,22 +138,51 @@ def _report(script: Path, read: Sources) -> ScriptReport:
     sources = tuple(Source(module) for module in read.modules)
     strategies = find_strategies(sources)
     fits = tuple(_fits(sources))
-    loops = tuple(_own_loops(sources))
+    placed = partial(_placed, read.modules[0])
+    loops = tuple(map(placed, _own_loops(sources)))
     kind: Kind = "own" if strategies else "managed" if fits else "neither"
     broken = tuple(
         Mistake(code=error.code, path=path, line=0, what=error.what, fix=error.fix)
         for path, error in read.broken
     )
+    names = tuple(dict.fromkeys(found.what for found in strategies))
+    mirrored, multi_worker = derived(sources, MIRRORED), derived(sources, MULTI_WORKER)
+    needs = find_needs(script.parent, read.modules)
+    mistakes = find_mistakes(sources, strategies) if kind == "own" else ()
     return ScriptReport(
         script=script.name,
         folder=str(script.parent),
         kind=kind,
-        strategies=tuple(dict.fromkeys(found.what for found in strategies)),
-        found=(*strategies, *fits, *loops, *_strategy_runs(sources)),
-        mistakes=broken + (find_mistakes(sources, strategies) if kind == "own" else ()),
+        strategies=names,
+        mirrored=tuple(name for name in names if name in mirrored),
+        multi_worker=tuple(name for name in names if name in multi_worker),
+        found=(*map(placed, (*strategies, *fits)), *loops, *map(placed, _strategy_runs(sources))),
+        mistakes=(*_left_out(read.modules[0]), *broken, *map(placed, mistakes)),
         modules=tuple(source.path for source in sources),
+        needs=Needs(surely=tuple(map(placed, needs.surely)), maybe=tuple(map(placed, needs.maybe))),
         problem=_why_neither(script, sources, loops) if kind == "neither" else None,
     )
+
+
+def _placed(script: Module, found: Found) -> Found:
+    """Where a notebook is the script, a line of it is told as its cell's."""
+    if found.path != script.path:
+        return found
+    path, line = script.place(found.line)
+    return replace(found, path=path, line=line)
+
+
+def _left_out(script: Module) -> Iterator[Mistake]:
+    if script.notebook is not None and (words := script.notebook.left_out):
+        yield Mistake(
+            code="notebook-left-out",
+            path=script.path,
+            line=0,
+            what=f"Left out of {shown(script.path)}, as only Jupyter can do it: {words}.",
+            fix="What the training needs of that (packages, files) has to be there before the start."
+            if script.notebook.lacks_something
+            else "",
+        )
 
 
 def _fits(sources: tuple[Source, ...]) -> Iterator[Usage]:
@@ -141,9 +209,11 @@ def _is_foreign(source: Source, origin: str, own: set[str]) -> bool:
 
 
 def _own_loops(sources: tuple[Source, ...]) -> Iterator[Usage]:
+    """A tape whose gradients nothing applies looks at a trained model (grad-cam, integrated gradients)."""
+    applies = any(called(call) in _APPLY for source in sources for call in source.calls)
     for source in sources:
         for call in source.calls:
-            if called(call) in ("GradientTape", "train_on_batch"):
+            if called(call) == "train_on_batch" or (called(call) == "GradientTape" and applies):
                 yield Usage(path=source.path, line=call.lineno, what=called(call))
 
 

@@ -11,10 +11,11 @@ import msgspec
 from core.home.private_file import write_atomically
 from core.project.copy import Changed, copy_project, storing
 from core.project.receipt import Receipt
+from core.project.texts import read_exactly
 from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import ProjectId, short
-from core.vocabulary.manifest import Manifest, check_project
+from core.vocabulary.manifest import Manifest, ProjectFile, check_project
 from core.vocabulary.paths import shown
 
 LIMIT_BYTES = 2_000_000_000
@@ -43,6 +44,10 @@ class ProjectStore:
         except (OSError, msgspec.DecodeError, TandemError):
             return None
         return manifest if manifest.digest == digest else None
+
+    def read(self, digest: ProjectId, file: ProjectFile) -> bytes | None:
+        """A kept project's file; None where it is not here as it was sent."""
+        return read_exactly(self._files(digest).joinpath(*file.path.split("/")), file)
 
     def receive(self, manifest: Manifest) -> Receipt:
         """Begin or continue to receive a project: ask for ``wanted``, ``take`` pieces, then ``keep``.

@@ -7,10 +7,11 @@ without it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from core.history.read import read_exits, read_run
+from core.history.read import read_exits, read_run, read_words
 from core.history.record import RunRecord
 from core.home.private_file import write_atomically
 from core.report.curves import Panel, panels
@@ -29,10 +30,18 @@ _log = logging.getLogger(__name__)
 
 def write_report(record: RunRecord) -> None:
     """All four files of a run whose record is closed. One without a folder never took shape: it gets none."""
-    folder = record.folder
-    if not folder.is_dir():
-        return
-    details = read_run(record.entry, folder, MOST_EPOCHS)
+    if record.folder.is_dir():
+        _write(record.entry, record.folder, record.trouble)
+
+
+def renew_report(entry: RunEntry, folder: Path) -> None:
+    """The same once more of a past run that has another name or note now, if it has a report."""
+    if (folder / REPORT).is_file():
+        _write(entry, folder, lambda words: _log.warning("the run %s: %s", entry.run, words))
+
+
+def _write(entry: RunEntry, folder: Path, trouble: Callable[[str], None]) -> None:
+    details = read_run(entry, folder, MOST_EPOCHS)
     exits = [(end.device, end.task, end.exit) for end in read_exits(folder)]
     plot = _plot(panels(details))
     try:
@@ -40,10 +49,11 @@ def write_report(record: RunRecord) -> None:
         write_atomically(folder / HISTORY_JSON, history_json(details))
         if plot is not None:
             write_atomically(folder / PLOT, plot.encode())
-        text = page(details, plot, exits, _outputs_here(record.entry, folder / OUTPUTS))
+        here = _outputs_here(entry, folder / OUTPUTS)
+        text = page(details, plot, exits, here, read_words(folder))
         write_atomically(folder / REPORT, text.encode())
     except OSError as error:
-        record.trouble(f"its report in {shown(str(folder))} cannot be written ({error.strerror or error}).")
+        trouble(f"its report in {shown(str(folder))} cannot be written ({error.strerror or error}).")
 
 
 def _plot(shown_panels: list[Panel]) -> str | None:

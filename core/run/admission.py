@@ -5,24 +5,30 @@ Who may run what stands in the trust store, for each device.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import get_args
 
 from core.cluster.make_plan import LEAST_AWAY_S, MOST_PATIENT_S
 from core.home.trust import approve, may_run, set_policy
 from core.home.trust_file import SavedTrust
 from core.project.checkpoint_store import check_listing
+from core.project.look import look_at
+from core.project.texts import are_of
 from core.run import planning, problems
 from core.run.context import RunContext
 from core.run.participant import state as pa
 from core.run.transfer import problem_of
+from core.vocabulary.answers import RequestRead
 from core.vocabulary.commands import Decision
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Declined, Message, Mirrored, Prepare, Resumed, RunAbandoned
-from core.vocabulary.plan import Exchange, Plan
+from core.vocabulary.plan import COMPUTING, Exchange, Plan
 from core.vocabulary.run_folder import is_run_id
 from core.vocabulary.state import Run
 
@@ -46,10 +52,10 @@ class Admission:
         """Begin to deal with a request; None: it is new."""
         return None if self._used_ids.take(run) else problems.known_run()
 
-    async def ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
+    async def ask(self, asking: pa.Participation) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""
         try:
-            return await self._ask(plan, manifest, checkpoint)
+            return await self._ask(asking)
         except Exception as error:
             refusal = problem_of(
                 error,
@@ -65,8 +71,17 @@ class Admission:
         if decision == "always":
             await self._trust.change(lambda store: set_policy(store, plan.starter, "always"))
 
-    async def _ask(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> pa.Asked:
-        refusal = await self._context.files.do(self._look, plan, manifest, checkpoint)
+    async def look(self, asking: pa.Participation) -> RequestRead:
+        """What this user is asked about, and what of it changed since the last yes."""
+        peer = self._trust.store.peer(asking.plan.starter)
+        approved = () if peer is None else peer.approved_projects
+        # Not on the files' thread: texts may be made to be slow to compare.
+        files = await asyncio.to_thread(look_at, asking.manifest, asking.texts, self._context.store, approved)
+        return RequestRead(run=asking.plan.run, files=files)
+
+    async def _ask(self, asking: pa.Participation) -> pa.Asked:
+        plan = asking.plan
+        refusal = await self._context.files.do(self._why_not, asking)
         if refusal is not None:
             return pa.Asked(allowed=False, refusal=refusal)
         peer = self._trust.store.peer(plan.starter)
@@ -80,11 +95,11 @@ class Admission:
     def _may_run(self, plan: Plan) -> bool:
         return may_run(self._trust.store, plan.starter, plan.project, plan.arguments)
 
-    def _look(self, plan: Plan, manifest: Manifest, checkpoint: Manifest | None) -> Problem | None:
+    def _why_not(self, asking: pa.Participation) -> Problem | None:
         """On the files' thread: a list of files may be long, and made to be slow."""
-        if self._context.folder(plan.run).exists():
+        if self._context.folder(asking.plan.run).exists():
             return problems.known_run()
-        return why_unsafe(plan, manifest, checkpoint)
+        return why_unsafe(asking.plan, asking.manifest, asking.checkpoint, asking.texts)
 
 
 def why_unfit(
@@ -98,7 +113,7 @@ def why_unfit(
         and me in devices
         and {task.device for task in plan.tasks} == devices
         and plan.script == manifest.script
-        and (plan.exchange != "tls" or plan.strategy == "managed")
+        and (plan.exchange != "tls" or all(task.role in COMPUTING for task in plan.tasks))
         and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S
         and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
         and _resumes_soundly(plan, checkpoint)
@@ -115,9 +130,14 @@ def _resumes_soundly(plan: Plan, checkpoint: Manifest | None) -> bool:
     return is_run_id(plan.resume.run) and checkpoint.digest == plan.resume.checkpoint
 
 
-def why_unsafe(plan: Plan, manifest: Manifest, checkpoint: Manifest | None = None) -> Problem | None:
+def why_unsafe(
+    plan: Plan,
+    manifest: Manifest,
+    checkpoint: Manifest | None = None,
+    texts: Mapping[str, bytes] = MappingProxyType({}),
+) -> Problem | None:
     """What is wrong with the files that are announced. Thousands of names are looked at: use a thread."""
-    if plan.project != manifest.digest:
+    if plan.project != manifest.digest or not are_of(texts, manifest):
         return problems.bad_message("The other laptop")
     try:
         check_project(manifest)

@@ -84,6 +84,8 @@ class RunLimits:
 
     look_s: float = 2.0
     """A screen that shows a run waits no longer for others' checkpoints; a later answer is an event later."""
+    modules_s: float = 3.0
+    """Another laptop looks at its disk for a few modules. Of one that does not answer nothing is said."""
     first_piece_s: float = 180.0
     """A laptop hashes its checkpoint, of gigabytes perhaps, before it sends it."""
     outputs_bytes: int = OUTPUTS_BYTES

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from core.run import planning
 from core.run.context import RunContext
+from core.run.modules import Modules
 from core.run.recorder import Recorder
 from core.run.resume import plan as resume_plan
 from core.run.resume.driver import CheckpointDriver
@@ -40,11 +41,13 @@ class Planner:
         state: Callable[[], State],
         recorder: Recorder,
         checkpoints: CheckpointDriver,
+        modules: Modules,
     ) -> None:
         self._context = context
         self._state = state
         self._recorder = recorder
         self._checkpoints = checkpoints
+        self._modules = modules
         self._ended: Problem | None = None
         self.under_way = False
         self.devices: tuple[DeviceId, ...] = ()
@@ -61,11 +64,24 @@ class Planner:
                 planned = Planned(self._make(spec, project), project)
             else:
                 planned = await self._resumed(spec, spec.resume, project)
+            unsure = await self.look_for_modules(planned.plan, project)
             self._check_ended()
             remarks = tuple(f"{words} The run goes without it." for words in missing)
-            return replace(planned, remarks=remarks + planned.remarks)
+            return replace(planned, remarks=remarks + planned.remarks + tuple(map(str, unsure)))
         finally:
             self.under_way, self.devices = False, ()
+
+    async def look_for_modules(self, plan: Plan, project: planning.LocalProject) -> tuple[Problem, ...]:
+        """Warnings of what a laptop may miss. Raises ``TandemError`` for what the script surely misses."""
+        running = {member.device: member.name for member in planning.running_the_script(plan, project)}
+        here = running.pop(self._context.me, None) is not None
+        known = self._state().devices
+        others = {
+            device: name
+            for device, name in running.items()
+            if device in known and (told := known[device].versions) is not None and told.tells_modules
+        }
+        return await self._modules.check(project.needs, others, here=here)
 
     def end(self, why: Problem) -> None:
         """Whoever waits for the plan hears ``why`` there is none."""

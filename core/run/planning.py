@@ -6,20 +6,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import check, is_loopback, tf_config
 from core.project.find import SeveralScripts, find_script
+from core.project.needs import Needs
+from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
+from core.project.texts import find_unseen, read_texts
 from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
-from core.vocabulary.manifest import Manifest
-from core.vocabulary.plan import Plan, RunSpec, StrategyKind
+from core.vocabulary.manifest import Manifest, code_digest
+from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
 from core.vocabulary.versions import EXCHANGE
@@ -32,7 +36,14 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     strategy: StrategyKind
     parameter_server: bool
+    brings_strategy: bool = False
+    """It opens a strategy of its own, which on one laptop alone is all there is."""
+    mirrored_loop: bool = False
+    """It uses MirroredStrategy by hand, whose replicas are then the members."""
+    needs: Needs = Needs()
     warnings: tuple[str, ...] = ()
+    texts: dict[str, bytes] = {}
+    """What the other users can look at before their yes, by path."""
 
 
 def read_script(path: Path) -> ScriptRead | ScriptsFound:
@@ -44,12 +55,15 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
     report = analyse(script)
     project = scan_project(Path(report.folder) / report.script)
     problems = (report.problem,) if report.problem else ()
+    of_others = find_only_here(Path(report.folder) / report.script, project.manifest)
+    of_others += find_unseen(project.manifest)
     return ScriptRead(
         script=report.script,
         folder=report.folder,
-        kind=report.kind,
+        kind="managed" if report.fits_in_own_strategy else report.kind,
         strategies=report.strategies,
-        mistakes=(*problems, *(mistake.problem for mistake in report.mistakes)),
+        mirrored_loop=report.loops_in_mirrored_strategy,
+        mistakes=(*problems, *(mistake.problem for mistake in (*report.mistakes, *of_others))),
         files=project.manifest.files,
         skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
         total_bytes=project.manifest.total_bytes,
@@ -63,16 +77,38 @@ def read_project(spec: RunSpec) -> LocalProject:
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
-        strategy=spec.strategy or ("own" if report.kind == "own" else "managed"),
+        strategy=spec.strategy or _strategy(report),
         parameter_server=any("ParameterServer" in name for name in report.strategies),
-        warnings=_warnings(report, spec),
+        brings_strategy=report.kind == "own",
+        mirrored_loop=report.loops_in_mirrored_strategy,
+        needs=report.needs,
+        warnings=_warnings(report, spec, project.manifest),
+        texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
     )
 
 
-def _warnings(report: ScriptReport, spec: RunSpec) -> tuple[str, ...]:
+def _strategy(report: ScriptReport) -> StrategyKind:
+    return "own" if report.kind == "own" and not report.fits_in_own_strategy else "managed"
+
+
+def _equal_shares(report: ScriptReport) -> Problem:
+    return Problem(
+        code="equal-shares",
+        what=f"{report.script} trains in a loop of its own, whose replicas have equal parts of each batch: "
+        "the shares that were asked for are left out.",
+        fix="Train by model.fit to share batches by the laptops' speeds.",
+    )
+
+
+def _warnings(report: ScriptReport, spec: RunSpec, manifest: Manifest) -> tuple[str, ...]:
     problems = [mistake.problem for mistake in report.mistakes]
+    if not spec.solo:
+        found = find_only_here(Path(report.folder) / report.script, manifest)
+        problems += [mistake.problem for mistake in (*found, *find_unseen(manifest))]
     if report.problem is not None and spec.strategy is None and not spec.solo:
         problems.insert(0, report.problem)
+    if _strategy(report) == "own" and spec.shares:
+        problems.append(_equal_shares(report))
     return tuple(str(problem) for problem in problems)
 
 
@@ -86,11 +122,14 @@ def make(
 ) -> Plan:
     """Raises ``TandemError`` for roles, shares, an exchange or addresses that cannot be."""
     names = names_of(me, state)
+    strategy = (
+        "own" if len(devices) == 1 and not spec.strategy and project.brings_strategy else project.strategy
+    )
     roles = propose_roles(
         devices,
         fixed=spec.roles,
         hardware=hardware_of(me, state),
-        strategy=project.strategy,
+        strategy=strategy,
         parameter_server=project.parameter_server,
         names=names,
     )
@@ -103,14 +142,17 @@ def make(
         starter=me,
         project=project.manifest.digest,
         script=project.manifest.script,
-        strategy=project.strategy,
+        strategy=strategy,
+        mirrored_loop=project.mirrored_loop,
         roles=roles,
         names=names,
         hosts=hosts,
     )
     check(plan)
     _check_exchange(plan, state)
-    return plan
+    code = code_digest(project.manifest)
+    accepted = state.me is not None and code in state.me.settings.accepted
+    return replace(plan, code=code, accept_differences=spec.accept_differences or accepted)
 
 
 def _check_exchange(plan: Plan, state: State) -> None:
@@ -127,10 +169,17 @@ def _check_exchange(plan: Plan, state: State) -> None:
             )
 
 
-def shown(plan: Plan) -> PlanMade:
+def running_the_script(plan: Plan, project: LocalProject) -> tuple[Member, ...]:
+    """Where parameter servers serve, the chief alone runs the script, and whoever evaluates."""
+    serving = {Role.WORKER, Role.PS} if project.parameter_server else set()
+    running = {task.device for task in plan.tasks if task.role not in serving}
+    return tuple(member for member in plan.members if member.device in running)
+
+
+def shown(plan: Plan, warnings: tuple[Problem, ...] = ()) -> PlanMade:
     """With the ports as they will be asked for."""
     texts = {f"{task.device}/{task.name}": tf_config(plan, task) for task in plan.tasks if not plan.solo}
-    return PlanMade(plan=plan, tf_configs=texts)
+    return PlanMade(plan=plan, tf_configs=texts, warnings=warnings)
 
 
 def was_allowed_before(store: ProjectStore, approved: Iterable[ProjectId], script: str) -> bool:

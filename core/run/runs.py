@@ -18,6 +18,7 @@ from core.run.context import Loopback, RunContext, RunLimits, RunLinks
 from core.run.coordinator import state as co
 from core.run.coordinator.driver import CoordinatorDriver
 from core.run.draft import Shown
+from core.run.modules import Modules
 from core.run.participant import state as pa
 from core.run.participant.driver import ParticipantDriver
 from core.run.planner import Planner
@@ -99,7 +100,8 @@ class NodeRuns:
         self._admission = Admission(self._context, trust)
         self._checkpoints = CheckpointDriver(self._context, emit)
         self._held_request = HeldRequest()
-        self._planner = Planner(self._context, state, self._recorder, self._checkpoints)
+        self._modules = Modules(self._context)
+        self._planner = Planner(self._context, state, self._recorder, self._checkpoints, self._modules)
         self._coordinator: CoordinatorDriver | None = None
         self._participant: ParticipantDriver | None = None
         self._idle = asyncio.Event()
@@ -129,7 +131,7 @@ class NodeRuns:
         if self._coordinator is not None:
             self._coordinator.handle(co.NodeEnds(name))
         elif self._participant is not None:
-            self._participant.handle(pa.StarterLost(problems.closed(name)))
+            self._participant.close(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
@@ -156,14 +158,18 @@ class NodeRuns:
         devices = planning.choose_devices(spec, self.me, self._state())
         project = await asyncio.to_thread(planning.read_project, spec)
         plan = planning.make(spec, devices, project, self.me, self._state(), self._links)
+        warnings = await self._planner.look_for_modules(plan, project)
         source = str(Path(project.folder) / plan.script)
-        return await self._recorder.with_last_time(planning.shown(plan), source)
+        return await self._recorder.with_last_time(planning.shown(plan, warnings), source)
 
     async def start(self, spec: RunSpec) -> RunId:
         """Press Train. Returns as soon as the run is planned."""
         pressed_s = self._context.clock.time()
         if self.busy or self._closing:
-            raise TandemError.of(problems.run_under_way())
+            member = self._participant
+            is_asked = member is not None and not member.state.local and not member.state.joined
+            asked = problems.asked_first(member.state.starter_name) if member and is_asked else None
+            raise TandemError.of(asked or problems.run_under_way())
         self._begin_work()
         try:
             planned = await self._planner.plan(spec)
@@ -172,7 +178,8 @@ class NodeRuns:
             raise
         plan, project = planned.plan, planned.project
         source = Path(project.folder)
-        self._recorder.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
+        wanted = replace(spec, resume=None)
+        self._recorder.begin(plan, str(source / plan.script), wanted, project.manifest, self._state())
         self._coordinator = CoordinatorDriver(
             self._coordinator_context,
             plan,
@@ -180,6 +187,7 @@ class NodeRuns:
             source,
             pressed_s,
             planned.checkpoint,
+            project.texts,
             emit=self._show,
             on_over=self._coordinator_over,
         )
@@ -212,12 +220,12 @@ class NodeRuns:
             member = self._asked(run)
         member.handle(pa.Decided(decision != "no"))
 
-    async def list_runs(self, limit: int) -> answers.RunList:
-        return await self._recorder.newest(limit)
+    async def look_at_request(self, run: RunId) -> answers.RequestRead:
+        return await self._admission.look(self._asked(run).state)
 
-    async def get_run(self, run: str, *, points: bool = True) -> answers.RunDetails:
-        """``run`` may be a unique beginning of an id. ``points``: with metrics and log."""
-        return await self._recorder.find(run, points=points)
+    @property
+    def history(self) -> Recorder:
+        return self._recorder
 
     async def find_checkpoints(self, run: RunId) -> None:
         """Ask the laptops of a run that ended early for newer checkpoints than those here."""
@@ -234,8 +242,11 @@ class NodeRuns:
         if device == self.me:
             return
         self._held_request.on_message(device, message)
+        if self._modules.on_message(device, message):
+            return
         takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
-        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
+        taken = any(take(device, message) for take in takers)
+        if isinstance(message, ms.Resumed) and not taken and not self._held_request.holds(message.run):
             self._links.send(device, stray_answer(message, self._my_name(), self._state().run))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
@@ -276,6 +287,9 @@ class NodeRuns:
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
         own = device == self.me  # its user pressed Train: nothing to ask
+        member = self._participant
+        if member is not None and (member.starter, member.state.plan.run) == (device, prepare.plan.run):
+            return  # said again on a new link
         if own and (self._coordinator is None or self._coordinator.state.plan.run != prepare.plan.run):
             return  # it gave way meanwhile
         if not own:
@@ -324,14 +338,14 @@ class NodeRuns:
 
     async def _ask(self, participant: ParticipantDriver) -> None:
         state = participant.state
-        participant.handle(await self._admission.ask(state.plan, state.manifest, state.checkpoint))
+        participant.handle(await self._admission.ask(state))
 
     def _show(self, event: Shown) -> None:
         if isinstance(event, ev.ConsentAsked | ev.ConsentSettled):
             self._emit_event(event)
             return
         if isinstance(event, ev.RunPlanned) and not self._recorder.recording:
-            self._recorder.begin(event.plan)
+            self._recorder.begin(event.plan, state=self._state())
         self._emit_event(event)
         self._recorder.record(event)
 

@@ -1,25 +1,33 @@
 """Runs a user's script as ``python script.py`` would: ``__main__``, arguments, folder, its modules first."""
 
 from __future__ import annotations
+import __future__
 
 import atexit
 import importlib
 import io
+import linecache
 import os
 import sys
 import threading
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from operator import or_
 from pathlib import Path
+from typing import Any
 
+from core.project.notebook import SUFFIX, named, read_notebook
 from core.vocabulary.versions import is_frozen
 
 OURS = ("app", "core", "resources")
 """Our packages' names. A script may have packages of the same names: inside it, theirs win."""
 
 HOUSE = Path(__file__).resolve().parent.parent.parent
+
+_FUTURES = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 
 _kept: list[types.ModuleType] = []
 
@@ -52,19 +60,40 @@ def hide_house() -> None:
     importlib.invalidate_caches()
 
 
-def run(path: Path, arguments: Sequence[str]) -> None:
-    """Raises whatever the script raises. ``path`` is absolute; its folder becomes the working directory."""
+def run(path: Path, arguments: Sequence[str], *, after_cell: Callable[[], None] = lambda: None) -> None:
+    """Raises whatever the script raises. ``path`` is absolute; its folder becomes the working directory.
+
+    ``after_cell`` is called after each cell of a notebook.
+    """
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=str(path), __builtins__=__builtins__, __spec__=None, __cached__=None)
+    main.__dict__.update(__builtins__=__builtins__, __spec__=None)
     os.chdir(path.parent)
     sys.argv[:] = [str(path), *arguments]
     sys.path.insert(0, str(path.parent))
     _kept.append(sys.modules["__main__"])
     sys.modules["__main__"] = main
-    with io.open_code(str(path)) as file:
-        source = file.read()
-    exec(compile(source, str(path), "exec", dont_inherit=True), main.__dict__)
+    if path.suffix == SUFFIX:
+        _run_cells(path, main.__dict__, after_cell)
+    else:
+        main.__dict__.update(__file__=str(path), __cached__=None)
+        with io.open_code(str(path)) as file:
+            source = file.read()
+        exec(compile(source, str(path), "exec", dont_inherit=True), main.__dict__)
     _wait_threads()
+
+
+def _run_cells(path: Path, names: dict[str, Any], after_cell: Callable[[], None]) -> None:
+    """As in Jupyter: no ``__file__``, and ``from __future__`` counts from then on. ``display`` prints."""
+    names["display"] = print
+    flags = 0
+    for cell in read_notebook(path).cells:
+        filename = named(str(path), cell.number)
+        # For tracebacks, and for AutoGraph, which reads the source of a function that it traces.
+        linecache.cache[filename] = (len(cell.text), None, cell.text.splitlines(keepends=True), filename)
+        code = compile(cell.text, filename, "exec", flags, dont_inherit=True)
+        flags |= code.co_flags & _FUTURES
+        exec(code, names)
+        after_cell()
 
 
 def _wait_threads() -> None:

@@ -7,13 +7,17 @@ the script's first line.
 
 from __future__ import annotations
 
+import builtins
 import glob
+import inspect
+import io
 import json
 import locale
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
@@ -82,6 +86,44 @@ def sort_folders() -> None:
         setattr(file_io, name, _sorted_names(getattr(file_io, name)))
     tf.io.gfile.listdir = file_io.list_directory_v2
     tf.io.gfile.glob = file_io.get_matching_files_v2
+
+
+def watch_writes(script: Path, folders: Sequence[Path], say: Callable[[str], None]) -> None:
+    """Has Python's ``open`` say once what the script writes elsewhere than in these folders of its own.
+
+    Paths that stand in its text were named before the run began, and hidden folders of the user are caches.
+    """
+    text, told = script.read_text("utf-8", errors="replace"), set[str]()
+    own = [
+        *(Path(os.path.realpath(folder)) for folder in folders),
+        Path(os.path.realpath(tempfile.gettempdir())),
+    ]
+    hidden = f"{Path.home()}{os.sep}."
+    opened = builtins.open
+
+    def watched(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if mode != "r" and not isinstance(file, int) and set(mode) & set("wax+"):
+            path = os.path.realpath(os.fsdecode(file))
+            line = _line_in(script.parent)
+            if line and not path.startswith((hidden, "/dev/", "/proc/")) and path not in told:
+                told.add(path)
+                if os.fsdecode(file) not in text and not any(Path(path).is_relative_to(each) for each in own):
+                    say(f"{line} writes {path}, which lies outside the project: every laptop writes its own.")
+        return opened(file, mode, *args, **kwargs)
+
+    watched.__doc__ = opened.__doc__
+    builtins.open = io.open = watched
+
+
+def _line_in(folder: Path) -> str:
+    """The line of the script, or of a module beside it, that called; "" where none did."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        path = Path(frame.f_code.co_filename)
+        if path.is_absolute() and path.is_relative_to(folder):
+            return f"{path.name}, line {frame.f_lineno},"
+        frame = frame.f_back
+    return ""
 
 
 def _own() -> dict[str, Any]:

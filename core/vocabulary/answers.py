@@ -9,10 +9,11 @@ import msgspec
 from core.vocabulary.errors import Problem
 from core.vocabulary.holdings import Kept
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
-from core.vocabulary.progress import EpochEnd, Progress, Summary
+from core.vocabulary.progress import Best, EpochEnd, Progress, Summary
 from core.vocabulary.state import State
 from core.vocabulary.wire import Tagged
 
@@ -32,12 +33,18 @@ class StateNow(Tagged, frozen=True, kw_only=True):
 
 
 class ScriptRead(Tagged, frozen=True, kw_only=True):
-    """What reading a script found. ``mistakes`` name the known ones, each with its line."""
+    """What reading a script found. ``mistakes`` name the known ones, each with its line.
+
+    ``kind`` is ``managed`` for ``fit`` in a mirrored strategy, too.
+    """
 
     script: str
     folder: str
     kind: Literal["managed", "own", "neither"]
     strategies: tuple[str, ...] = ()
+    """Those that the script opens itself."""
+    mirrored_loop: bool = False
+    """A loop by hand in MirroredStrategy, whose replicas are the laptops."""
     mistakes: tuple[Problem, ...] = ()
     files: tuple[ProjectFile, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -64,8 +71,35 @@ class PlanMade(Tagged, frozen=True, kw_only=True):
     """How fast the newest run of this script on these devices was, in a sentence; ``""``: there was none."""
     advice: str = ""
     """What would help, where that was hardly faster than one of them alone."""
+    warnings: tuple[Problem, ...] = ()
+    """What may end the run in its middle: a module that some laptop lacks, in a line that may not be run."""
     last_shares: dict[DeviceId, int] = {}
     """Rows of the batch that each had at that run's end."""
+
+
+Change = Literal["", "new", "changed", "same", "gone"]
+"""Of a project's file against the version that this user allowed last; ``""``: there is none to compare."""
+
+
+class RequestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """``text``: what would run, with characters that hide spelled out (``⟨U+202E⟩``); None: it did not come
+    with the request, as it is no text or too large. ``diff``: a unified one. ``note``: what the reader has
+    to know of it."""
+
+    path: str
+    size: int
+    change: Change = ""
+    text: str | None = None
+    diff: str = ""
+    note: str = ""
+
+
+class RequestRead(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, the script first. A text is of the file with the digest that was asked
+    about."""
+
+    run: RunId
+    files: tuple[RequestFile, ...]
 
 
 class RunAccepted(Tagged, frozen=True, kw_only=True):
@@ -93,6 +127,14 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     summary: Summary = Summary()
     folder: str = ""
+    name: str = ""
+    """What its user calls it on this laptop; ``""``: nothing of one's own."""
+    note: str = ""
+    """What its user wrote down about it on this laptop."""
+    best: dict[str, Best] = {}
+    """By metric, of those where a name tells which values are better."""
+    machines: dict[DeviceId, Machine] = {}
+    """What its laptops were; those of which this one knew."""
 
 
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
@@ -108,6 +150,10 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     plan: Plan | None = None
     steps: dict[DeviceId, tuple[Progress, ...]] = {}
     epochs: dict[DeviceId, tuple[EpochEnd, ...]] = {}
+    uses: dict[DeviceId, tuple[LaptopUsed, ...]] = {}
+    """How busy its laptops were, in order; thinned as ``steps``."""
+    membership: tuple[MembershipChanged, ...] = ()
+    """Who came and went, in order."""
     log: str = ""
     """The end of the run's log, at most 64 KiB."""
     report: str = ""
@@ -153,6 +199,7 @@ Answer = (
     | ScriptRead
     | ScriptsFound
     | PlanMade
+    | RequestRead
     | RunAccepted
     | RunList
     | RunDetails

@@ -13,6 +13,9 @@ from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.wire import Tagged
 
+MOST_NAME, MOST_NOTE = 120, 4_000
+"""Characters of a run's name and note."""
+
 CodePolicy = Literal["ask", "always"]
 Decision = Literal["once", "always", "no"]
 
@@ -112,6 +115,12 @@ class AnswerConsent(Tagged, frozen=True, kw_only=True):
     decision: Decision
 
 
+class LookAtRequest(Tagged, frozen=True, kw_only=True):
+    """What a peer wants to run here, while the question is open. Answer: ``RequestRead``."""
+
+    run: RunId
+
+
 class ListRuns(Tagged, frozen=True, kw_only=True):
     """The history, newest first. Answer: ``RunList``."""
 
@@ -126,6 +135,20 @@ class GetRun(Tagged, frozen=True, kw_only=True):
 
     run: RunId
     points: bool = True
+
+
+class LabelRun(Tagged, frozen=True, kw_only=True):
+    """Give a run a name or a note of one's own, on this laptop; ``""`` takes it away, None leaves it."""
+
+    run: RunId
+    name: str | None = None
+    note: str | None = None
+
+
+class DeleteRun(Tagged, frozen=True, kw_only=True):
+    """Remove a run from the history, and its folder with log, model and checkpoints, for good."""
+
+    run: RunId
 
 
 class FindCheckpoints(Tagged, frozen=True, kw_only=True):
@@ -185,8 +208,11 @@ Command = (
     | StopRun
     | GoOnWaiting
     | AnswerConsent
+    | LookAtRequest
     | ListRuns
     | GetRun
+    | LabelRun
+    | DeleteRun
     | FindCheckpoints
     | GetState
     | RunDoctor

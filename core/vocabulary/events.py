@@ -183,6 +183,15 @@ class ConsentSettled(Tagged, frozen=True, kw_only=True):
     allowed: bool
 
 
+# --- the history -------------------------------------------------------------------------------------------
+
+
+class HistoryChanged(Tagged, frozen=True, kw_only=True):
+    """A past run was named, annotated or deleted, from whichever window or terminal."""
+
+    run: RunId
+
+
 # --- checkpoints of a run that ended before its time --------------------------------------------------------
 
 
@@ -327,6 +336,7 @@ Event = (
     | PairingEnded
     | ConsentAsked
     | ConsentSettled
+    | HistoryChanged
     | CheckpointFound
     | CheckpointCame
     | FetchEnded

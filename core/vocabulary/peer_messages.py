@@ -19,6 +19,7 @@ from core.vocabulary.waits import Stand
 from core.vocabulary.wire import Tagged
 
 MAX_FRAME_BYTES = 1 << 20
+MODULES_ASKED = 500
 
 
 class Hello(Tagged, frozen=True, kw_only=True):
@@ -77,6 +78,27 @@ class ReachTold(Tagged, frozen=True, kw_only=True):
     port: int
 
 
+# --- before a run: whether a script finds what it imports ---------------------------------------------------
+
+
+class ModulesAsked(Tagged, frozen=True, kw_only=True):
+    """Which of these modules would a script of yours not find? At most ``MODULES_ASKED`` first names.
+
+    Only for who says so (``Versions.tells_modules``): an older Tandem would end the link.
+    """
+
+    question: int
+    modules: tuple[str, ...]
+
+
+class ModulesTold(Tagged, frozen=True, kw_only=True):
+    """``installer``: the command that installs there, but for what; ``""``: nothing can be installed."""
+
+    question: int
+    missing: tuple[str, ...]
+    installer: str = ""
+
+
 # --- what is kept of each other ----------------------------------------------------------------------------
 
 
@@ -115,6 +137,8 @@ class Prepare(Tagged, frozen=True, kw_only=True):
     source: str = ""
     checkpoint: Manifest | None = None
     """The files of the checkpoint that ``plan.resume`` names."""
+    texts: dict[str, bytes] = {}
+    """By path: what of the project can be looked at before the yes. The manifest proves each."""
 
 
 class Chunk(Tagged, frozen=True, kw_only=True):
@@ -269,6 +293,8 @@ Message = (
     | BusyTold
     | ReachAsked
     | ReachTold
+    | ModulesAsked
+    | ModulesTold
     | KeptAsked
     | RemovalAsked
     | KeptTold

@@ -12,6 +12,8 @@ METRICS = "metrics.jsonl"
 SUMMARY = "summary.json"
 LOGS = "logs"
 """A folder with one file a task: ``log_name``."""
+TANDEM_LOG = "tandem.log"
+"""Beside them: Tandem's own words about the training."""
 REPORT = "report.html"
 PLOT = "plot.svg"
 HISTORY_CSV, HISTORY_JSON = "history.csv", "history.json"
@@ -27,6 +29,9 @@ INCOMING = "incoming"
 """Files of a checkpoint while they arrive."""
 TASKS = "tasks"
 """The members' working copies, as long as the run lasts: one folder a task, ``task_name``."""
+
+DELETED = ".deleted-"
+"""Before a run's id: its folder, once it is deleted and while its files go."""
 
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,39}")
 """A run's id names a folder here: nothing in it may lead out of the folder of runs."""

@@ -99,6 +99,8 @@ class MemberState(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
     total: int = 0
     progress: Progress | None = None
+    whole: Progress | None = None
+    """Of the newest step with a whole batch."""
     epoch: EpochEnd | None = None
     exits: dict[str, Exit] = {}
     """By task name."""
@@ -160,6 +162,8 @@ def apply(state: State, event: ev.Event) -> State:
             | ev.ConsentSettled()
         ):
             return _apply_to_node(state, event)
+        case ev.HistoryChanged():
+            return state  # the history is asked for, not carried along
         case ev.CheckpointFound():
             return replace(state, checkpoints={**state.checkpoints, event.run: event})
         case ev.CheckpointCame() | ev.FetchEnded():
@@ -356,7 +360,8 @@ def _apply_to_member(member: MemberState, event: ev.Event) -> MemberState:
         case ev.MemberPhaseChanged():
             return replace(member, phase=event.phase, words=event.words, done=event.done, total=event.total)
         case ev.MemberProgressed():
-            return replace(member, progress=event.progress)
+            newest = event.progress
+            return replace(member, progress=newest, whole=newest.whole_after(member.whole))
         case ev.MemberEndedEpoch():
             return replace(member, epoch=event.epoch)
         case ev.MemberLogged():

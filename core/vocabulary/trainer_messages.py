@@ -6,6 +6,8 @@ The script's stdout and stderr are the process's own, read by the node as they a
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from core.vocabulary.phases import Exit
@@ -74,6 +76,11 @@ class Train(Tagged, frozen=True, kw_only=True):
     temporary: str = ""
     """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
 
+    @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """What no other trainer writes to."""
+        return tuple(Path(folder) for folder in (self.folder, self.temporary) if folder)
+
 
 class Stop(Tagged, frozen=True, kw_only=True):
     """End at the end of a step; callbacks' ``on_train_end`` run."""
@@ -133,6 +140,8 @@ class Said(Tagged, frozen=True, kw_only=True):
     """Something about the training that the user should read (a fallback, say)."""
 
     words: str
+    difference: bool = False
+    """By it the result may differ from one machine's."""
 
 
 class StandChanged(Tagged, frozen=True, kw_only=True):

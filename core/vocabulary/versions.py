@@ -39,6 +39,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
     exchange: int = 0
     """0: a Tandem whose trainers meet by TensorFlow alone."""
+    tells_modules: bool = False
+    """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
     keeping: int = 0
     """0: a Tandem that is not to be asked what it keeps of another laptop."""
 
@@ -53,6 +55,7 @@ def installed() -> Versions:
         keras=_version("keras"),
         platform=f"{platform.system()} {platform.machine()}",
         exchange=EXCHANGE,
+        tells_modules=True,
         keeping=KEEPING,
     )
 

@@ -137,6 +137,28 @@ def test_a_question_brings_the_window_forward(qtbot: QtBot, running: Conductor, 
     assert not running.window.isMinimized()
 
 
+@pytest.mark.parametrize("screen", range(len(SCREENS)))
+def test_a_question_is_shown_wherever_its_user_is(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening, screen: int
+) -> None:
+    running.window.go_to(screen)
+    happen(qtbot, running, opening, consent_asked())
+    for seen in (running.consent.once, running.consent.looks):
+        assert seen.isVisible()
+        assert not seen.visibleRegion().isEmpty()
+    assert running.window.current == screen
+
+
+def test_a_question_is_shown_over_the_first_steps_too(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening
+) -> None:
+    running._show_welcome()
+    qtbot.waitUntil(lambda: running._welcome is not None, timeout=LIMIT_MS)
+    happen(qtbot, running, opening, consent_asked())
+    assert running.consent.looks.isVisible()
+    assert not running.consent.looks.visibleRegion().isEmpty()
+
+
 def test_a_pairing_lies_over_a_question(qtbot: QtBot, running: Conductor, opening: FakeOpening) -> None:
     happen(qtbot, running, opening, pairing_began(incoming=True), code_shown())
     happen(qtbot, running, opening, consent_asked())

@@ -196,7 +196,7 @@ def test_on_runs_the_run_has_failed_and_the_choice_and_order_stay(qtbot: QtBot, 
     seat.loses_its_peer_in_a_run()
     qtbot.waitUntil(lambda: isinstance(runs.model.entry(0).phase, Failed), timeout=LIMIT_MS)
     shown = runs.model.index(0, Column.STATE)
-    assert shown.data() == "failed"
+    assert shown.data() == "Failed"
     assert FAILED.fix in shown.data(Qt.ItemDataRole.ToolTipRole)
     assert [entry.run for entry in runs.chosen] == chosen
     assert runs.table.horizontalHeader().sortIndicatorSection() == Column.DURATION

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from PySide6.QtWidgets import QApplication, QLabel
@@ -61,3 +62,31 @@ def test_every_text_can_be_read_on_every_ground(colours: theme.Colours) -> None:
         for text in (colours.text, colours.faint, colours.good, colours.warning, colours.bad, colours.accent):
             assert _contrast(text, ground) >= 4.5, (text, ground)
     assert _contrast(colours.on_accent, colours.accent) >= 4.5
+
+
+@pytest.mark.parametrize("colours", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_where_something_to_type_or_click_into_begins_can_be_seen(colours: theme.Colours) -> None:
+    """WCAG 2.2, 1.4.11: 3 to 1."""
+    for ground in (colours.window, colours.panel, colours.raised):
+        for edge in (colours.edge, colours.accent):
+            assert _contrast(edge, ground) >= 3.0, (edge, ground)
+    sheet = theme._sheet(colours, 10.0)
+    for kind in (
+        "QLineEdit, QComboBox, QSpinBox {",
+        'QPushButton[kind="example"] {',
+        'QFrame[kind="drop"] {',
+    ):
+        rule = sheet[sheet.index(kind) :].partition("}")[0]
+        assert colours.edge in rule, kind
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_twelve_runs_over_each_other_are_seen_and_told_apart(
+    qapp: QApplication, name: Literal["light", "dark"]
+) -> None:
+    theme.use(name)
+    shades = [theme.run_colour(place) for place in range(12)]
+    ground = theme.colours().panel
+    theme.use("system")
+    assert len(set(shades)) == 12
+    assert all(_contrast(shade, ground) >= 3 for shade in shades), "WCAG's least for graphics"

@@ -1,6 +1,5 @@
 """Two whole nodes on the loopback find each other, pair, link, tell, forget. Real sockets, real mDNS."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import Settings, SettingsChange
+from core.vocabulary.state import State
 from tests.core.certificates import device_certificate
 from tests.core.nodes import (
     Heard,
@@ -197,13 +197,15 @@ async def test_a_new_name_arrives_though_the_old_one_was_just_said_on_a_new_link
         await pair(anna, ben)
         me, other, neighbours = id_of(anna), id_of(ben), anna._neighbours
         heard = Heard(ben)
+
+        def rename(event: ev.Event, state: State) -> None:
+            """As soon as the old name was heard: the answer to it may be still on its way."""
+            if isinstance(event, ev.LinkUp) and event.name == "anna":
+                anna._settings = replace(anna._settings, name="Annas Büro")
+                neighbours.introduce()
+
+        ben.subscribe(rename)
         neighbours.links.renew(other, renamed("anna", "anna"))
-        peer = neighbours.links._peers[other]
-        async with asyncio.timeout(20):
-            while peer._call is None:  # noqa: ASYNC110  (then its hello is said, and the answer is to come)
-                await asyncio.sleep(0)
-        anna._settings = replace(anna._settings, name="Annas Büro")
-        neighbours.introduce()
 
         await wait_for(ben, lambda s: s.devices[me].linked and s.devices[me].name == "Annas Büro")
 

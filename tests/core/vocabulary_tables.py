@@ -15,10 +15,20 @@ from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.holdings import Kept, KeptProject, KeptRun
+from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
-from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Settled, Summary
+from core.vocabulary.progress import (
+    Best,
+    EpochEnd,
+    EpochPart,
+    Expectation,
+    LogLines,
+    Progress,
+    Settled,
+    Summary,
+)
 from core.vocabulary.readings import GpuReading, Hardware, Reading
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.versions import Versions
@@ -52,13 +62,19 @@ OBJECTS: tuple[type, ...] = (
     ProjectFile,
     Progress,
     EpochEnd,
+    Best,
     WaitsFor,
     Expectation,
+    EpochPart,
     Settled,
     LogLines,
     Exit,
     Summary,
+    answers.RequestFile,
     answers.RunEntry,
+    Machine,
+    LaptopUsed,
+    MembershipChanged,
     answers.Finding,
     Kept,
     KeptProject,

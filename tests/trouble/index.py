@@ -99,6 +99,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         f"{CORE}test_two_nodes_run.py::test_two_that_press_train_at_the_same_moment_train_together",
         f"{CORE}run/test_precedence.py::test_of_two_that_press_at_once_one_wins_and_the_other_takes_part",
         f"{CORE}run/test_precedence.py::test_of_three_that_press_at_once_one_wins",
+        f"{CLI}run_at_once.py::test_of_two_bare_runs_one_goes_first_and_the_other_stays_to_be_asked",
     ),
     "peer closed while its user is asked": (
         f"{TROUBLE}consent.py::test_a_laptop_that_is_closed_while_its_user_is_asked_is_named",

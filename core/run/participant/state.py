@@ -14,8 +14,8 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import From
-from core.vocabulary.phases import Exit, MemberPhase
+from core.vocabulary.peer_messages import From, Prepared
+from core.vocabulary.phases import Exit, MemberPhase, Stopping
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
@@ -79,6 +79,8 @@ class PreparingFailed:
 @dataclass(frozen=True, slots=True)
 class StarterLost:
     problem: Problem
+    by: str = ""
+    """This laptop's name, where its user leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,11 @@ class StarterReturned:
 
 @dataclass(frozen=True, slots=True)
 class TrainersSeen:
-    """The answer to ``LookAtTrainers``: the tasks whose process is stopped."""
+    """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and the seconds of processor time
+    that each has used."""
 
     stopped: frozenset[str]
+    cpu_s: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +257,8 @@ class Leaving:
     """The starter will not say it any more."""
     concluded: bool = False
     """The last phase has been shown."""
+    by: str = ""
+    """Who ended it, where it was this laptop's user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +272,17 @@ Stage = Invited | Asking | Listing | Receiving | Copying | Ready | Running | Tra
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A trainer's last one. ``cpu_s``: what its process had used when it was looked at first since."""
+
+    at_s: float
+    looked_s: float = 0.0
+    cpu_s: float = 0.0
+    held_told_s: float | None = None
+    """When the starter was told last that it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Participation:
     """The whole of what a participant knows of its part."""
 
@@ -275,6 +292,8 @@ class Participation:
     starter_name: str
     checkpoint: Manifest | None = None
     """The files of the checkpoint with which the run resumes another."""
+    texts: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """By path: what of the project came with the request, to be looked at."""
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
     """The mirrored run, to see that what the starter says can follow."""
@@ -284,9 +303,11 @@ class Participation:
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     found: OutputsFound | None = None
     """What the chief's script wrote, once that is known."""
-    offered: bool = False
-    """The starter was told of it, over a link that stood."""
+    prepared: Prepared | None = None
+    """What the starter was told when this laptop was ready."""
     outputs_taken: bool = False
+    asked_force: int = -1
+    """The highest force with which the starter asked trainers here to end; -1: it has not."""
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
     resuming: bool = False
@@ -297,6 +318,8 @@ class Participation:
     """What was reported."""
     stopped: frozenset[str] = frozenset()
     """Tasks whose process is stopped."""
+    words: Mapping[str, Word] = field(default_factory=lambda: MappingProxyType({}))
+    """By task: when its trainer said something last."""
     unix_s: float = 0.0
     """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
@@ -310,9 +333,20 @@ class Participation:
         return not isinstance(self.stage, Invited | Asking)
 
     @property
+    def unseen(self) -> bool:
+        """The starter has shown nothing of the run here."""
+        return not self.local and self.shown.run is None
+
+    @property
     def unheard(self) -> bool:
         """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
-        return self.joined and not self.local and self.shown.run is None
+        return self.joined and self.unseen
+
+    @property
+    def next_force(self) -> int:
+        """The least force with which a further Stop does anything: the starter may have begun with more."""
+        run = self.shown.run
+        return self.asked_force + 1 if run is not None and isinstance(run.phase, Stopping) else 0
 
     @property
     def launched(self) -> bool:

@@ -61,7 +61,8 @@ def check_code(old: Manifest | None, new: Manifest, old_plan: Plan) -> tuple[str
     """
     now = {file.path: file.sha256 for file in new.files}
     then = () if old is None else old.files
-    changed = [file.path for file in then if file.path.endswith(".py") and now.get(file.path) != file.sha256]
+    code = [file for file in then if file.path.endswith(".py") or file.path == old_plan.script]
+    changed = [file.path for file in code if now.get(file.path) != file.sha256]
     if new.script != old_plan.script:
         changed.insert(0, new.script)
     if changed:

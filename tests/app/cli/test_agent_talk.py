@@ -6,8 +6,10 @@ from msgspec import structs
 from app import wait_words
 from app.cli.agent_talk import AgentTalk, Allowed, allows
 from app.cli.prompts import Asker
+from core.project.look import difference
 from core.vocabulary import events as ev
-from core.vocabulary.commands import AnswerConsent, AnswerPairing
+from core.vocabulary.answers import RequestFile, RequestRead
+from core.vocabulary.commands import AnswerConsent, AnswerPairing, LookAtRequest
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile
@@ -132,6 +134,30 @@ async def test_a_checkpoint_that_comes_too_is_said() -> None:
     async with Talking() as talking:
         talking.node.happen(structs.replace(asked(), checkpoint_bytes=70_000))
         await talking.screen.wait_said("resumes from a checkpoint of 70,000 bytes")
+
+
+async def test_the_files_can_be_looked_at_before_the_answer() -> None:
+    diff = difference("train.py", "epochs = 5", "epochs = [50]")
+    files = (
+        RequestFile(path="train.py", size=13, change="changed", text="epochs = [50]", diff=diff),
+        RequestFile(path="model.py", size=9, change="new", text="layers = 3"),
+        RequestFile(path="rows.npz", size=5_000, change="new"),
+        RequestFile(path="same.py", size=9, change="same", text="never shown"),
+    )
+    async with Talking() as talking:
+        talking.node.answers[LookAtRequest] = RequestRead(run=RUN, files=files)
+        talking.node.happen(asked())
+        await talking.screen.wait_said("[once/always/no/look]")
+        talking.keyboard.types("look\n")
+        await talking.wait_command(LookAtRequest(run=RUN))
+        await talking.screen.wait_said("(no text, or too large to come before the yes)")
+        talking.keyboard.types("no\n")
+        await talking.wait_command(AnswerConsent(run=RUN, decision="no"))
+    said = talking.screen.said
+    assert "--- train.py, 13 bytes: changed since you allowed it" in said
+    assert "-epochs = 5\n+epochs = [50]" in said
+    assert "--- model.py, 9 bytes: new\nlayers = 3" in said
+    assert "never shown" not in said
 
 
 async def test_without_anybody_to_ask_the_answer_is_no() -> None:

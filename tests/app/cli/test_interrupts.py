@@ -36,3 +36,22 @@ async def test_a_closed_terminal_counts_unless_the_program_is_to_outlive_it(
         assert signal.getsignal(signal.SIGHUP) is handling
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+async def test_work_is_waited_for_unless_an_interrupt_comes_first() -> None:
+    async def never() -> int:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+        return 1
+
+    async def soon() -> int:
+        return 2
+
+    interrupts, ended = Interrupts(), list[bool]()
+    assert await interrupts.unless(soon()) == 2
+    waiting = asyncio.create_task(interrupts.unless(never()))
+    await asyncio.sleep(0)
+    interrupts.interrupt()
+    assert await waiting is None and ended == [True]

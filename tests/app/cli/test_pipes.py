@@ -19,6 +19,21 @@ async def test_what_comes_through_a_pipe_is_read_to_its_end() -> None:
     assert b"".join(chunks) == b"one\ntwo\n"
 
 
+async def test_a_second_question_reads_on_where_the_first_one_left() -> None:
+    read, write = os.pipe()
+    stdin = Stdin(read)
+    try:
+        os.write(write, b"one\n")
+        assert await anext(aiter(stdin)) == b"one\n"
+        os.write(write, b"two\n")
+        assert await anext(aiter(stdin)) == b"two\n"
+    finally:
+        os.close(write)
+    assert [chunk async for chunk in stdin] == []
+    assert [chunk async for chunk in stdin] == []
+    os.close(read)
+
+
 async def test_no_stdin_at_all_is_an_ended_one() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -1,10 +1,12 @@
+import argparse
+
 import pytest
 from msgspec.structs import replace
 
 from app.cli import runs
 from app.cli.exit_codes import ExitCode
 from core.vocabulary import answers
-from core.vocabulary.commands import FindCheckpoints, GetRun, ListRuns
+from core.vocabulary.commands import Command, DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import CheckpointFound
 from core.vocabulary.ids import RunId
@@ -144,3 +146,46 @@ async def test_an_unknown_run_is_refused() -> None:
     node.refuses(GetRun)
     with follower(node) as events, pytest.raises(TandemError):
         await runs._one(events, Words(), RUN)
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    runs.add_runs(parser.add_subparsers())
+    return parser.parse_args(["runs", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "said"),
+    [
+        (("--name", "Warm start"), LabelRun(run=RUN, name="Warm start"), "changed"),
+        (("--note", ""), LabelRun(run=RUN, note=""), "changed"),
+        (("--delete",), DeleteRun(run=RUN), "deleted"),
+    ],
+)
+async def test_a_run_is_named_annotated_and_deleted_by_the_beginning_of_its_id(
+    words: tuple[str, ...], command: Command, said: str
+) -> None:
+    node, screen = ScriptedNode(), Words()
+    node.answers[GetRun] = answers.RunDetails(entry=ENTRY)
+    with follower(node) as events:
+        assert await runs._change(events, screen, parsed(RUN[:15], *words)) == ExitCode.OK
+    assert node.commands == [GetRun(run=RunId(RUN[:15]), points=False), command]
+    assert screen.said == f"{RUN} is {said}.\n"
+
+
+async def test_a_run_that_may_not_be_deleted_is_said() -> None:
+    node, screen = ScriptedNode(), Words()
+    node.answers[GetRun] = answers.RunDetails(entry=ENTRY)
+    node.answers[DeleteRun] = answers.Refused(problem=PROBLEM)
+    with follower(node) as events, pytest.raises(TandemError) as caught:
+        await runs._change(events, screen, parsed(RUN, "--delete"))
+    assert caught.value.problem == PROBLEM
+
+
+async def test_the_name_of_ones_own_and_the_note_stand_above_the_rest() -> None:
+    node, screen = ScriptedNode(), Words()
+    entry = replace(ENTRY, name="Warm\x1b[2J start", note="half the rate\nwith ben")
+    node.answers[GetRun] = answers.RunDetails(entry=entry)
+    with follower(node) as events:
+        await runs._one(events, screen, RUN)
+    assert screen.said.splitlines()[1:4] == ["Warm start", "half the rate", "with ben"]

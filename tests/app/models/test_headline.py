@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from app.models.headline import ALONE, Figure, better, brief, figures, speed_up
+from app.models.headline import ALONE, Figure, brief, figures, speed_up
 from core.vocabulary import events as ev
 from core.vocabulary.state import Run, State, apply
 from tests.app import world
@@ -55,15 +55,3 @@ def test_numbers_are_as_short_as_one_reads_them() -> None:
     assert list(map(brief, given)) == [
         *("0.012", "1.500", "45.68", "456.8", "6,789", "0.000", "1.00e-05", "1.00e+09", "nan", "-0.500")
     ]
-
-
-@pytest.mark.parametrize(
-    ("metric", "which"),
-    [
-        *(("loss", "lower"), ("val_loss", "lower"), ("root_mean_squared_error", "lower"), ("mae", "lower")),
-        *(("accuracy", "higher"), ("val_sparse_top_k_categorical_accuracy", "higher"), ("auc", "higher")),
-        *(("accuracy_loss", "lower"), ("wombat", ""), ("learning_rate", "")),
-    ],
-)
-def test_which_values_are_better_is_told_by_the_name(metric: str, which: str) -> None:
-    assert better(metric) == which

@@ -142,6 +142,14 @@ def test_mistakes_are_named_and_sharing_nothing_only_matters_together() -> None:
     assert "script-shares-nothing" not in found(state_of(), kind="neither", mistakes=(nothing,))
 
 
+def test_a_file_that_only_this_laptop_has_matters_where_others_train_along() -> None:
+    here = Problem(
+        code="file-only-here", what="train.py, line 2: /data lies outside.", fix="Keep it beside it."
+    )
+    assert found(mistakes=(here,))["file-only-here"].level == "warning"
+    assert "file-only-here" not in found(state_of(), mistakes=(here,))
+
+
 def test_what_is_left_out_of_the_project_is_named() -> None:
     line = found(skipped=(".git", "big.zip: too large", "a", "b", "c"))["skipped"]
     assert line.what == "Left out: .git, big.zip: too large, a, b and 1 more."
@@ -168,3 +176,14 @@ def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> Non
     lines = found(plan=plan)
     assert (lines["speed"].level, lines["speed"].fix) == ("warning", "Take a cable.")
     assert preflight.ready(list(lines.values()), plan), "who wants to may"
+
+
+def test_a_module_that_may_be_missed_is_a_warning_and_one_that_is_missed_forbids_to_train() -> None:
+    missing = Problem(code="modules-missing", what="pandas is missing on ben.", fix="Install it there.")
+    plan = PlanMade(plan=world.plan(), warnings=(missing,))
+    lines = found(plan=plan)
+    assert (lines["modules-missing"].level, lines["modules-missing"].fix) == ("warning", missing.fix)
+    assert preflight.ready(list(lines.values()), plan)
+    refused = found(plan=missing)
+    assert refused["modules-missing"].level == "error"
+    assert not preflight.ready(list(refused.values()), missing)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from app.models.runs_model import SORT_ROLE, Column, RunsModel, result
+from app.models.runs_model import MORE_ROLE, SORT_ROLE, Column, RunsModel, best
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Failed, Training
 from tests.app import world
@@ -23,12 +23,17 @@ def text(model: RunsModel, row: int, column: Column) -> object:
     return model.data(model.index(row, column))
 
 
+def below(model: RunsModel, row: int, column: Column) -> object:
+    return model.data(model.index(row, column), MORE_ROLE)
+
+
 def test_a_run_is_one_row_of_words(qtbot: QtBot) -> None:
     model, _ = made(world.entry())
-    assert text(model, 0, Column.SCRIPT) == "digits.py"
-    assert text(model, 0, Column.STATE) == "finished"
-    assert text(model, 0, Column.RESULT) == "val_loss 0.1023, val_accuracy 0.9722"
-    assert text(model, 0, Column.DEVICES) == "here, Bob's laptop"
+    assert text(model, 0, Column.RUN) == "digits.py"
+    assert text(model, 0, Column.STATE) == "Finished"
+    assert (text(model, 0, Column.BEST), below(model, 0, Column.BEST)) == ("0.1023", "val_loss, at the end")
+    assert text(model, 0, Column.SPEED) == "590 samples/s"
+    assert below(model, 0, Column.STARTED) == "here, Bob's laptop"
     assert text(model, 0, Column.DURATION) == "0:31"
 
 
@@ -42,7 +47,7 @@ def test_changes_are_made_in_place(qtbot: QtBot) -> None:
     with qtbot.waitSignal(model.dataChanged):
         model.show_runs((three, one, failed))
     assert kept.row() == 2
-    assert text(model, 2, Column.STATE) == "training"
+    assert text(model, 2, Column.STATE) == "Training"
     model.show_runs((failed,))
     assert kept.row() == 0
     assert not resets
@@ -77,4 +82,4 @@ def test_a_run_without_a_validation_shows_its_loss() -> None:
     entry = world.entry()
     summary = type(entry.summary)(last_logs={"loss": 0.5, "accuracy": 0.9, "lr": 0.1})
     changed = type(entry)(**{**{n: getattr(entry, n) for n in entry.__struct_fields__}, "summary": summary})
-    assert result(changed) == "loss 0.5000, accuracy 0.9000"
+    assert best(changed) == ("0.5000", "loss, at the end")

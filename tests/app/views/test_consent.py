@@ -6,9 +6,11 @@ from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
 from app.views.consent import ConsentSheet
+from app.widgets.request_look import GONE, NOT_SHOWN
+from core.project.look import difference
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Refused
-from core.vocabulary.commands import AnswerConsent
+from core.vocabulary.answers import Refused, RequestFile, RequestRead
+from core.vocabulary.commands import AnswerConsent, LookAtRequest
 from core.vocabulary.ids import RunId
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import PROBLEM, RUN, consent_asked
@@ -134,3 +136,118 @@ def _items(sheet: ConsentSheet) -> list[QTreeWidgetItem]:
     items = [sheet.files.topLevelItem(row) for row in range(sheet.files.topLevelItemCount())]
     assert None not in items
     return [item for item in items if item is not None]
+
+
+# --- looking at the files ----------------------------------------------------------------------------------
+
+OLD, NEW = "epochs = 5\n", "epochs = 50\n"
+READ = RequestRead(
+    run=RUN,
+    files=(
+        RequestFile(
+            path="train.py",
+            size=12,
+            change="changed",
+            text=NEW,
+            diff=difference("train.py", OLD, NEW),
+        ),
+        RequestFile(path="data/rows.csv", size=5 << 20, change="same"),
+        RequestFile(path="model.py", size=9, change="new", text="layers = 3"),
+        RequestFile(path="gone.py", size=9, change="gone"),
+    ),
+)
+
+
+@pytest.fixture
+def looking(sheet: ConsentSheet, core: FakeCore) -> ConsentSheet:
+    core.answers[LookAtRequest] = READ
+    core.happen(consent_asked(changed=True))
+    sheet.looks.click()
+    core.flush()
+    return sheet
+
+
+def test_the_files_can_be_looked_at_before_the_yes(looking: ConsentSheet, core: FakeCore) -> None:
+    assert core.asked(LookAtRequest) == [LookAtRequest(run=RUN)]
+    assert not core.asked(AnswerConsent)
+    look = looking.look
+    assert look.isVisible()
+    assert looking.window().focusWidget() is look.list
+    rows = [look.list.topLevelItem(at) for at in range(look.list.topLevelItemCount())]
+    assert [(row.text(0), row.text(1)) for row in rows if row is not None] == [
+        ("train.py", "changed"),
+        ("data/rows.csv", "as before"),
+        ("model.py", "new"),
+        ("gone.py", "gone"),
+    ]
+    assert "d" * 64 in looking.digest.text()
+
+
+def test_what_changed_comes_first_and_the_whole_file_is_a_click_away(looking: ConsentSheet) -> None:
+    look = looking.look
+    assert look.changes.isChecked()
+    assert look.code.toPlainText().endswith("-epochs = 5\n+epochs = 50\n ")
+    look.whole.click()
+    assert look.code.toPlainText() == NEW
+    look.changes.click()
+    assert "-epochs = 5" in look.code.toPlainText()
+
+
+def test_a_new_file_is_shown_whole_and_one_that_did_not_come_says_so(looking: ConsentSheet) -> None:
+    look = looking.look
+    for at, (text, note) in enumerate([("layers = 3", ""), ("", GONE)], start=2):
+        item = look.list.topLevelItem(at)
+        assert item is not None
+        look.list.setCurrentItem(item)
+        assert look.code.toPlainText() == text
+        assert look.note.text() == note
+        assert not look.changes.isVisible()
+    item = look.list.topLevelItem(1)
+    assert item is not None
+    look.list.setCurrentItem(item)
+    assert look.note.text() == NOT_SHOWN
+
+
+def test_the_answer_can_be_given_from_there(qtbot: QtBot, looking: ConsentSheet, core: FakeCore) -> None:
+    armed(qtbot, looking)
+    assert looking.once.isVisible()
+    looking.once.click()
+    assert core.asked(AnswerConsent) == [AnswerConsent(run=RUN, decision="once")]
+
+
+def test_escape_goes_back_to_the_question_and_refuses_nothing(
+    qtbot: QtBot, looking: ConsentSheet, core: FakeCore
+) -> None:
+    armed(qtbot, looking)
+    qtbot.keyClick(looking, Qt.Key.Key_Escape)
+    assert not looking.look.isVisible()
+    assert looking.files.isVisible() and looking.changed.isVisible()
+    assert not core.asked(AnswerConsent)
+
+
+def test_the_next_question_is_not_shown_with_the_files_of_the_last(
+    looking: ConsentSheet, core: FakeCore
+) -> None:
+    core.happen(ev.ConsentSettled(run=RUN, allowed=False), consent_asked(run=SECOND, script="other.py"))
+    assert looking.script.text() == "other.py"
+    assert not looking.look.isVisible()
+
+
+def test_an_answer_about_an_earlier_question_is_not_shown(sheet: ConsentSheet, core: FakeCore) -> None:
+    core.answers[LookAtRequest] = READ
+    core.held = True
+    core.happen(consent_asked())
+    sheet.looks.click()
+    core.happen(ev.ConsentSettled(run=RUN, allowed=False), consent_asked(run=SECOND))
+    core.release()
+    core.flush()
+    assert not sheet.look.isVisible()
+
+
+def test_files_that_cannot_be_read_say_why(sheet: ConsentSheet, core: FakeCore) -> None:
+    core.answers[LookAtRequest] = Refused(problem=PROBLEM)
+    core.happen(consent_asked())
+    sheet.looks.click()
+    core.flush()
+    assert sheet.problem.problem == PROBLEM
+    assert not sheet.look.isVisible()

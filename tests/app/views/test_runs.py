@@ -5,24 +5,40 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import shiboken6
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
 
+from app import theme
 from app.bridge import Bridge
-from app.models.runs_model import Column, when, words
+from app.models.run_comparison import Compared, Line, compared
+from app.models.runs_model import MORE_ROLE, Column, kind, more, when, words
 from app.views.runs import RunsView
-from app.widgets.comparison import lines_of
 from core.run import problems
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, RunList
-from core.vocabulary.commands import Command, FindCheckpoints, GetRun, ListRuns, StartRun, StopRun
+from core.vocabulary.commands import (
+    ChangeSettings,
+    Command,
+    DeleteRun,
+    FindCheckpoints,
+    GetRun,
+    LabelRun,
+    ListRuns,
+    StartRun,
+    StopRun,
+)
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, Stopped, Stopping, Training
+from core.vocabulary.phases import Failed, Finished, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Role, RunSpec
+from core.vocabulary.progress import Best
+from core.vocabulary.settings import SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started
@@ -53,6 +69,10 @@ def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[RunsView]:
     view = made_view(qtbot, bridge, core)
     yield view
     view.hide()
+
+
+def line(found: Compared, name: str) -> Line:
+    return next(line for line in found.lines if line.name == name)
 
 
 def choose(view: RunsView, *rows: int) -> None:
@@ -143,20 +163,18 @@ def test_runs_of_the_same_minute_are_told_apart(qtbot: QtBot, core: FakeCore, vi
     view.compare.click()
     core.flush()
     qtbot.waitUntil(lambda: view.past.charts.redraws > 0, timeout=LIMIT_MS)
-    assert [name.partition(" (")[2] for name in view.past.charts.legend.names] == [
-        "1), training",
-        "1), validation",
-        "2), training",
-        "2), validation",
-    ]
+    assert [name.rpartition(" ")[2] for name in view.past.charts.legend.names] == ["(1)", "(2)", "validation"]
+    names = [curve.name.partition(" (")[2] for curve in view.past.charts.plots[0].curves]
+    assert names == ["1), training", "1), validation", "2), training", "2), validation"]
 
 
 def test_measured_runs_are_compared_by_what_they_gained() -> None:
-    assert lines_of(ENTRIES[0])["Speed"] == "590 samples/s"
     summary = replace(world.SUMMARY, expectation=world.EXPECTED, settled=world.SETTLED)
-    lines = lines_of(replace(ENTRIES[0], summary=summary))
-    assert lines["Speed"] == "753 samples/s", "without the first seconds"
-    assert lines["Speed-up"] == "1.2×"
+    found = compared([ENTRIES[0], replace(ENTRIES[0], summary=summary)])
+    assert line(found, "Speed") == Line("Speed", ("590 samples/s", "753 samples/s"), frozenset({1})), (
+        "without the first seconds where that is known"
+    )
+    assert line(found, "Speed-up").values == ("", "1.2×")
 
 
 def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: RunsView) -> None:
@@ -385,11 +403,10 @@ def test_a_laptop_that_is_not_paired_any_more_is_named(core: FakeCore, view: Run
 def test_the_history_says_what_a_run_went_on_with(core: FakeCore, view: RunsView) -> None:
     resumed = replace(ENTRIES[0], resumed=RunId("20261121-191204-9f3a01bc"))
     then = when(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
-    assert words(resumed, Column.STATE) == f"finished, resumed from {then}"
-    assert lines_of(resumed)["State"] == f"finished, resumed from {then}"
-    assert (
-        words(replace(resumed, resumed=RunId("odd\n-id")), Column.STATE) == "finished, resumed from odd -id"
-    )
+    assert words(resumed, Column.STATE) == "Finished"
+    assert more(resumed, Column.STATE) == f"resumed from {then}"
+    assert line(compared([resumed, ENTRIES[1]]), "State").values[0] == f"Finished, resumed from {then}"
+    assert more(replace(resumed, resumed=RunId("odd\n-id")), Column.STATE) == "resumed from odd -id"
     open_run(core, view, resumed)
     assert f"resumed from {then}" in view.past.about.text()
 
@@ -415,7 +432,7 @@ def test_a_runs_start_is_the_same_on_every_laptop() -> None:
     there = replace(here, started_s=9e9)
     then = when(datetime(2026, 11, 21, 19, 12, 4, tzinfo=UTC).timestamp())
     assert words(here, Column.STARTED) == words(there, Column.STARTED) == then
-    assert words(replace(here, resumed=here.run), Column.STATE).endswith(f" {then}")
+    assert more(replace(here, resumed=here.run), Column.STATE).endswith(f" {then}")
     odd = replace(here, run=RunId("odd"), started_s=60.0)
     assert words(odd, Column.STARTED) == when(60.0)
 
@@ -450,6 +467,343 @@ def test_what_is_chosen_stays_chosen_when_the_list_grows(core: FakeCore, view: R
     assert view.chosen == [ENTRIES[2]]
 
 
+def shown(view: RunsView) -> list[RunId]:
+    return [view.sorted.entry(row).run for row in range(view.sorted.rowCount())]
+
+
+NAMED = (
+    replace(ENTRIES[0], name="Warm start", arguments=("--lr", "0.1")),
+    replace(ENTRIES[1], note="half the rate"),
+    replace(ENTRIES[2], phase=Stopped(by="Ben"), devices=("здесь",)),
+    ENTRIES[3],
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("warm", [0]),
+        ("--lr digits", [0]),
+        ("HALF", [1]),
+        ("stopped ben", [2]),
+        ("ЗДЕСЬ", [2]),
+        ("digits.py", [0, 1, 2, 3]),
+        ("wombat", []),
+        ("  ", [0, 1, 2, 3]),
+    ],
+)
+def test_runs_are_filtered_by_words_of_any_column(
+    qtbot: QtBot, core: FakeCore, view: RunsView, text: str, rows: list[int]
+) -> None:
+    core.answers[ListRuns] = RunList(runs=NAMED)
+    core.happen(*world.linked(), *world.begun()[:1])
+    core.flush()
+    view.filter.setText(text)
+    assert shown(view) == [NAMED[row].run for row in rows]
+    assert view.count.isVisible() == bool(text.strip())
+    assert not text.strip() or view.count.text() == f"{len(rows)} of 4"
+    assert view.empty.isVisible() == (not rows)
+    assert rows or view.empty.text() == "No run matches the filter."
+    assert not view.first.isVisible(), "there are runs"
+    view.filter.clear()
+    assert len(shown(view)) == 4
+
+
+def test_best_and_speed_sort_the_better_ones_to_the_top(core: FakeCore, view: RunsView) -> None:
+    bests = (0.4, 0.1, 0.3, 0.2)
+    entries = tuple(
+        replace(
+            entry,
+            best={"val_loss": Best(value=best, epoch=2)},
+            summary=replace(entry.summary, samples_s=100.0 * best),
+        )
+        for entry, best in zip(ENTRIES, bests, strict=True)
+    )
+    core.answers[ListRuns] = RunList(runs=entries)
+    core.happen(*world.linked(), *world.begun()[:1])
+    core.flush()
+    view.table.sortByColumn(Column.BEST, Qt.SortOrder.AscendingOrder)
+    assert shown(view) == [ENTRIES[place].run for place in (1, 3, 2, 0)]
+    assert view.sorted.index(0, Column.BEST).data() == "0.1000"
+    view.table.sortByColumn(Column.SPEED, Qt.SortOrder.DescendingOrder)
+    assert shown(view) == [ENTRIES[place].run for place in (0, 2, 3, 1)]
+
+
+def editor_of(view: RunsView) -> QLineEdit:
+    editor = view.table.viewport().findChild(QLineEdit)
+    assert isinstance(editor, QLineEdit)
+    return editor
+
+
+def test_a_run_is_renamed_where_it_stands(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    view.activateWindow()
+    view.table.setFocus()
+    view.table.setCurrentIndex(view.sorted.index(1, Column.RUN))
+    qtbot.keyClick(view.table, Qt.Key.Key_F2)
+    editor = editor_of(view)
+    assert editor.accessibleName() == "Name of this run"
+    assert editor.text() == "", "the script's name is none of one's own"
+    qtbot.keyClicks(editor, "Warm start")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    asked = [LabelRun(run=ENTRIES[1].run, name="Warm start", note=None)]
+    qtbot.waitUntil(lambda: core.asked(LabelRun) == asked, timeout=LIMIT_MS)
+    assert view.sorted.index(1, Column.RUN).data() == "Warm start"
+    assert view.sorted.index(1, Column.RUN).data(MORE_ROLE) == "digits.py"
+    assert view.pages.currentIndex() == 0, "Enter kept the name and opened nothing"
+    qtbot.waitUntil(lambda: view.table.viewport().findChild(QLineEdit) is None, timeout=LIMIT_MS)
+    view.rename.click()
+    qtbot.keyClicks(editor_of(view), " no")
+    qtbot.keyClick(editor_of(view), Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: view.table.viewport().findChild(QLineEdit) is None, timeout=LIMIT_MS)
+    assert len(core.asked(LabelRun)) == 1
+    assert view.sorted.index(1, Column.RUN).data() == "Warm start"
+
+
+def test_a_note_is_written_from_the_menu(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    choose(view, 2)
+    menu = view._menu()
+    assert [action.text() for action in menu.actions()][-2:] == ["Edit note", "Delete"]
+    menu.actions()[-2].trigger()
+    qtbot.keyClicks(editor_of(view), "try  it again")
+    qtbot.keyClick(editor_of(view), Qt.Key.Key_Return)
+    asked = [LabelRun(run=ENTRIES[2].run, name=None, note="try it again")]
+    qtbot.waitUntil(lambda: core.asked(LabelRun) == asked, timeout=LIMIT_MS)
+
+
+def test_a_name_that_is_refused_is_said_and_the_old_one_comes_back(core: FakeCore, view: RunsView) -> None:
+    why = Problem(code="history-unusable", what="The disk is full.", fix="Free some space.")
+    core.answers[LabelRun] = Refused(problem=why)
+    view.model.setData(view.model.index(0, Column.RUN), "Warm start")
+    assert view.model.entry(0).name == "Warm start"
+    core.flush()  # the refusal
+    core.flush()  # what is kept
+    assert view.model.entry(0).name == ""
+    assert view.problem.problem == why
+
+
+def test_a_deleted_run_comes_back_by_undo(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    view.activateWindow()
+    choose(view, 1)
+    qtbot.keyClick(view.table, Qt.Key.Key_Delete)
+    assert shown(view) == [ENTRIES[place].run for place in (0, 2, 3)]
+    assert view.undo.isVisible()
+    assert view.undo.words.text().startswith("“digits.py” of ")
+    assert "model" in view.undo.words.text()
+    assert view.undo.undo.accessibleDescription() == view.undo.words.text()
+    assert view.chosen == [ENTRIES[2]], "the next one"
+    qtbot.keyClick(view.undo.undo, Qt.Key.Key_Return)
+    assert len(shown(view)) == 4
+    assert not view.undo.isVisible()
+    assert not core.asked(DeleteRun)
+    choose(view, 1)
+    view.delete.click()
+    qtbot.keyClick(view.table, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert len(shown(view)) == 4 and not core.asked(DeleteRun)
+
+
+def test_runs_are_deleted_for_good_when_nobody_takes_it_back(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    view.undo.undo_ms = 30
+    choose(view, 0, 2)
+    view.delete.click()
+    assert view.undo.words.text().startswith("2 runs deleted.")
+    core.answers[ListRuns] = RunList(runs=(ENTRIES[1], ENTRIES[3]))
+    wanted = [DeleteRun(run=run) for run in sorted((ENTRIES[0].run, ENTRIES[2].run))]
+    qtbot.waitUntil(lambda: core.asked(DeleteRun) == wanted, timeout=LIMIT_MS)
+    assert shown(view) == [ENTRIES[1].run, ENTRIES[3].run], "also until the list comes"
+    core.happen(*(ev.HistoryChanged(run=command.run) for command in wanted))
+    core.flush()
+    assert shown(view) == [ENTRIES[1].run, ENTRIES[3].run]
+    assert view.sorted.hidden == frozenset()
+
+
+def test_another_deletion_lets_the_one_before_be_done(core: FakeCore, view: RunsView) -> None:
+    choose(view, 0)
+    view.delete.click()
+    choose(view, 0)
+    view.delete.click()
+    assert core.asked(DeleteRun) == [DeleteRun(run=ENTRIES[0].run)]
+    view.undo.take_back()
+    assert shown(view) == [entry.run for entry in ENTRIES[1:]]
+
+
+def test_a_window_that_is_closed_before_the_time_is_up_deletes_nothing(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore
+) -> None:
+    core.answers = {ListRuns: RunList(runs=ENTRIES)}
+    view = RunsView(bridge)
+    connection = bridge.changed.connect(lambda events, state: view.show_state(state, events))
+    view.show()
+    view.showEvent(QShowEvent())
+    core.flush()
+    view.undo.undo_ms = 50
+    choose(view, 0)
+    view.delete.click()
+    assert view.undo.pending
+    bridge.changed.disconnect(connection)
+    view.close()
+    shiboken6.delete(view)
+    qtbot.wait(150)
+    assert not core.asked(DeleteRun)
+
+
+def test_a_run_that_cannot_be_deleted_comes_back_and_says_why(core: FakeCore, view: RunsView) -> None:
+    why = Problem(code="run-resumed", what="The run under way resumes this one.", fix="Wait for its end.")
+    core.answers[DeleteRun] = Refused(problem=why)
+    choose(view, 1)
+    view.delete.click()
+    view.undo.finish()
+    core.flush()  # the refusal
+    core.flush()  # what is kept
+    assert len(shown(view)) == 4
+    assert view.problem.problem == why
+
+
+def test_the_run_under_way_is_not_deleted(core: FakeCore, view: RunsView) -> None:
+    core.happen(*world.begun())
+    core.answers[ListRuns] = RunList(
+        runs=(replace(ENTRIES[0], run=world.RUN, phase=Training()), *ENTRIES[1:])
+    )
+    core.happen(world.phase(Stopping()))
+    core.flush()
+    choose(view, 0)
+    assert not view.delete.isEnabled() and not view.report.isEnabled()
+    view.table.delete_asked.emit()
+    assert not view.undo.isVisible()
+    choose(view, 1)
+    assert view.delete.isEnabled()
+
+
+def test_it_is_seen_at_a_glance_which_of_two_runs_was_better(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    def with_rate(command: Command) -> Answer:
+        found = details(command)
+        assert isinstance(found, RunDetails)
+        day = found.entry.run[6:8]
+        entry = replace(
+            found.entry,
+            name=f"rate {day}",
+            best={"val_loss": Best(value=float(day), epoch=3)},
+            arguments=("--lr", day, "--epochs", "8"),
+        )
+        return replace(found, entry=entry)
+
+    core.answers[GetRun] = with_rate
+    choose(view, 0, 1, 2)
+    view.compare.click()
+    core.flush()
+    past = view.past
+    days = sorted(entry.run[6:8] for entry in ENTRIES[:3])
+    assert past.page.title.text() == "3 runs compared"
+    assert past.comparison.verdict.text().startswith(f"“rate {days[0]}” was the best of 3: val_loss ")
+    cells = [[cell.text() for cell in line] for line in past.comparison.cells]
+    assert cells[0] == [f"{float(day):.4f}" + (" · best" if day == days[0] else "") for day in days]
+    assert days in cells, "the argument in which they differ"
+    assert "--epochs 8" in past.comparison.same.text()
+    assert past.comparison.cells[0][0].accessibleName().startswith(f"Best val_loss of rate {days[0]}: ")
+    qtbot.waitUntil(lambda: past.charts.redraws > 0, timeout=LIMIT_MS)
+    assert len({plot.range for plot in past.charts.all_plots}) == 1, "one axis"
+    colours = dict.fromkeys(curve.colour for curve in past.charts.plots[0].curves)
+    assert list(colours) == [theme.run_colour(place) for place in range(3)], "as in the table's head"
+    assert past.charts.legend.names == [*(f"rate {day}" for day in days), "validation"]
+
+
+def test_name_and_note_of_an_open_run_are_edited_where_they_stand(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    open_run(core, view, ENTRIES[0])
+    past = view.past
+    view.activateWindow()
+    qtbot.waitUntil(past.back.hasFocus, timeout=LIMIT_MS)
+    past.rename.click()
+    assert past.name.hasFocus() and not past.page.title.isVisible()
+    qtbot.keyClicks(past.name, "Warm start")
+    qtbot.keyClick(past.name, Qt.Key.Key_Return)
+    assert past.page.title.text() == "Warm start" and past.page.title.isVisible()
+    assert past.rename.hasFocus(), "the keyboard stays where it was"
+    assert past.annotate.text() == "Add a note"
+    past.annotate.click()
+    qtbot.keyClicks(past.note, "half the rate")
+    qtbot.keyClick(past.note, Qt.Key.Key_Tab)
+    assert past.noted.text() == "half the rate", "whoever goes on has written it"
+    assert past.annotate.text() == past.annotate.accessibleName() == "Edit note"
+    past.annotate.click()
+    qtbot.keyClicks(past.note, "nothing")
+    qtbot.keyClick(past.note, Qt.Key.Key_Escape)
+    assert past.noted.text() == "half the rate"
+    run = ENTRIES[0].run
+    assert core.asked(LabelRun) == [
+        LabelRun(run=run, name="Warm start", note=None),
+        LabelRun(run=run, name=None, note="half the rate"),
+    ]
+
+
+def test_a_report_that_is_gone_is_said(core: FakeCore, view: RunsView, tmp_path: Path) -> None:
+    core.answers[GetRun] = replace(world.details(ENTRIES[0]), report=str(tmp_path / "report.html"))
+    choose(view, 0)
+    view.open.click()
+    core.flush()
+    view.past.report.click()
+    problem = view.past.not_opened.problem
+    assert problem is not None and problem.what == "There is no such report any more."
+    assert str(tmp_path / "report.html") in problem.fix
+
+
+def test_every_control_of_the_past_has_a_name_for_readers(core: FakeCore, view: RunsView) -> None:
+    choose(view, 0)
+    view.delete.click()
+    open_run(core, view, NAMED[0])
+    fields = (QAbstractButton, QLineEdit, QTableView)
+    found = [
+        widget
+        for kind in fields
+        for widget in view.findChildren(kind)
+        if widget.objectName() or kind != fields[0]
+    ]
+    nameless = [
+        widget
+        for widget in found
+        if not widget.accessibleName() and widget.objectName() != "qt_tableview_cornerbutton"  # never seen
+    ]
+    assert nameless == []
+    index = view.sorted.index(0, Column.BEST)
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "0.1023, val_loss, at the end"
+
+
+@pytest.mark.parametrize("name", ["数字の訓練 " * 20, "تدريب " * 20, "x" * 120])
+def test_long_and_foreign_names_leave_the_window_its_width_at_twice_the_text(
+    qtbot: QtBot, bridge: Bridge, core: FakeCore, qapp: QApplication, name: str
+) -> None:
+    before = qapp.font()
+    font = qapp.font()
+    font.setPointSizeF(2 * before.pointSizeF())
+    qapp.setFont(font)
+    try:
+        entries = tuple(replace(entry, name=name, note=name) for entry in ENTRIES)
+        core.answers = {ListRuns: RunList(runs=entries), GetRun: details}
+        view = made_view(qtbot, bridge, core)
+        choose(view, 0)
+        assert view.list.minimumSizeHint().width() <= 1000
+        buttons = [
+            each for each in view.list.findChildren(QAbstractButton) if each.objectName().startswith("run-")
+        ]
+        assert len(buttons) == 3
+        assert all(each.width() >= each.sizeHint().width() for each in buttons), "no word is cut off"
+        assert view.delete.geometry().bottom() <= view.list.height()
+        assert view.table.horizontalScrollBar().maximum() == 0, "nothing is out of sight"
+        open_run(core, view, entries[0])
+        choose(view, 0, 1, 2)
+        view.compare.click()
+        core.flush()
+        view.grab()
+        assert view.minimumSizeHint().width() <= 1000
+        view.hide()
+    finally:
+        qapp.setFont(before)
+
+
 @settings(
     max_examples=10,
     deadline=None,
@@ -474,3 +828,25 @@ def test_hostile_entries_are_only_shown(qtbot: QtBot, text: str, number: float) 
     core.flush()
     view.grab()
     view.hide()
+
+
+def test_a_run_that_differs_from_one_machine_is_not_green_until_that_is_accepted(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    core.happen(*world.begun())
+    summary = replace(world.SUMMARY, told=("The metric 'rmse' is of the batch as a whole.",))
+    entry = world.entry(last=Finished(), folder="/runs/differs")
+    entry = replace(entry, summary=summary)
+    details = world.details(entry, steps=46)
+    assert details.plan is not None
+    core.answers[GetRun] = replace(details, plan=replace(details.plan, code="c" * 64))
+    choose(view, 0)
+    view.open.click()
+    core.flush()
+    outcome = view.past.outcome
+    assert outcome.head.text() == "Finished, but not with the result of one machine"
+    assert outcome.head.property("kind") == "warning-heading"
+    assert any("'rmse'" in label.text() for label in outcome.lines)
+    outcome.accept.click()
+    assert core.asked(ChangeSettings) == [ChangeSettings(change=SettingsChange(accepted=("c" * 64,)))]
+    assert kind(entry) == "warning" and kind(replace(entry, summary=world.SUMMARY)) == "good"

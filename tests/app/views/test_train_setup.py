@@ -134,12 +134,109 @@ def files(*paths: str) -> QMimeData:
     return data
 
 
+# --- what is in sight --------------------------------------------------------------------------------------
+
+
+def test_where_nothing_needs_the_user_all_is_folded_to_one_line(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    assert setup.ready.headline.text() == "Ready: 2 laptops ✓"
+    assert setup.ready.summary.text() == "here (chief) and Bob's laptop · 2 files, 178 KB"
+    assert setup.arguments.isVisible()
+    for folded in (setup.roles, setup.options, setup.ready.checks, setup.ready.needs):
+        assert not folded.isVisible()
+    setup.ready.more.head.click()
+    for unfolded in (setup.roles, setup.options, setup.ready.checks):
+        assert unfolded.isVisible()
+
+
+def test_alone_it_says_so(setup: TrainSetup, settle: Settle) -> None:
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    assert setup.ready.headline.text() == "Ready: this laptop alone ✓"
+
+
+def test_what_needs_the_user_is_in_sight(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    mistake = Problem(code="absolute-path", what="Line 12 reads /home/ada/x.csv.", fix="Read x.csv.")
+    core.answers[AnalyseScript] = world.script_read(mistakes=(mistake,))
+    core.happen(*world.linked())
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    assert setup.ready.headline.text() == "Ready: 2 laptops, 1 warning"
+    line = setup.ready.needs.findChild(QWidget, "finding-absolute-path")
+    assert line is not None and line.isVisible()
+    assert setup.ready.checks.findChild(QWidget, "finding-absolute-path") is None
+    assert setup.train.isEnabled()
+
+
+def test_what_forbids_to_train_is_counted_and_in_sight(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    why = Problem(code="no-room", what="There is no room for the plan.", fix="Make some.")
+    core.answers[PlanRun] = Refused(problem=why)
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    assert setup.ready.headline.text() == "Not ready: 1 problem"
+    line = setup.ready.needs.findChild(QWidget, "finding-no-room")
+    assert line is not None and line.isVisible()
+
+
+def test_while_somebody_types_the_line_stays(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    core.happen(*world.linked())
+    setup.choose("/home/ada/digits/digits.py")
+    assert setup.ready.headline.text() == "Getting ready…" or not setup.ready.headline.isVisible()
+    settle()
+    setup.arguments.setText("--epochs 2")
+    setup.arguments.textEdited.emit("--epochs 2")
+    assert setup._stale
+    assert setup.ready.headline.text() == "Ready: 2 laptops ✓"
+
+
+def test_each_example_has_a_picture_a_name_and_a_line(qtbot: QtBot, setup: TrainSetup) -> None:
+    assert len(setup.drop.examples.cards) == 4
+    for card in setup.drop.examples.cards:
+        assert card.isVisible()
+        assert not card._picture.pixmap().isNull()
+        assert card.accessibleName().startswith("Example: ")
+        assert card.accessibleDescription()
+        assert card._words.height() >= card._words.heightForWidth(card._words.width())
+
+
+def test_with_a_script_the_examples_make_room_and_come_back_when_asked(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    assert not setup.drop.examples.isVisible()
+    click(setup, "examples")
+    assert setup.drop.examples.isVisible()
+    setup.choose("/home/ada/other.py")
+    settle()
+    assert not setup.drop.examples.isVisible()
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1000, 4), (460, 2), (200, 1)])
+def test_the_examples_stand_beside_each_other_as_far_as_there_is_room(
+    setup: TrainSetup, width: int, columns: int
+) -> None:
+    setup.drop.examples.setParent(None)
+    setup.drop.examples.resize(width, 900)
+    setup.drop.examples.show()
+    lefts = {card.x() for card in setup.drop.examples.cards}
+    assert len(lefts) == columns
+    assert max(card.geometry().right() for card in setup.drop.examples.cards) < width
+    setup.drop.examples.hide()
+
+
 # --- the script --------------------------------------------------------------------------------------------
 
 
 def test_at_first_there_is_only_the_place_for_a_script(setup: TrainSetup) -> None:
     assert setup.drop.hint.isVisible()
-    assert not setup.ahead.isVisible()
+    assert not setup.ready.isVisible()
 
 
 def test_a_dropped_script_is_read_and_can_be_trained(
@@ -194,13 +291,13 @@ def test_a_file_that_is_no_script_is_refused_in_the_nodes_words(core: FakeCore, 
     setup.choose("/home/ada/stuff")
     core.flush()
     assert setup.problem.problem == why
-    assert not setup.ahead.isVisible()
+    assert not setup.ready.isVisible()
     assert not setup.reading.isVisible()
     core.answers[AnalyseScript] = world.script_read()
     setup.choose("/home/ada/stuff/a.py")
     core.flush()
     assert not setup.problem.isVisible()
-    assert setup.ahead.isVisible()
+    assert setup.ready.isVisible()
 
 
 def really_read(command: Command) -> Answer:
@@ -228,7 +325,7 @@ def test_a_dropped_folder_with_two_scripts_lets_the_person_choose_one(
     assert setup.choices.isVisible()
     assert setup.focusWidget() is setup.choices.buttons[0], "the keyboard is where the choice is"
     assert [made.accessibleName() for made in setup.choices.buttons] == ["evaluate & more.py", "train.py"]
-    assert not setup.ahead.isVisible()
+    assert not setup.ready.isVisible()
     setup.choices.buttons[1].click()
     settle()
     assert not setup.choices.isVisible()
@@ -369,6 +466,7 @@ def test_shares_are_set_by_hand(qtbot: QtBot, core: FakeCore, setup: TrainSetup,
     core.happen(*world.linked())
     setup.choose("/a.py")
     settle()
+    setup.ready.more.head.click()
     setup.roles.by_hand.click()
     settle()
     share = setup.roles.rows[ME].share
@@ -474,7 +572,7 @@ def test_a_refused_start_says_why_and_may_be_tried_again(
 def test_a_mend_that_fails_says_why(core: FakeCore, view: TrainView) -> None:
     why = Problem(code="not-mended", what="The disk is still full.", fix="Empty the bin.")
     core.answers[Mend] = Refused(problem=why)
-    view.setup.checks.mend_asked.emit("disk-full")
+    view.setup.ready.checks.mend_asked.emit("disk-full")
     core.flush()
     assert view.setup.problem.problem == why
     assert core.asked(RunDoctor), "it looks again all the same"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,12 @@ from msgspec.structs import replace
 from core.history.index import FILE, MOST_NAMED, SCHEMA, History
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Training
 from core.vocabulary.progress import Summary
-from core.vocabulary.run_folder import SUMMARY
+from core.vocabulary.run_folder import DELETED, SUMMARY
 
 
 def entry(number: int, phase: Phase | None = None) -> RunEntry:
@@ -281,3 +283,92 @@ def test_every_broken_index_is_kept(tmp_path: Path) -> None:
         assert history.problem is not None and history.problem.code == "history-rebuilt"
         history.close()
         assert (tmp_path / f"{FILE}.broken-{number}").exists()
+
+
+def test_a_run_is_named_and_annotated_in_its_folder_too(tmp_path: Path) -> None:
+    history = opened(tmp_path)
+    history.put(entry(1))
+    keep_folder(tmp_path, entry(1))
+    history.label(entry(1).run, " Warm start ", None)
+    kept = history.label(entry(1).run, None, "half the learning rate")
+    assert (kept.name, kept.note) == ("Warm start", "half the learning rate")
+    history.close()
+    (tmp_path / FILE).unlink()
+    again = opened(tmp_path)
+    assert again.newest(5) == (kept,), "an index that is lost takes no name along"
+    assert again.label(kept.run, "", None).name == ""
+    again.close()
+
+
+@pytest.mark.parametrize(("name", "note"), [("n" * (MOST_NAME + 1), None), (None, "n" * (MOST_NOTE + 1))])
+def test_a_name_that_is_too_long_is_refused(history: History, name: str | None, note: str | None) -> None:
+    history.put(entry(1))
+    with pytest.raises(TandemError) as caught:
+        history.label(entry(1).run, name, note)
+    assert caught.value.code == "label-too-long"
+    assert history.newest(5) == (entry(1),)
+
+
+def test_a_record_of_an_earlier_tandem_has_no_name_and_no_best() -> None:
+    old = b'{"run":"20261121-191201-9f3a01bc","started_s":1.0,"script":"a.py","phase":{"type":"finished"}}'
+    read = wire.from_json(old, RunEntry)
+    assert (read.name, read.note, read.best) == ("", "", {})
+
+
+def test_a_deleted_run_and_its_folder_are_gone_for_good(tmp_path: Path) -> None:
+    history = opened(tmp_path)
+    for number in (1, 2):
+        history.put(entry(number))
+        keep_folder(tmp_path, entry(number))
+    (tmp_path / entry(1).run / "outputs").mkdir()
+    (tmp_path / entry(1).run / "outputs" / "model.keras").write_bytes(b"weights")
+    history.delete(entry(1).run)
+    assert history.newest(5) == (entry(2),)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [entry(2).run]
+    history.close()
+    again = opened(tmp_path)
+    assert again.newest(5) == (entry(2),)
+    with pytest.raises(TandemError) as caught:
+        again.delete(entry(1).run)
+    assert caught.value.code == "run-unknown"
+    again.close()
+
+
+def test_a_run_under_way_is_not_deleted(tmp_path: Path, history: History) -> None:
+    history.put(entry(1, Training()))
+    keep_folder(tmp_path, entry(1, Training()))
+    with pytest.raises(TandemError) as caught:
+        history.delete(entry(1).run)
+    assert caught.value.code == "run-under-way"
+    assert (tmp_path / entry(1).run / SUMMARY).is_file()
+
+
+def test_a_deletion_that_was_cut_off_is_brought_to_its_end(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    first.put(entry(1))
+    keep_folder(tmp_path, entry(1))
+    first.close()
+    # As it stands where the process ends between the two: still listed, its folder set aside.
+    (tmp_path / entry(1).run).replace(tmp_path / f"{DELETED}{entry(1).run}")
+    second = opened(tmp_path)
+    assert second.newest(5) == ()
+    assert not list(tmp_path.glob(f"{DELETED}*"))
+    assert second.problem is None
+    second.close()
+
+
+def test_a_folder_that_cannot_be_set_aside_keeps_its_run(
+    tmp_path: Path, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.put(entry(1))
+    keep_folder(tmp_path, entry(1))
+
+    def refuse(self: Path, target: Path) -> Path:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(TandemError) as caught:
+        history.delete(entry(1).run)
+    assert caught.value.code == "history-unusable"
+    assert history.newest(5) == (entry(1),)
+    assert (tmp_path / entry(1).run / SUMMARY).is_file()

@@ -150,7 +150,7 @@ def test_a_strategy_or_a_fit_in_a_module_beside_the_script_is_found(tmp_path: Pa
         ),
         (
             "import tensorflow as tf\nclass Trainer:\n  def fit(self):\n    with tf.GradientTape(): pass\n"
-            "Trainer().fit()",
+            "    self.adam.apply(g)\nTrainer().fit()",
             "loop of its own (GradientTape, line 4)",
         ),
         (
@@ -239,7 +239,13 @@ for batch in data:
         (OWN + "job.run()\n", True),
         ("import tensorflow as tf\nclass M(tf.keras.Model):\n  def train_step(self, d):\n"
          "    with tf.GradientTape() as t: pass\n" + OWN, True),
-        (OWN.replace("MultiWorkerMirrored", "Mirrored"), False),
+        (OWN.replace("MultiWorkerMirrored", "Mirrored"), True),
+        (OWN.replace("MultiWorkerMirrored", "OneDevice"), False),
+        (OWN.replace("MultiWorkerMirroredStrategy()", "MirroredStrategy() if several else "
+                     "tf.distribute.OneDeviceStrategy('GPU:0')"), True),
+        (OWN + "other = tf.distribute.ParameterServerStrategy(resolver)\n", False),
+        ("import tensorflow as tf\nclass Mine(tf.distribute.Strategy): pass\n"
+         "strategy = Mine()\n" + MANAGED, False),
         (OWN.replace("model.fit(x)", "print(1)"), False),
         (HAND, False),
         ("import tensorflow as tf\nclass Mine(tf.distribute.MultiWorkerMirroredStrategy): pass\n"
@@ -254,3 +260,43 @@ def test_fit_in_a_strategy_of_the_scripts_own_is_told_from_a_loop_by_hand(
     tmp_path: Path, text: str, fits: bool
 ) -> None:
     assert read(tmp_path, text).fits_in_own_strategy is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        (HAND, False),
+        (HAND.replace("MultiWorkerMirrored", "Mirrored"), True),
+        (HAND.replace("MultiWorkerMirrored", "Mirrored") + "model.fit(x)\n", True),
+        (HAND.replace("MultiWorkerMirrored", "Mirrored") + "tf.distribute.OneDeviceStrategy('a')\n", True),
+        (HAND + "tf.distribute.MirroredStrategy()\n", False),
+        ("import tensorflow as tf\nclass Mine(tf.distribute.MirroredStrategy): pass\n"
+         "class Ours(Mine): pass\nOurs().run(step)\n", True),
+        (OWN.replace("MultiWorkerMirrored", "Mirrored"), False),
+        (MANAGED, False),
+    ],
+)  # fmt: skip
+def test_a_loop_by_hand_in_mirrored_strategy_needs_no_cluster_of_tensorflows(
+    tmp_path: Path, text: str, loops: bool
+) -> None:
+    assert read(tmp_path, text).loops_in_mirrored_strategy is loops
+
+
+LOOKS = """
+import tensorflow as tf
+model = tf.keras.models.load_model("trained.keras")
+with tf.GradientTape() as tape:
+    tape.watch(image)
+    score = model(image)[:, 0]
+saliency = tape.gradient(score, image)
+"""
+
+
+def test_a_script_that_only_looks_at_a_trained_model_is_no_training_loop(tmp_path: Path) -> None:
+    report = read(tmp_path, LOOKS)
+    assert report.kind == "neither"
+    assert [found.what for found in report.found] == []
+    assert report.problem is not None and "loop" not in report.problem.what
+    assert "calls no model's fit" in report.problem.what
+    in_a_module = read(tmp_path, "import mine\n" + LOOKS, mine="def go(o, g, v):\n    o.apply(g, v)\n")
+    assert [found.what for found in in_a_module.found] == ["GradientTape"]

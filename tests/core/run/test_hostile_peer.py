@@ -19,7 +19,8 @@ from tests.core.project.making import manifest_for
 from tests.core.run.lan import Lan, LanNode
 
 HARMLESS = manifest_for({"train.py": b"print('hello')"})
-EVIL = manifest_for({"train.py": b"import os; os.system('evil')"})
+EVIL_TEXT = b"import os; os.system('evil')"
+EVIL = manifest_for({"train.py": EVIL_TEXT})
 OVER = Problem(code="over", what="It is over.")
 
 
@@ -139,3 +140,16 @@ async def test_an_unsafe_project_is_refused_before_anybody_is_asked(lan: Lan, ma
     await lan.wait_until(lambda: mallory.refusals() == ["project-refused"])
     assert not [event for event in mallory.ben.events if isinstance(event, ev.ConsentAsked)]
     await lan.wait_until(lambda: not mallory.ben.runs.busy)
+
+
+async def test_texts_that_are_not_the_projects_are_refused_before_anybody_is_asked(
+    lan: Lan, mallory: Mallory
+) -> None:
+    """Were they shown, Ben would say yes to something else than what runs."""
+    for texts in ({"train.py": b"print('hello')"}, {"train.py": EVIL_TEXT, "other.py": b"1"}):
+        mallory.heard.clear()
+        plan = plan_by(mallory.node, mallory.ben, EVIL)
+        mallory.say(ms.Prepare(plan=plan, manifest=EVIL, texts=texts))
+        await lan.wait_until(lambda: mallory.refusals() == ["broken-talk"])
+        await lan.wait_until(lambda: not mallory.ben.runs.busy)
+    assert not [event for event in mallory.ben.events if isinstance(event, ev.ConsentAsked)]

@@ -1,17 +1,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
+from core.project.only_here import CODE as ONLY_HERE
 from core.run import planning
 from core.run.planning import choose_devices, choose_hosts
 from core.vocabulary.answers import ScriptRead
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import RunSpec
-from core.vocabulary.state import Device, State
-from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES
+from core.vocabulary.manifest import ProjectFile, code_digest, manifest_of
+from core.vocabulary.paths import shown
+from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.settings import Settings
+from core.vocabulary.state import Device, Me, State
+from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
+from tests.core.fake_node import VERSIONS
 from tests.core.run.lan import project
 
 OWN = "import tensorflow as tf\nstrategy = tf.distribute.experimental.ParameterServerStrategy(None)\n"
@@ -41,6 +48,20 @@ def test_a_script_that_would_share_nothing_is_run_with_a_warning(tmp_path: Path)
     read = planning.read_script(Path(spec.script))
     assert isinstance(read, ScriptRead)
     assert read.mistakes[0].code == "script-shares-nothing"
+
+
+def test_a_file_that_only_this_laptop_has_is_named_before_the_start(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "data.csv"
+    elsewhere.write_text("1")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text(f"import keras\nopen({str(elsewhere)!r})\nkeras.Model().fit()\n")
+    (warning,) = planning.read_project(RunSpec(script=str(project / "train.py"))).warnings
+    assert "train.py, line 2" in warning and shown(str(elsewhere)) in warning
+    assert planning.read_project(RunSpec(script=str(project / "train.py"), solo=True)).warnings == ()
+    read = planning.read_script(project / "train.py")
+    assert isinstance(read, ScriptRead)
+    assert [mistake.code for mistake in read.mistakes] == [ONLY_HERE]
 
 
 def test_a_syntax_error_is_a_sentence(tmp_path: Path) -> None:
@@ -155,3 +176,35 @@ def test_a_link_that_went_away_is_named() -> None:
 
 def test_one_device_needs_no_address() -> None:
     assert hosts((ANNA,), {}, {}) == {}
+
+
+def test_differences_that_were_accepted_for_this_code_are_accepted_again(tmp_path: Path) -> None:
+    spec = replace(project(tmp_path / "somewhere" / "digits"), solo=True)
+    read = planning.read_project(spec)
+    links = SimpleNamespace(peer_host=str, own_host=str)
+
+    def planned(spec: RunSpec, *accepted: str) -> Plan:
+        me = Me(
+            device=ANNA,
+            name="Anna's",
+            addresses=(),
+            versions=VERSIONS,
+            hardware=hardware(),
+            settings=Settings(accepted=accepted),
+            home="",
+        )
+        return planning.make(spec, (ANNA,), read, ANNA, State(me=me), links)
+
+    code = planned(spec).code
+    assert len(code) == 64 and not planned(spec).accept_differences
+    assert planned(spec, "another", code).accept_differences
+    assert planned(replace(spec, accept_differences=True)).accept_differences
+
+
+def test_the_code_is_another_after_a_change_of_python_alone() -> None:
+    def code(**contents: str) -> str:
+        files = [ProjectFile(path=n.replace("_", "."), size=1, sha256=s) for n, s in contents.items()]
+        return code_digest(manifest_of("train.py", files))
+
+    assert code(train_py="1", best_keras="1") == code(train_py="1", best_keras="2", log_csv="3")
+    assert len({code(train_py="1"), code(train_py="2"), code(train_py="1", data_py="1")}) == 3

@@ -175,6 +175,24 @@ async def test_the_one_who_lost_is_asked_like_anybody_else(lan: Lan, spec: RunSp
         node.trainers[-1].end()
 
 
+async def test_train_pressed_while_another_laptop_asks_says_which_run_goes_first(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = lan.nodes["Anna"], lan.nodes["Ben"]
+    ben.ask_before_running(anna)
+    run = await anna.runs.start(spec)
+    await lan.wait_until(lambda: ben.state.consents)
+    with pytest.raises(TandemError, match="Anna has just asked this laptop to take part") as caught:
+        await ben.runs.start(spec)
+    assert caught.value.code == "train-crossed" and "Say here whether" in caught.value.fix
+    await ben.runs.answer_consent(run, "once")
+    await lan.wait_until(lambda: trained(anna) and trained(ben))
+    assert await press(ben, spec, 0) == "busy"
+    for node in (anna, ben):
+        node.trainers[-1].end()
+    await lan.wait_until(lambda: anna.over and ben.over)
+
+
 async def test_a_run_of_ones_own_alone_gives_way_to_nobody(lan: Lan, spec: RunSpec) -> None:
     anna, ben = lan.nodes["Anna"], lan.nodes["Ben"]
     alone = replace(spec, solo=True)

@@ -5,15 +5,21 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from core.history.record import RunRecord
 from core.run import recorder
-from core.run.recorder import Recorder
+from core.run.recorder import Recorder, machines
 from core.vocabulary import events as ev
-from core.vocabulary.errors import Problem
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.laptops import Machine
 from core.vocabulary.phases import Finished
-from tests.core.cluster.laptops import ANNA, plan_of
+from core.vocabulary.plan import Moment, Resumption
+from core.vocabulary.state import Device, Me, State
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.told import epochs_of
+from tests.core.samples import sample
 
 PLAN = plan_of()
 RUN = PLAN.run
@@ -78,3 +84,47 @@ async def test_a_report_that_cannot_be_made_harms_nothing(
     record_a_run(records)
     await records.close()
     assert "a mistake of ours" in caplog.text
+
+
+async def test_a_name_given_afterwards_stands_in_the_report_too(tmp_path: Path) -> None:
+    records = await opened(tmp_path, [])
+    record_a_run(records)
+    await records.label(RUN, "Warm <start>", "half the rate")
+    assert (await records.newest(1)).runs[0].name == "Warm <start>"
+    await records.close()
+    text = (tmp_path / RUN / "report.html").read_text()
+    assert "<h1>Warm &lt;start&gt;</h1>" in text
+    assert "half the rate" in text
+
+
+async def test_the_run_that_is_resumed_at_present_is_not_deleted(tmp_path: Path) -> None:
+    records = await opened(tmp_path, [])
+    record_a_run(records)
+    resumption = Resumption(run=RUN, checkpoint=ProjectId("e" * 64), moment=Moment())
+    again = replace(PLAN, run=RunId("20261122-101010-00000000"), resume=resumption)
+    records.begin(again)
+    records.record(ev.RunPlanned(plan=again))
+    with pytest.raises(TandemError) as caught:
+        await records.delete(RUN)
+    assert caught.value.code == "run-resumed"
+    records.record(ev.RunPhaseChanged(run=again.run, phase=Finished()))
+    await records.delete(RUN)
+    assert [entry.run for entry in (await records.newest(5)).runs] == [again.run]
+    await records.close()
+
+
+async def test_what_the_laptops_are_is_kept_where_somebody_knows_it(tmp_path: Path) -> None:
+    records = await opened(tmp_path, [])
+    here = sample(Me)
+    ben = Device(device=BEN, name="Ben's", versions=here.versions)
+    state = State(me=replace(here, device=ANNA), devices={BEN: ben})
+    records.begin(PLAN, state=state)
+    records.record(ev.RunPlanned(plan=PLAN))
+    records.record(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    entry = (await records.newest(1)).runs[0]
+    assert entry.machines == {
+        ANNA: Machine(versions=here.versions, hardware=here.hardware),
+        BEN: Machine(versions=here.versions),
+    }
+    assert machines(PLAN, State()) == {}, "of laptops that were never linked"
+    await records.close()

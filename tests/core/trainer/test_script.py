@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.project.notebooks import notebook
+
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[3]
 
@@ -130,3 +132,33 @@ def test_a_frozen_program_keeps_the_folder_that_holds_every_package(tmp_path: Pa
     )
     assert done.returncode == 0, done.stderr
     assert repr(str(ROOT)) in done.stdout
+
+
+def run_cells(folder: Path, *cells: str) -> subprocess.CompletedProcess[str]:
+    return run(folder, notebook(*cells), name="train.ipynb")
+
+
+def test_a_notebooks_cells_are_one_script(tmp_path: Path) -> None:
+    done = run_cells(
+        tmp_path,
+        "#md A title",
+        "from __future__ import annotations\n%matplotlib inline\nimport os, sys",
+        "!pip install pandas\ndef f(x: Undefined): return x + 1",
+        "print(__name__, os.getcwd(), sys.argv, f(1), '__file__' in globals())\ndisplay(f)",
+    )
+    assert done.returncode == 0, done.stderr
+    told = f"__main__ {tmp_path} ['{tmp_path}/train.ipynb'] 2 False\n"
+    assert done.stdout.startswith(told + "<function f at ")
+
+
+def test_an_error_in_a_notebook_shows_its_cell_and_its_line(tmp_path: Path) -> None:
+    tries = "import traceback\ntry:\n    f()\nexcept ZeroDivisionError:\n    traceback.print_exc()"
+    done = run_cells(tmp_path, "x = 1", "def f():\n    return 1 / 0", tries)
+    assert f'File "{tmp_path}/train.ipynb, cell 3", line 3, in <module>\n    f()\n' in done.stderr
+    assert f'File "{tmp_path}/train.ipynb, cell 2", line 2, in f\n    return 1 / 0\n' in done.stderr
+
+
+def test_the_source_of_a_notebooks_function_can_be_read(tmp_path: Path) -> None:
+    """AutoGraph does: without it, an ``if`` on a tensor fails in a ``tf.function``."""
+    done = run_cells(tmp_path, "def f():\n    return 1", "import inspect\nprint(inspect.getsource(f))")
+    assert done.stdout == "def f():\n    return 1\n", done.stderr

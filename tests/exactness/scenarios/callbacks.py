@@ -1,7 +1,9 @@
-"""Keras' callbacks and the user's: the same decisions as one process takes, files by the chief."""
+"""Keras' callbacks and the user's: the same decisions as one process takes, files by each or by the chief."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +96,28 @@ def lambda_callback(folder: Path) -> Outcome:
 
 @scenario()
 def model_checkpoint(folder: Path) -> Outcome:
-    """Written by the chief alone; then read by the script on every member."""
+    """Written by every member in its own folder, and read by the script there."""
     path = folder / "best.weights.h5"
     save = keras.callbacks.ModelCheckpoint(path, save_best_only=True, save_weights_only=True)
     outcome = fitted([save], epochs=2)
     wrote = path.exists()
     other = dense()
     other.load_weights(path)
-    return Outcome([*outcome.models, other], {"per_rank/wrote": wrote})
+    return Outcome([*outcome.models, other], {"wrote": wrote})
+
+
+@scenario()
+def model_checkpoint_outside(folder: Path) -> Outcome:
+    """In a folder that is not the member's own: written by the chief alone, then read by every member."""
+    with tempfile.TemporaryDirectory() as outside:
+        path = Path(outside) / "best.weights.h5"
+        save = keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
+        outcome = fitted([save], epochs=2)
+        outcome.models[0].save_weights(Path(outside) / "last.weights.h5")
+        wrote = [path.exists(), (Path(outside) / "last.weights.h5").exists()]
+        other = dense()
+        other.load_weights(path)
+    return Outcome([*outcome.models, other], {"per_rank/wrote": np.array(wrote)})
 
 
 @scenario()
@@ -110,13 +126,15 @@ def model_checkpoint_by_batches(folder: Path) -> Outcome:
     outcome = fitted([save], epochs=2)
     wrote = (folder / "newest.keras").exists()
     loaded = keras.models.load_model(folder / "newest.keras")
-    return Outcome([*outcome.models, loaded], {"per_rank/wrote": wrote})
+    return Outcome([*outcome.models, loaded], {"wrote": wrote})
 
 
 @scenario()
 def csv_logger(folder: Path) -> Outcome:
     outcome = fitted([keras.callbacks.CSVLogger(folder / "log.csv")], epochs=2)
-    return Outcome(outcome.models, {"per_rank/wrote": (folder / "log.csv").exists()})
+    lines = (folder / "log.csv").read_text().splitlines()
+    logged = [[float(number) for number in line.split(",")] for line in lines[1:]]
+    return Outcome(outcome.models, {"logged": np.array(logged)})
 
 
 @scenario()
@@ -127,7 +145,7 @@ def tensorboard(folder: Path) -> Outcome:
 
 @scenario(core=True)
 def backup_and_restore(folder: Path) -> Outcome:
-    """A fit that breaks off in its third epoch, and another that goes on from the chief's backup."""
+    """A fit that breaks off in its third epoch, and another that goes on from each member's own backup."""
 
     class Break(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -151,7 +169,33 @@ def backup_and_restore(folder: Path) -> Outcome:
     attempt([Break()])
     wrote = (folder / "backup").exists()
     model = attempt([])
-    return Outcome([model], {"per_rank/wrote": wrote, "epochs": model.history.epoch})
+    return Outcome([model], {"wrote": wrote, "epochs": model.history.epoch})
+
+
+@scenario()
+def backup_of_the_chief_alone(folder: Path) -> Outcome:
+    """As where the chief runs in the script's own folder: what an earlier run left there is not elsewhere."""
+    path = folder / "backup"
+
+    class Lose(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 2:
+                if folder.parent.name != "rank0":
+                    shutil.rmtree(path)
+                raise RuntimeError("broken off")
+
+    x, y = table(BATCH * 4)
+    for callbacks in ([Lose()], []):
+        keras.utils.set_random_seed(21)
+        model = dense()
+        model.compile(keras.optimizers.Adam(0.005), loss="mse")
+        backup = keras.callbacks.BackupAndRestore(path)
+        options = {"batch_size": BATCH, "epochs": 4, "shuffle": False, "verbose": 0}
+        try:
+            model.fit(x, y, callbacks=[backup, *callbacks], **options)
+        except RuntimeError:
+            pass
+    return Outcome([model], {"epochs": model.history.epoch})
 
 
 @scenario()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -16,7 +18,7 @@ WRITERS = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.RemoteMonitor,
 )
-"""Callbacks whose point is to write files or to send: they run on the chief alone."""
+"""Callbacks whose point is to write files or to send: no member needs the others for what they do."""
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _OTHER_HOOKS = ("on_test_batch_begin", "on_test_batch_end", "on_predict_batch_begin", "on_predict_batch_end")
 
@@ -29,6 +31,34 @@ def each_batch(callbacks: Any) -> tuple[bool, bool]:
     own = listed(callbacks)
     others = (hook for callback in own if not _keras_own(callback) for hook in _hooks(callback, _OTHER_HOOKS))
     return any(_hears_batches(callback) for callback in own), any(others)
+
+
+def writes_on(callback: Any, folders: Iterable[Path]) -> bool:
+    """Whether a member that is not the chief runs a callback, too, whose own `folders` these are.
+
+    A script may look for what `ModelCheckpoint`, `CSVLogger` and `BackupAndRestore` write: so every member
+    has it, in its own folders. Elsewhere are files of the chief; what is sent is sent once.
+    """
+    match callback:
+        case keras.callbacks.ModelCheckpoint():
+            path = callback.filepath
+        case keras.callbacks.CSVLogger():
+            path = callback.filename
+        case keras.callbacks.BackupAndRestore():
+            path = callback.backup_dir
+        case _:
+            return not isinstance(callback, WRITERS)
+    return is_inside(path, folders)
+
+
+def is_inside(path: Any, folders: Iterable[Path]) -> bool:
+    """Whether a path that Keras may be given lies below one of `folders`; an address such as ``gs://`` does
+    not."""
+    text = os.fspath(path)
+    if not isinstance(text, str) or "://" in text:
+        return False
+    whole = Path(os.path.realpath(text))
+    return any(whole.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
 def listed(callbacks: Any) -> list[Any]:

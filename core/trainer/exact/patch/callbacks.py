@@ -1,4 +1,4 @@
-"""The callbacks of a shared fit: decisions agreed by all, files written by the chief, portions reported."""
+"""The callbacks of a shared fit: decisions agreed by all, files written by each, portions reported."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import keras
 
 from core.trainer.exact.keras import keras_private as private
-from core.trainer.exact.keras.callback_kinds import WRITERS, each_batch, listed
+from core.trainer.exact.keras.callback_kinds import WRITERS, each_batch, listed, writes_on
 from core.trainer.exact.resume.fit_progress import FitProgress
 from core.trainer.exact.steps.engine import Engine
 
 
-class OnChief(keras.callbacks.Callback):
-    """A callback that only the chief has: what it does must not wait for other members."""
+class ByItself(keras.callbacks.Callback):
+    """A callback that writes files: others may not have it, or not the files that it finds. So what it does
+    must not wait for other members."""
 
     def __init__(self, engine: Engine, inner: Any) -> None:
         super().__init__()
@@ -26,7 +27,7 @@ class OnChief(keras.callbacks.Callback):
 
     def _alone(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         def hooked(*args: Any, **kwargs: Any) -> Any:
-            with self._engine.chief_alone():
+            with self._engine.by_itself():
                 return hook(*args, **kwargs)
 
         return hooked
@@ -39,12 +40,11 @@ class SharedCallbacks(private.Callbacks):
         own = listed(callbacks)
         self._engine = engine
         self._hears_batches = each_batch(own)[0]
-        if engine.rank == 0:
-            own = [OnChief(engine, each) if isinstance(each, WRITERS) else each for each in own]
-        else:
-            own = [each for each in own if not isinstance(each, WRITERS)]
+        here = [each for each in own if engine.rank == 0 or writes_on(each, engine.folders)]
+        if engine.rank != 0:
             options["add_progbar"] = False
-        super().__init__(own, model=model, **options)
+        run = [ByItself(engine, each) if isinstance(each, WRITERS) else each for each in here]
+        super().__init__(run, model=model, **options)
         self.run_in_order()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -77,8 +77,8 @@ class SharedCallbacks(private.Callbacks):
         super().on_epoch_end(epoch, logs)
         due = self._agree(self._engine.rank == 0 and self._engine.keeper.due_at_epochs_end)
         last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
-        self._progress.epoch_ended(epoch, last=last, due=due)
         self._engine.on_epoch_ended(epoch, logs)
+        self._progress.epoch_ended(epoch, last=last, due=due)
 
     @property
     def _progress(self) -> FitProgress:

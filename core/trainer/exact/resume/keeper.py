@@ -31,7 +31,7 @@ class Keeper:
     def __init__(self, order: Checkpointing | None, host: Host, writers: tuple[type, ...] = ()) -> None:
         self.host = host
         self.writers = writers
-        """Callbacks that the chief alone runs: their values are the chief's."""
+        """Callbacks that the chief alone may run: their values are the chief's."""
         self.enabled = order is not None
         self.every_s = order.every_s if order is not None else 0.0
         self._resumed = _opened(order.resume) if order is not None and order.resume else None
@@ -107,10 +107,12 @@ class Keeper:
             "callbacks": self.callbacks(progress.callbacks),
             "random": randomness.capture(),
             "step": self.host.step,
+            "epochs": self.host.epochs,
         }
         self._writer.add_finished(progress.number, tree)
         if due:
-            self.write(Moment(step=self.host.step, fit=progress.number + 1), None)
+            done = {"step": self.host.step, "epochs": self.host.epochs}
+            self.write(Moment(fit=progress.number + 1, **done), None)
 
     def end(self) -> None:
         """The training ended: nothing more is written."""
@@ -118,7 +120,7 @@ class Keeper:
             self._writer.end()
 
     def callbacks(self, callbacks: Sequence[Any]) -> list[Any]:
-        """Their plain values, the chief's of those that only the chief runs."""
+        """Their plain values, the chief's of those that only the chief may run."""
         states = [callback_state.capture(each, self.host.say_once) for each in callbacks]
         places = [place for place, each in enumerate(callbacks) if isinstance(each, self.writers)]
         if places:

@@ -90,7 +90,7 @@ async def test_all_begin_with_the_checkpoint_whoever_had_it(
         assert plan is not None and plan.resume is not None
         assert (plan.resume.run, plan.resume.moment.step) == (run, 40)
     await stop(lan, "Anna", "Ben")
-    details = await lan.nodes["Anna"].runs.get_run(again)
+    details = await lan.nodes["Anna"].runs.history.find(again)
     assert details.entry.resumed == run
     assert details.checkpoint == Moment(step=40, fit=1, epoch=2, batch=3)
 

@@ -1,0 +1,105 @@
+"""``tandem run`` on a laptop that another one asked first: this user is asked, and the laptop takes part.
+
+Only where the node is the command's own. It ends with the command, and so would take its part in the other
+laptop's run along; of an agent or a window nothing ends, and they ask by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable
+
+from app.cli.agent_talk import consent_lines, decide
+from app.cli.interrupts import Interrupts
+from app.cli.prompts import Asker
+from app.cli.screen import Screen
+from app.follower import Follower
+from core.vocabulary.commands import AnswerConsent, Decision
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import RunId
+from core.vocabulary.limits import CONSENT_S, SLACK_S
+from core.vocabulary.state import Consent, State
+from core.vocabulary.text import plain
+
+REQUESTS_S = {"train-crossed": 30.0, "busy": 30.0, "would-be-alone": 3.0, "device-busy": 3.0}
+"""Why no run of this laptop's own began, and how long the other one's request may then take. A laptop that is
+merely busy with others asks nobody here."""
+SHOWN_S = 15.0
+"""From this user's yes until the run is shown here."""
+
+
+async def request(follower: Follower, problem: Problem) -> RunId | None:
+    """The run of another laptop for which this laptop is wanted, or in which it is already, where its own
+    came to nothing because of ``problem``. None: there is none, or the node has others who ask."""
+    limit_s = REQUESTS_S.get(problem.code)
+    if limit_s is None or not follower.own:
+        return None
+    return await follower.until(_wanted, limit_s)
+
+
+async def join(
+    follower: Follower,
+    screen: Screen,
+    run: RunId,
+    interrupts: Interrupts,
+    keyboard: AsyncIterable[bytes] | None,
+) -> bool:
+    """Whether this laptop takes part. Asks the person, unless it was allowed before; Ctrl-C is a no."""
+    consent = next((consent for consent in follower.state.consents if consent.run == run), None)
+    limit_s = SHOWN_S
+    if consent is not None:
+        decision = await interrupts.unless(_decide(follower, screen, consent, keyboard))
+        await follower.node.submit(AnswerConsent(run=run, decision=decision or "no"))
+        if decision is None:
+            return False
+        limit_s = SHOWN_S if decision != "no" else 0.0
+    shown = await interrupts.unless(follower.until(lambda state: _is_shown(state, run), limit_s))
+    return shown is not None
+
+
+async def _decide(
+    follower: Follower, screen: Screen, consent: Consent, keyboard: AsyncIterable[bytes] | None
+) -> Decision:
+    """``no`` where nobody can answer, or the request is gone meanwhile."""
+    name = plain(consent.name, 40)
+    for line in consent_lines(consent, name):
+        screen.say(line)
+    if keyboard is None:
+        screen.say("Nobody answers here (no terminal): no. An agent that allows the device would take part.")
+        return "no"
+    async with Asker(screen, keyboard) as asker:
+        asking = asyncio.create_task(
+            decide(follower.node, asker, screen, consent.run, name), name="run-consent"
+        )
+        gone = asyncio.create_task(
+            follower.until(lambda state: _is_gone(state, consent.run), CONSENT_S + 2 * SLACK_S),
+            name="run-consent-gone",
+        )
+        try:
+            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result() or "no"
+            gone.result()  # raises where the node is gone
+        finally:
+            for task in (asking, gone):
+                task.cancel()
+            await asyncio.gather(asking, gone, return_exceptions=True)
+    screen.say(f"{name} does not ask any more.")
+    return "no"
+
+
+def _wanted(state: State) -> RunId | None:
+    if state.consents:
+        return state.consents[0].run
+    run = state.run
+    if run is None or run.over or (state.me is not None and run.plan.starter == state.me.device):
+        return None
+    return run.plan.run
+
+
+def _is_shown(state: State, run: RunId) -> bool | None:
+    return True if state.run is not None and state.run.plan.run == run else None
+
+
+def _is_gone(state: State, run: RunId) -> bool | None:
+    return None if any(consent.run == run for consent in state.consents) else True

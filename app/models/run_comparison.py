@@ -1,0 +1,199 @@
+"""Runs side by side: which was better, in what they differ, and what they have in common. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.models.runs_model import called, goes_on_from, samples_s, started, state
+from app.run_words import duration, number
+from core.history.best import beats, better, deciding
+from core.speed.sentences import speed_up, steps_words, times
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.text import plain
+
+MOST_METRICS = 8
+POSITIONAL = "Arguments"
+
+
+class Line(NamedTuple):
+    """``values`` in the runs' order, ``""`` where one has none. ``best``: places of those that won."""
+
+    name: str
+    values: tuple[str, ...]
+    best: frozenset[int] = frozenset()
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.values)) > 1
+
+
+class Compared(NamedTuple):
+    verdict: str
+    better: int | None
+    """Place of the one that was best; None where there is none."""
+    lines: tuple[Line, ...]
+    """In which they differ, results first."""
+    same: str
+    """What all have in common, in one sentence; or ``""``."""
+
+
+def compared(entries: Sequence[RunEntry]) -> Compared:
+    labels = labels_of(entries)
+    lines = [*_results(entries), *_settings(entries)]
+    same = [f"{line.name} {line.values[0]}" for line in lines if not line.differs and line.values[0]]
+    verdict, won = _verdict(entries, labels)
+    return Compared(
+        verdict,
+        won,
+        tuple(line for line in lines if line.differs),
+        f"The same in {'both' if len(entries) == 2 else 'all'}: {' · '.join(same)}" if same else "",
+    )
+
+
+def ranked(entries: Sequence[RunEntry]) -> list[int]:
+    """Their places, the best first, by the metric that decides; as they come where there is none."""
+    metric = _deciding(entries)
+    places = range(len(entries))
+    return sorted(places, key=lambda place: _rank(metric, _values(entries[place])[metric]) if metric else 0.0)
+
+
+def _deciding(entries: Sequence[RunEntry]) -> str:
+    """The metric that all of them have."""
+    values = [set(_values(entry)) for entry in entries]
+    return deciding(set.intersection(*values)) if values else ""
+
+
+def labels_of(entries: Sequence[RunEntry]) -> list[str]:
+    """Each run's own name, else when it was started, with its script where these differ; never two alike."""
+    same = len({entry.script for entry in entries}) == 1
+    labels = [
+        plain(entry.name, 60)
+        if entry.name
+        else started(entry)
+        if same
+        else f"{called(entry)}, {started(entry)}"
+        for entry in entries
+    ]
+    if len(set(labels)) < len(labels):
+        labels = [f"{label} ({count})" for count, label in enumerate(labels, start=1)]
+    return labels
+
+
+def flags(arguments: Sequence[str]) -> dict[str, str]:
+    """``--lr 0.1 --fast data.csv`` as ``{"--lr": "0.1", "--fast": "yes", "Arguments": "data.csv"}``."""
+    found: dict[str, str] = {}
+    name = ""
+    for word in arguments:
+        flag = word.startswith("-") and not _is_number(word)
+        if flag:
+            name, equals, value = word.partition("=")
+            found[name] = value if equals else "yes"
+            name = "" if equals else name
+        elif name:
+            found[name], name = word, ""
+        else:
+            found[POSITIONAL] = f"{found[POSITIONAL]} {word}" if POSITIONAL in found else word
+    return found
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _verdict(entries: Sequence[RunEntry], labels: Sequence[str]) -> tuple[str, int | None]:
+    values, metric = [_values(entry) for entry in entries], _deciding(entries)
+    if not metric:
+        return "No metric that all of them have tells which was better.", None
+    order = ranked(entries)
+    first, second = order[0], order[1]
+    said = [_reached(entry, metric, values[place][metric]) for place, entry in enumerate(entries)]
+    name = plain(metric, 40)
+    if values[first][metric] == values[second][metric]:
+        return f"No difference: the best {name} of the first two is {said[first]}.", None
+    if len(entries) == 2:
+        return (
+            f"“{labels[first]}” was better: {name} {said[first]}, against {said[second]}.",
+            first,
+        )
+    return (
+        f"“{labels[first]}” was the best of {len(entries)}: {name} {said[first]}; "
+        f"next is “{labels[second]}” with {said[second]}.",
+        first,
+    )
+
+
+def _reached(entry: RunEntry, metric: str, value: float) -> str:
+    at = f" in epoch {entry.best[metric].epoch + 1:,}" if metric in entry.best else " at the end"
+    return f"{number(value)}{at}"
+
+
+def _rank(metric: str, value: float) -> float:
+    """The better, the smaller; what is no number comes last."""
+    if value != value:
+        return float("inf")
+    return -value if better(metric) == "higher" else value
+
+
+def _values(entry: RunEntry) -> dict[str, float]:
+    """The best of each metric; of an earlier Tandem's run the last."""
+    return {name: one.value for name, one in entry.best.items()} or {
+        name: value for name, value in entry.summary.last_logs.items() if better(name)
+    }
+
+
+def _results(entries: Sequence[RunEntry]) -> list[Line]:
+    values = [_values(entry) for entry in entries]
+    names = sorted(
+        dict.fromkeys(name for each in values for name in each),
+        key=lambda name: (not name.startswith("val_"), name.removeprefix("val_") != "loss"),
+    )
+    lines = []
+    for metric in names[:MOST_METRICS]:
+        have = {place: each[metric] for place, each in enumerate(values) if metric in each}
+        top = min(have.values(), key=lambda value: _rank(metric, value))
+        won = frozenset(place for place, value in have.items() if not beats(metric, top, value))
+        words = tuple(number(have[place]) if place in have else "" for place in range(len(entries)))
+        lines.append(Line(f"Best {plain(metric, 40)}", words, won))
+    rates = [samples_s(entry.summary) for entry in entries]
+    fastest = max((rate for rate in rates if rate is not None), default=None)
+    lines.append(
+        Line(
+            "Speed",
+            tuple("" if rate is None else f"{rate:,.0f} samples/s" for rate in rates),
+            frozenset(place for place, rate in enumerate(rates) if rate is not None and rate == fastest),
+        )
+    )
+    gains = [speed_up(entry.summary) for entry in entries]
+    lines.append(Line("Speed-up", tuple("" if gain is None else f"{times(gain)}×" for gain in gains)))
+    lines.append(
+        Line(
+            "Duration",
+            tuple("" if entry.duration_s is None else duration(entry.duration_s) for entry in entries),
+        )
+    )
+    lines.append(Line("Steps", tuple(steps_words(entry.summary) for entry in entries)))
+    return lines
+
+
+def _settings(entries: Sequence[RunEntry]) -> list[Line]:
+    given = [flags(entry.arguments) for entry in entries]
+    names = dict.fromkeys(name for each in given for name in each)
+    lines = [
+        Line(plain(name, 40), tuple(plain(each.get(name, "–"), 120) for each in given)) for name in names
+    ]
+    return [
+        *lines,
+        Line("Script", tuple(plain(entry.script, 80) for entry in entries)),
+        Line("Laptops", tuple(plain(", ".join(entry.devices), 80) for entry in entries)),
+        Line(
+            "State",
+            tuple(", ".join(filter(None, (state(entry.phase), goes_on_from(entry)))) for entry in entries),
+        ),
+        Line("Started", tuple(started(entry) for entry in entries)),
+        Line("Note", tuple(plain(entry.note, 200) for entry in entries)),
+    ]

@@ -1,0 +1,62 @@
+"""Whether Train can be pressed, in one line; the rest is folded away unless it needs the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from app.models.preflight import Headline, needs_the_user
+from app.theme import GAP
+from app.widgets.card import Card
+from app.widgets.findings import FindingsList
+from app.widgets.fold import Fold
+from app.widgets.labels import Label
+from core.vocabulary.answers import Finding
+
+
+class ReadyCard(Card):
+    """``mend_asked(code)``: the user pressed a finding's Mend. ``details`` are shown when it is unfolded."""
+
+    mend_asked = Signal(str)
+
+    def __init__(self, *details: QWidget) -> None:
+        super().__init__()
+        self.setAccessibleName("Ready to train")
+        self.headline = Label("", "heading", wraps=True)
+        self.headline.setObjectName("ready")
+        self.summary = Label("", "faint", wraps=True)
+        self.needs = FindingsList()
+        self.checks = FindingsList()
+        self.more = Fold("Roles, options and checks", name="more")
+        self.more.body.setSpacing(GAP)
+        for piece in (*details, Label("Before the start", "heading"), self.checks):
+            self.more.body.addWidget(piece)
+        for findings in (self.needs, self.checks):
+            findings.mend_asked.connect(self.mend_asked)
+        for line in (self.headline, self.summary, self.needs, self.more):
+            self.body.addWidget(line)
+
+    def show_headline(self, headline: Headline | None) -> None:
+        """None: it is being found out. What was said stays while somebody types."""
+        if headline is None:
+            if not self.headline.text():
+                self.headline.say("Getting ready…")
+            return
+        self.headline.say(headline.words)
+        self.headline.make(headline.kind)
+        self.summary.say(headline.summary)
+        self.summary.setVisible(bool(headline.summary))
+
+    def begin(self) -> None:
+        """Another script: nothing is known of it."""
+        self.headline.say("")
+        self.headline.make("heading")
+        self.summary.hide()
+
+    def show_findings(self, found: Sequence[Finding]) -> None:
+        needs = [finding for finding in found if needs_the_user(finding)]
+        self.needs.show_findings(needs)
+        self.needs.setVisible(bool(needs))
+        self.checks.show_findings([finding for finding in found if finding not in needs])

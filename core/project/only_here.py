@@ -1,0 +1,126 @@
+"""Finds files that a script names and that the other laptops do not have, by its text and by what lies here.
+
+Blocks: use a thread.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.project.ignore import TANDEM_RULES
+from core.project.imports import read_sources
+from core.project.scan import is_broad
+from core.project.syntax import Mistake, Source, called
+from core.vocabulary.manifest import Manifest
+from core.vocabulary.paths import shown
+
+CODE = "file-only-here"
+_WHOLE = re.compile(r"(~|[A-Za-z]:[/\\]|/)[^\n\0]{1,1000}")
+_RELATIVE = re.compile(r"[\w .+=@-][\w /.+=@-]{0,1000}\.\w+")
+_OF_THE_SYSTEM = re.compile(r"/(dev|proc|sys|bin|sbin|lib|usr|etc)(/|$)")
+_MAKES_PATHS = frozenset(["Path", "PurePath", "join", "abspath", "str", "expanduser", "format", "resolve"])
+_WRITES = re.compile(
+    r"ModelCheckpoint|CSVLogger|save(_weights|z|txt|fig)?|plot_model|to_(csv|json|pickle)|write_\w+"
+)
+
+
+def find_only_here(script: Path, manifest: Manifest) -> tuple[Mistake, ...]:
+    """At the first line where each is named. Raises ``TandemError`` where the script itself is no Python."""
+    folder, travels = script.parent, {file.path for file in manifest.files}
+    found: dict[str, Mistake] = {}
+    for module in read_sources(script).modules:
+        source = Source(module)
+        texts = [
+            node for node in source.nodes if isinstance(node, ast.Constant) and _may_be_path(source, node)
+        ]
+        for node in sorted(texts, key=lambda node: node.lineno):
+            text = str(node.value)
+            if text in found:
+                continue
+            if _WHOLE.fullmatch(text) and _is_elsewhere(text):
+                found[text] = _outside(*module.place(node.lineno), text)
+            elif _RELATIVE.fullmatch(text) and text not in travels and _is_read(source, node, folder / text):
+                found[text] = _left_out(*module.place(node.lineno), text, broad=is_broad(folder))
+    return tuple(found.values())
+
+
+def _may_be_path(source: Source, node: ast.Constant) -> bool:
+    """A text that begins where a path would: no docstring, and no later part of something put together."""
+    if not isinstance(node.value, str):
+        return False
+    parent = next((parent for parent, _ in source.around(node)), None)
+    match parent:
+        case ast.Expr():
+            return False
+        case ast.JoinedStr():
+            return parent.values[0] is node
+        case ast.BinOp():
+            return parent.left is node
+    return True
+
+
+def _is_elsewhere(text: str) -> bool:
+    """A file or folder here that has nothing to do with the project, or one that may be made here."""
+    try:
+        path = Path(text).expanduser()
+        if _OF_THE_SYSTEM.match(path.as_posix()) or path == path.parent:
+            return False
+        return path.exists() or (path.parent != Path(path.anchor) and path.parent.is_dir())
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def _is_read(source: Source, node: ast.Constant, path: Path) -> bool:
+    """Whether it is a file here that the script does more with than to write it."""
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):
+        return False
+    return there and not all(_WRITES.fullmatch(use) for use in _uses(source, node))
+
+
+def _uses(source: Source, node: ast.AST, followed: bool = False) -> Iterator[str]:
+    """Names of the functions that get a value, or what it was assigned to; "" where it goes elsewhere."""
+    for parent, child in source.around(node):
+        match parent:
+            case ast.Call() if child is parent.func or called(parent) in _MAKES_PATHS:
+                continue
+            case ast.Call():
+                yield called(parent)
+                return
+            case ast.keyword() | ast.BinOp() | ast.Attribute() | ast.JoinedStr() | ast.FormattedValue():
+                continue
+            case ast.Assign(targets=[ast.Name(id=name)]) if not followed:
+                for other in source.nodes:
+                    if isinstance(other, ast.Name) and other.id == name and isinstance(other.ctx, ast.Load):
+                        yield from _uses(source, other, followed=True)
+                return
+            case _:
+                break
+    yield ""
+
+
+def _outside(path: str, line: int, text: str) -> Mistake:
+    return Mistake(
+        code=CODE,
+        path=path,
+        line=line,
+        what=f"{shown(text)} lies outside the project: each laptop has its own, or none. What Keras saves "
+        "there is written by the chief alone, and what Keras loads from there is the chief's.",
+        fix="Keep it beside the script, under a relative name; or see that all laptops have the same there.",
+    )
+
+
+def _left_out(path: str, line: int, text: str, *, broad: bool) -> Mistake:
+    own_folder = "Put the script into a folder of its own, together with the file."
+    by_rule = f"Write the line !{shown(text)} into {TANDEM_RULES} beside the script, and it travels, too."
+    return Mistake(
+        code=CODE,
+        path=path,
+        line=line,
+        what=f"{shown(text)} does not travel with the script: the other laptops do not have it.",
+        fix=own_folder if broad else by_rule,
+    )

@@ -1,0 +1,92 @@
+"""Which modules a script finds on this laptop, and how one is added to what Tandem runs in. Blocks: it looks
+at the disk, and imports nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+import core
+from core.vocabulary.versions import is_frozen, pip_install
+
+_HOUSE = Path(core.__file__).resolve().parent.parent
+_DISTRIBUTIONS = {
+    "Bio": "biopython",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "fitz": "pymupdf",
+    "git": "gitpython",
+    "mpl_toolkits": "matplotlib",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "umap": "umap-learn",
+    "usb": "pyusb",
+    "yaml": "pyyaml",
+}
+"""What to install for modules that are called otherwise."""
+
+
+def missing(modules: Iterable[str]) -> tuple[str, ...]:
+    """Those first names of modules that are nowhere to be found, as they would be by a script."""
+    importlib.invalidate_caches()  # it may have been installed a moment ago
+    return tuple(name for name in modules if not _is_here(name))
+
+
+def _is_here(name: str) -> bool:
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError, AttributeError):  # what a finder of somebody else's may raise
+        return True
+    if spec is None:
+        return False
+    # Tandem's own packages are hidden from scripts.
+    places = [*(spec.submodule_search_locations or ()), spec.origin or ""]
+    return is_frozen() or not any(Path(place) == _HOUSE / name for place in places)
+
+
+def requirement(module: str) -> str:
+    """What to install for a module, at the version that is here if it is.
+
+    ``""``: it is here, from a folder of this laptop.
+    """
+    name = _DISTRIBUTIONS.get(module, module.replace("_", "-"))
+    here = metadata.packages_distributions().get(module, [])
+    if not here:
+        return name if missing([module]) else ""
+    chosen = name if name in here else here[0]
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        found = metadata.distribution(chosen)
+        return "" if found.read_text("direct_url.json") else f"{chosen}=={found.version}"
+    return name
+
+
+def installer() -> str:
+    """The command with which a package is added to this Tandem, but for the package's name.
+
+    ``""``: none can be: this is the one-folder program, which carries all it has.
+    """
+    if is_frozen():
+        return ""
+    prefix = Path(sys.prefix)
+    if "pipx" in prefix.parts and prefix.parent.name == "venvs":
+        return f"pipx inject {prefix.name}"
+    command = pip_install("").rstrip()
+    if sys.prefix == sys.base_prefix and _is_managed():
+        command += " --break-system-packages"
+    return command
+
+
+def _is_managed() -> bool:
+    """Whether the system keeps pip from its own Python (PEP 668), into which Tandem was put nevertheless."""
+    return (Path(sysconfig.get_path("stdlib")) / "EXTERNALLY-MANAGED").is_file()

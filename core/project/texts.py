@@ -1,0 +1,97 @@
+"""The texts of a project that travel with the request to run it, to be looked at before the yes.
+
+Blocks: use a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from core.project.files import NotRegular, open_regular
+from core.project.notebook import SUFFIX as NOTEBOOK
+from core.project.script import SUFFIXES
+from core.project.syntax import Mistake
+from core.vocabulary import wire
+from core.vocabulary.manifest import LIMIT_MANIFEST_BYTES, Manifest, ProjectFile
+from core.vocabulary.paths import shown
+
+LIMIT_TEXTS_BYTES = 500_000
+"""Of all texts of a request together."""
+ENTRY_BYTES = 16
+"""What a text takes in a message beside itself and its path."""
+
+
+def read_texts(folder: Path, manifest: Manifest) -> dict[str, bytes]:
+    """The script, what else is Python, then the other texts, small ones first, as far as there is room.
+
+    A file that changed since the manifest was made is left out: its bytes would not be those that run.
+    """
+    room = min(LIMIT_TEXTS_BYTES, LIMIT_MANIFEST_BYTES - len(wire.to_msgpack(manifest)))
+    texts: dict[str, bytes] = {}
+    for file in sorted(manifest.files, key=lambda file: _order(file, manifest.script)):
+        needed = file.size + len(file.path.encode()) + ENTRY_BYTES
+        if needed > room:
+            continue
+        data = read_exactly(folder.joinpath(*file.path.split("/")), file)
+        if data is not None and is_text(data):
+            texts[file.path] = data
+            room -= needed
+    return texts
+
+
+def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
+    """Where the script itself is too large to come with the request: as a rule, a notebook with pictures."""
+    script = next((file for file in manifest.files if file.path == manifest.script), None)
+    if script is None or script.size <= LIMIT_TEXTS_BYTES:
+        return ()
+    is_notebook = script.path.endswith(NOTEBOOK)
+    return (
+        Mistake(
+            code="script-unseen",
+            path=script.path,
+            line=0,
+            what=f"{shown(script.path)} takes {script.size / 1e6:.1f} MB: the other laptops' users cannot "
+            f"look at its code before they allow it ({LIMIT_TEXTS_BYTES / 1e6:.1f} MB is the most).",
+            fix="In Jupyter, Edit → Clear Outputs of All Cells makes it small."
+            if is_notebook
+            else "Put its data into files of their own.",
+        ),
+    )
+
+
+def are_of(texts: Mapping[str, bytes], manifest: Manifest) -> bool:
+    """Whether texts are what the manifest says, byte by byte.
+
+    Security invariant: what a user looks at before the yes is what runs after it.
+    """
+    hashes = {file.path: file.sha256 for file in manifest.files}
+    return sum(map(len, texts.values())) <= LIMIT_TEXTS_BYTES and all(
+        hashes.get(path) == hashlib.sha256(data).hexdigest() for path, data in texts.items()
+    )
+
+
+def read_exactly(path: Path, file: ProjectFile) -> bytes | None:
+    """A file's bytes; None where they are not those of the manifest, or cannot be read."""
+    try:
+        with open_regular(path) as opened:
+            data = opened.read(file.size + 1)
+    except (OSError, NotRegular):
+        return None
+    return data if hashlib.sha256(data).hexdigest() == file.sha256 else None
+
+
+def is_text(data: bytes) -> bool:
+    """Whether a person can read it."""
+    if b"\0" in data:
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _order(file: ProjectFile, script: str) -> tuple[bool, bool, int, str]:
+    return file.path != script, not file.path.endswith(SUFFIXES), file.size, file.path

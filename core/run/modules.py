@@ -1,0 +1,177 @@
+"""Whether every laptop of a run has the modules that its script imports: asked before the start. On the core
+loop; disks are looked at in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.project import packages
+from core.project.needs import Needs
+from core.project.syntax import Usage
+from core.run.context import RunContext
+from core.run.problems import listed
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.paths import shown
+from core.vocabulary.peer_messages import MODULES_ASKED, Message, ModulesAsked, ModulesTold
+from core.vocabulary.text import plain
+
+_log = logging.getLogger(__name__)
+
+_LONGEST = 100
+HERE = "here"
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What one laptop lacks. ``where``: its name, or ``HERE``; ``installer``: as in ``ModulesTold``."""
+
+    where: str
+    modules: frozenset[str]
+    installer: str
+
+
+class Modules:
+    """One for a node's life."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._numbers = itertools.count(1)
+        self._asked: dict[tuple[DeviceId, int], asyncio.Future[ModulesTold]] = {}
+        self._answering: set[DeviceId] = set()
+
+    async def check(
+        self, needs: Needs, others: Mapping[DeviceId, str], *, here: bool = True
+    ) -> tuple[Problem, ...]:
+        """Warnings of what may be missed. Raises ``TandemError`` for what the script surely misses.
+
+        ``others``: who can be asked, by name. ``here``: this laptop runs the script, too.
+        """
+        wanted = tuple(usage.what for usage in (*needs.surely, *needs.maybe))[:MODULES_ASKED]
+        if not wanted:
+            return ()
+        own = [self._look_here(wanted)] if here else []
+        found = await asyncio.gather(*own, *(self._ask(*other, wanted) for other in others.items()))
+        # The others first: what is missing on them cannot be seen from here.
+        lacks = sorted((lack for lack in found if lack is not None), key=lambda lack: lack.where == HERE)
+        if surely := _among(lacks, needs.surely):
+            raise TandemError.of(await asyncio.to_thread(missing, needs.surely, surely, sure=True))
+        if maybe := _among(lacks, needs.maybe):
+            return (await asyncio.to_thread(missing, needs.maybe, maybe, sure=False),)
+        return ()
+
+    def on_message(self, device: DeviceId, message: Message) -> bool:
+        """False: it is not about this."""
+        match message:
+            case ModulesAsked():
+                self._on_asked(device, message)
+            case ModulesTold(question=number):
+                answer = self._asked.get((device, number))
+                if answer is not None and not answer.done():
+                    answer.set_result(message)
+            case _:
+                return False
+        return True
+
+    async def _look_here(self, wanted: Sequence[str]) -> Lack:
+        lacking = await asyncio.to_thread(packages.missing, wanted)
+        return Lack(HERE, frozenset(lacking), packages.installer())
+
+    async def _ask(self, device: DeviceId, name: str, wanted: tuple[str, ...]) -> Lack | None:
+        number = next(self._numbers)
+        answer = self._asked[device, number] = asyncio.get_running_loop().create_future()
+        try:
+            self._context.links.send(device, ModulesAsked(question=number, modules=wanted))
+            async with asyncio.timeout(self._context.limits.modules_s):
+                told = await answer
+        except TimeoutError:
+            _log.info("%s did not say which modules it has", short(device))
+            return None
+        finally:
+            del self._asked[device, number]
+        return Lack(name, frozenset(told.missing), plain(told.installer, 200))
+
+    def _on_asked(self, device: DeviceId, asked: ModulesAsked) -> None:
+        """Of a paired laptop, so it is a matter of good order: names only, few, one question at a time."""
+        names_only = all(len(name) <= _LONGEST and name.isidentifier() for name in asked.modules)
+        if len(asked.modules) > MODULES_ASKED or not names_only or device in self._answering:
+            _log.warning("%s asked for modules in a way that is not answered", short(device))
+            return
+        self._answering.add(device)
+        self._context.background.start("look for modules", self._answer(device, asked))
+
+    async def _answer(self, device: DeviceId, asked: ModulesAsked) -> None:
+        try:
+            lack = await self._look_here(asked.modules)
+        finally:
+            self._answering.discard(device)
+        told = ModulesTold(
+            question=asked.question, missing=tuple(sorted(lack.modules)), installer=lack.installer
+        )
+        self._context.links.send(device, told)
+
+
+def _among(lacks: Sequence[Lack], usages: Sequence[Usage]) -> tuple[Lack, ...]:
+    names = {usage.what for usage in usages}
+    some = (Lack(lack.where, lack.modules & names, lack.installer) for lack in lacks)
+    return tuple(lack for lack in some if lack.modules)
+
+
+def missing(
+    usages: Sequence[Usage],
+    lacks: Sequence[Lack],
+    *,
+    sure: bool,
+    requirement: Callable[[str], str] = packages.requirement,
+) -> Problem:
+    """The sentence, and the command for each laptop. Blocks: looks for what is installed here."""
+    places = dict[frozenset[str], list[str]]()
+    for lack in lacks:
+        places.setdefault(lack.modules, []).append(lack.where)
+    said = [
+        f"{listed(_ordered(usages, modules))} {'is' if len(modules) == 1 else 'are'} missing {_at(where)}"
+        for modules, where in places.items()
+    ]
+    first = next(usage for usage in usages if any(usage.what in lack.modules for lack in lacks))
+    line = f"the script imports {first.what} in {shown(first.path)}, line {first.line}"
+    unsure = "" if sure else ", though perhaps not in every run"
+    fixes = [_fix(lack, _ordered(usages, lack.modules), requirement) for lack in lacks]
+    return Problem(code="modules-missing", what=f"{'; '.join(said)}: {line}{unsure}.", fix=" ".join(fixes))
+
+
+def _at(where: Sequence[str]) -> str:
+    if where == [HERE]:
+        return HERE
+    others = "on " + listed([plain(name, 40) for name in where if name != HERE])
+    return f"{others} (and here)" if HERE in where else others
+
+
+def _ordered(usages: Sequence[Usage], modules: frozenset[str]) -> list[str]:
+    return [usage.what for usage in usages if usage.what in modules]
+
+
+def _fix(lack: Lack, modules: Sequence[str], requirement: Callable[[str], str]) -> str:
+    there = "Here" if lack.where == HERE else f"On {plain(lack.where, 40)}"
+    named_so = {module: requirement(module) for module in modules}
+    named = [package for package in named_so.values() if package]
+    from_folders = [module for module, package in named_so.items() if not package]
+    fixes = []
+    if named and lack.installer:
+        them = "it" if len(named) == 1 else "them"
+        fixes.append(f"{there}, install {them} with `{lack.installer} {' '.join(named)}`.")
+    elif named:
+        fixes.append(
+            f"{there}, Tandem is the program that carries its own Python, to which nothing can be added: "
+            f"install Tandem by pip or pipx instead, and {listed(named)} with it."
+        )
+    if from_folders:
+        fixes.append(
+            f"{listed(from_folders)} lies in a folder of this laptop: put it beside the script, so that it "
+            f"travels, or install it on {plain(lack.where, 40)} as well."
+        )
+    return " ".join(fixes)

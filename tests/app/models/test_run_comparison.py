@@ -1,0 +1,95 @@
+"""Which of several runs was better, and in what they differ."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from app.models.run_comparison import POSITIONAL, Line, compared, flags, labels_of, ranked
+from core.vocabulary.answers import RunEntry
+from core.vocabulary.phases import Stopped
+from core.vocabulary.progress import Best, Summary
+from tests.app import world
+
+
+def run(number: int, *arguments: str, name: str = "", **best: float) -> RunEntry:
+    kept = {metric: Best(value=value, epoch=4) for metric, value in best.items()}
+    return replace(world.entry(number), arguments=arguments, name=name, best=kept)
+
+
+def line(lines: tuple[Line, ...], name: str) -> Line:
+    return next(line for line in lines if line.name == name)
+
+
+def test_of_two_runs_the_better_one_is_named_with_both_values() -> None:
+    found = compared(
+        [
+            run(0, name="first", val_loss=0.3, val_accuracy=0.9),
+            run(1, name="second", val_loss=0.2, val_accuracy=0.8),
+        ]
+    )
+    assert found.verdict == ("“second” was better: val_loss 0.2000 in epoch 5, against 0.3000 in epoch 5."), (
+        "the loss of a validation decides"
+    )
+    assert found.better == 1
+    assert line(found.lines, "Best val_loss") == Line("Best val_loss", ("0.3000", "0.2000"), frozenset({1}))
+    assert line(found.lines, "Best val_accuracy").best == {0}, "and the rest is not hidden"
+
+
+def test_higher_is_better_where_the_metric_says_so() -> None:
+    entries = [run(0, name="a", val_auc=0.7), run(1, name="b", val_auc=0.9), run(2, name="c", val_auc=0.8)]
+    assert ranked(entries) == [1, 2, 0]
+    found = compared(entries)
+    assert (
+        found.verdict
+        == "“b” was the best of 3: val_auc 0.9000 in epoch 5; next is “c” with 0.8000 in epoch 5."
+    )
+
+
+def test_runs_that_are_as_good_and_runs_without_a_common_metric_have_no_winner() -> None:
+    assert compared([run(0, loss=0.5), run(1, loss=0.5)]).better is None
+    found = compared([run(0, loss=0.5), replace(run(1), summary=Summary())])
+    assert found.better is None
+    assert found.verdict == "No metric that all of them have tells which was better."
+    assert ranked([run(0), replace(run(1), summary=Summary())]) == [0, 1], "they stay as they come"
+
+
+def test_a_run_of_an_earlier_tandem_is_compared_by_its_last_values() -> None:
+    found = compared([world.entry(0), run(1, val_loss=0.05)])
+    assert "0.0500 in epoch 5, against 0.1023 at the end" in found.verdict
+
+
+def test_arguments_are_compared_by_name_and_what_is_common_is_said_once() -> None:
+    found = compared(
+        [run(0, "--lr", "0.1", "--epochs=8", "data.csv"), run(1, "--lr", "-0.2", "--epochs=8", "--fast")]
+    )
+    assert line(found.lines, "--lr").values == ("0.1", "-0.2")
+    assert line(found.lines, "--fast").values == ("–", "yes")
+    assert line(found.lines, POSITIONAL).values == ("data.csv", "–")
+    assert all(line.differs for line in found.lines)
+    assert "The same in both: " in found.same
+    assert "--epochs 8" in found.same and "Script digits.py" in found.same
+
+
+def test_no_two_runs_are_called_the_same() -> None:
+    entries = [run(0), run(0), run(1, name="mine")]
+    labels = labels_of(entries)
+    assert len(set(labels)) == 3
+    assert labels[2].startswith("mine")
+    other = replace(run(1), script="other.py")
+    assert labels_of([run(0), other])[1].startswith("other.py, ")
+
+
+def test_a_state_that_differs_is_among_the_lines() -> None:
+    found = compared([run(0), replace(run(1), phase=Stopped(by="ben"))])
+    assert line(found.lines, "State").values == ("Finished", "Stopped")
+
+
+@given(words=st.lists(st.text(max_size=20), max_size=8), values=st.lists(st.floats(), min_size=2, max_size=5))
+def test_whatever_a_run_was_given_can_be_compared(words: list[str], values: list[float]) -> None:
+    flags(words)
+    entries = [run(number, *words, val_loss=value) for number, value in enumerate(values)]
+    found = compared(entries)
+    assert sorted(ranked(entries)) == list(range(len(values)))
+    assert all(len(line.values) == len(values) for line in found.lines)

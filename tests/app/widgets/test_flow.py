@@ -1,0 +1,63 @@
+"""Widgets that go on in the next line where there is no room."""
+
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.theme import GAP
+from app.widgets.buttons import button
+from app.widgets.flow import Flow
+from app.widgets.labels import Label
+
+
+def laid(qtbot: QtBot, flow: Flow, width: int) -> QWidget:
+    host = QWidget()
+    host.setLayout(flow)
+    qtbot.addWidget(host)
+    host.resize(width, flow.heightForWidth(width))
+    host.show()
+    return host
+
+
+def test_buttons_stand_in_one_line_where_there_is_room(qtbot: QtBot) -> None:
+    buttons = [button(f"Choose {name}", lambda: None) for name in ("one", "two", "three")]
+    host = laid(qtbot, Flow(*buttons), 1000)
+    assert len({each.y() for each in buttons}) == 1
+    assert buttons[1].x() == buttons[0].geometry().right() + 1 + GAP
+    host.hide()
+
+
+def test_and_below_each_other_where_there_is_none(qtbot: QtBot) -> None:
+    buttons = [button(f"Choose {name}", lambda: None) for name in ("one", "two", "three")]
+    width = max(each.sizeHint().width() for each in buttons) + 5
+    host = laid(qtbot, Flow(*buttons), width)
+    assert len({each.y() for each in buttons}) == 3
+    assert all(each.geometry().right() < width for each in buttons)
+    assert host.height() >= buttons[2].geometry().bottom()
+
+
+def test_in_the_middle_of_the_line(qtbot: QtBot) -> None:
+    made = button("Choose", lambda: None)
+    flow = Flow(made)
+    flow.centre(True)
+    host = laid(qtbot, flow, 600)
+    assert abs(made.geometry().center().x() - 300) <= 1
+    host.hide()
+
+
+def test_equal_ones_have_one_width_and_one_height_in_a_line(qtbot: QtBot) -> None:
+    labels = [Label(words, wraps=True) for words in ("short", "much longer words " * 8, "short", "short")]
+    for label in labels:
+        label.setMinimumWidth(100)
+    host = laid(qtbot, Flow(*labels, equal=True), 600)
+    assert len({label.width() for label in labels}) == 1
+    assert len({label.height() for label in labels if label.y() == 0}) == 1
+    assert max(label.geometry().right() for label in labels) < 600
+    host.hide()
+
+
+def test_what_is_hidden_takes_no_room(qtbot: QtBot) -> None:
+    buttons = [button(name, lambda: None) for name in ("one", "two")]
+    buttons[0].hide()
+    host = laid(qtbot, Flow(*buttons), 600)
+    assert buttons[1].x() == 0
+    host.hide()

@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+
+from core.project.only_here import CODE, find_only_here
+from core.project.scan import scan_project
+from core.project.syntax import Mistake
+from core.vocabulary.paths import shown
+from tests.core.project.making import write
+
+
+def found(folder: Path, text: str, **files: str) -> tuple[Mistake, ...]:
+    """In a project of its own: the temporary folder itself is one of those that nobody sends."""
+    project = folder / "project"
+    project.mkdir()
+    write(project, {"train.py": text, **{name.replace("_", "."): content for name, content in files.items()}})
+    return find_only_here(project / "train.py", scan_project(project / "train.py", home=folder).manifest)
+
+
+def test_a_file_outside_the_project_is_named_with_its_line(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "data.csv"
+    elsewhere.write_text("1")
+    (mistake,) = found(tmp_path, f"import keras\n\nopen({str(elsewhere)!r})\nopen({str(elsewhere)!r})\n")
+    assert (mistake.code, mistake.path, mistake.line) == (CODE, "train.py", 3)
+    assert shown(str(elsewhere)) in mistake.what
+    assert mistake.problem.what.startswith("train.py, line 3: ")
+
+
+def test_so_is_one_that_will_be_written_there(tmp_path: Path) -> None:
+    (mistake,) = found(tmp_path, f"model.save(f'{tmp_path}/run-{{number}}.keras')")
+    assert "run-" in mistake.what and str(tmp_path)[:30] in mistake.what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with tf.device('/cpu:0'): pass",
+        "with tf.device('/job:worker/task:0'): pass",
+        "keras.callbacks.RemoteMonitor(path='/publish/epoch/end/')",
+        "open('/dev/null')",
+        "open('/proc/cpuinfo')",
+        "base + '/tmp'",
+        "f'{base}/tmp'",
+        "'''/tmp is where nothing lies.'''",
+        "a = b'/tmp/x'",
+        "'/'.join(parts)",
+        "open('notes.txt')",
+    ],
+)
+def test_what_is_no_path_of_a_file_here_is_passed_over(tmp_path: Path, text: str) -> None:
+    assert found(tmp_path, text, notes_txt="it travels") == ()
+
+
+CHECKPOINT = """
+import os, keras
+path = "best.keras"
+if os.path.exists(path):
+    model = keras.models.load_model(path)
+model.fit(x, callbacks=[keras.callbacks.ModelCheckpoint(path)])
+"""
+
+
+def test_a_file_that_rules_leave_behind_is_named_where_the_script_reads_it(tmp_path: Path) -> None:
+    (mistake,) = found(tmp_path, CHECKPOINT, best_keras="a model", _gitignore="*.keras\n")
+    assert mistake.line == 3
+    assert "best.keras" in mistake.what and "!best.keras" in mistake.fix
+
+
+def test_one_that_travels_is_not_and_neither_is_one_that_is_not_there(tmp_path: Path) -> None:
+    assert found(tmp_path, CHECKPOINT, best_keras="a model") == ()
+    (tmp_path / "later").mkdir()
+    assert found(tmp_path / "later", CHECKPOINT, _gitignore="*.keras\n") == ()
+
+
+def test_nor_is_one_that_is_only_written(tmp_path: Path) -> None:
+    text = "path = 'best.keras'\nmodel.fit(x, callbacks=[keras.callbacks.ModelCheckpoint(path)])"
+    assert found(tmp_path, text, best_keras="a model", _gitignore="*.keras\n") == ()
+
+
+def test_in_a_folder_that_nobody_sends_a_file_beside_the_script_stays_behind(tmp_path: Path) -> None:
+    downloads = tmp_path / "Downloads"
+    downloads.mkdir()
+    write(downloads, {"train.py": "open('data.csv')", "data.csv": "1"})
+    manifest = scan_project(downloads / "train.py", home=tmp_path).manifest
+    (mistake,) = find_only_here(downloads / "train.py", manifest)
+    assert "data.csv" in mistake.what

@@ -1,0 +1,90 @@
+"""The texts that travel with a request: which, how many, and that they are what the manifest says."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from core.project.texts import LIMIT_TEXTS_BYTES, are_of, find_unseen, read_texts
+from core.vocabulary.manifest import LIMIT_MANIFEST_BYTES, ProjectFile, manifest_of
+from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Prepare
+from core.vocabulary.wire import to_msgpack
+from tests.core.cluster.laptops import plan_of
+from tests.core.project.making import manifest_for, write
+
+FILES = {"train.py": b"import model\n", "model.py": b"# layers\n", "notes.txt": "Grüße".encode()}
+
+
+def test_script_modules_and_texts_come_along_and_data_stays(tmp_path: Path) -> None:
+    files = {**FILES, "digits.npz": b"PK\x03\x04\x00\x01", "latin.txt": "Grüße".encode("latin-1")}
+    write(tmp_path, dict(files))
+    assert read_texts(tmp_path, manifest_for(files)) == FILES
+
+
+def test_where_there_is_no_room_for_all_the_script_goes_first(tmp_path: Path) -> None:
+    half = LIMIT_TEXTS_BYTES // 2
+    files = {"train.py": b"#" * half, "a.py": b"#" * half, "b.py": b"# small", "z.txt": b"words"}
+    write(tmp_path, dict(files))
+    assert set(read_texts(tmp_path, manifest_for(files))) == {"train.py", "b.py", "z.txt"}
+
+
+def test_a_file_that_changed_since_stays(tmp_path: Path) -> None:
+    write(tmp_path, dict(FILES))
+    manifest = manifest_for(FILES)
+    (tmp_path / "model.py").write_text("# other layers\n")
+    assert set(read_texts(tmp_path, manifest)) == {"train.py", "notes.txt"}
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    write(tmp_path, dict(FILES))
+    (tmp_path / "model.py").rename(tmp_path / "elsewhere.py")
+    (tmp_path / "model.py").symlink_to(tmp_path / "elsewhere.py")
+    assert "model.py" not in read_texts(tmp_path, manifest_for(FILES))
+
+
+def test_the_longest_request_fits_into_a_frame(tmp_path: Path) -> None:
+    """Long lists of files leave less room for texts."""
+    data = {f"{number:03}.py": b"#" * 1000 for number in range(300)}
+    write(tmp_path, {"train.py": b"1", **data})
+    names = [
+        ProjectFile(path=f"d/{number:04}" + "x" * 110, size=1, sha256="a" * 64) for number in range(4_000)
+    ]
+    manifest = manifest_of("train.py", [*manifest_for({"train.py": b"1", **data}).files, *names])
+    assert len(to_msgpack(manifest)) > LIMIT_MANIFEST_BYTES - LIMIT_TEXTS_BYTES
+    texts = read_texts(tmp_path, manifest)
+    assert 10 < len(texts) < 300
+    assert len(to_msgpack(Prepare(plan=plan_of(), manifest=manifest, texts=texts))) < MAX_FRAME_BYTES
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"train.py": b"import evil\n"},
+        {"other.py": FILES["model.py"]},
+        {"model.py": FILES["train.py"]},
+    ],
+    ids=["other bytes", "another name", "swapped"],
+)
+def test_invariant_texts_that_are_not_the_manifests_are_known(texts: dict[str, bytes]) -> None:
+    manifest = manifest_for(FILES)
+    assert are_of({}, manifest)
+    assert are_of({"train.py": FILES["train.py"]}, manifest)
+    assert not are_of({"train.py": FILES["train.py"], **texts}, manifest)
+
+
+def test_more_than_was_agreed_is_not_taken() -> None:
+    files = {"train.py": b"1", "long.py": b"#" * LIMIT_TEXTS_BYTES}
+    assert hashlib.sha256(files["long.py"]).hexdigest() == manifest_for(files).files[0].sha256
+    assert not are_of(files, manifest_for(files))
+
+
+def test_a_script_too_large_to_be_looked_at_is_told_to_who_sends_it(tmp_path: Path) -> None:
+    assert find_unseen(manifest_for(FILES)) == ()
+    large = {"train.ipynb": b"{}" * LIMIT_TEXTS_BYTES}
+    write(tmp_path, dict(large))
+    (mistake,) = find_unseen(manifest_for(large, "train.ipynb"))
+    assert mistake.what.startswith(
+        "train.ipynb takes 1.0 MB: the other laptops' users cannot look at its code"
+    )
+    assert "Clear Outputs" in mistake.fix
+    assert read_texts(tmp_path, manifest_for(large, "train.ipynb")) == {}

@@ -1,0 +1,144 @@
+"""Two nodes ask each other for modules: links in memory, disks real."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from core.project.needs import Needs
+from core.project.syntax import Usage
+from core.run.context import RunLimits
+from core.run.modules import HERE, Lack, Modules, missing
+from core.runtime.background import Background
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.peer_messages import MODULES_ASKED, Message, ModulesAsked, ModulesTold
+from tests.core.cluster.laptops import ANNA, BEN
+
+NEEDS = Needs(
+    surely=(
+        Usage(path="train.py", line=3, what="surely_nowhere"),
+        Usage(path="a.py", line=1, what="msgspec"),
+    ),
+    maybe=(Usage(path="a.py", line=9, what="perhaps_nowhere"),),
+)
+UNSURE = Needs(maybe=NEEDS.maybe)
+PIP = "/venv/bin/python -m pip install"
+
+
+class Side:
+    """One laptop; what it sends arrives at ``other`` on the next turn of the loop, if there is one."""
+
+    def __init__(self, me: DeviceId, limit_s: float = 30.0) -> None:
+        self.me = me
+        self.other: Side | None = None
+        self.sent: list[Message] = []
+        self.broke: list[BaseException] = []
+        background = Background(lambda name, error: self.broke.append(error))
+        context = SimpleNamespace(links=self, background=background, limits=RunLimits(modules_s=limit_s))
+        self.modules = Modules(cast(Any, context))
+
+    def send(self, device: DeviceId, message: Message) -> bool:
+        self.sent.append(message)
+        if self.other is not None:
+            asyncio.get_running_loop().call_soon(self.other.modules.on_message, self.me, message)
+        return True
+
+
+@pytest.fixture
+def sides() -> Iterator[tuple[Side, Side]]:
+    anna, ben = Side(ANNA), Side(BEN)
+    anna.other, ben.other = ben, anna
+    yield anna, ben
+    assert not anna.broke and not ben.broke
+
+
+async def test_what_another_laptop_lacks_is_named_with_its_own_command(sides: tuple[Side, Side]) -> None:
+    anna, ben = sides
+    with pytest.raises(TandemError) as caught:
+        await anna.modules.check(NEEDS, {BEN: "ben"}, here=False)
+    told = caught.value
+    assert told.code == "modules-missing"
+    assert told.what == (
+        "surely_nowhere is missing on ben: the script imports surely_nowhere in train.py, line 3."
+    )
+    assert told.fix.startswith("On ben, install it with `") and "surely-nowhere`." in told.fix
+    (answer,) = ben.sent
+    assert isinstance(answer, ModulesTold) and set(answer.missing) == {"surely_nowhere", "perhaps_nowhere"}
+
+
+async def test_what_is_missing_here_as_well_is_said_once(sides: tuple[Side, Side]) -> None:
+    with pytest.raises(TandemError) as caught:
+        await sides[0].modules.check(NEEDS, {BEN: "ben"})
+    assert caught.value.what.startswith("surely_nowhere is missing on ben (and here): ")
+    assert caught.value.fix.index("On ben, install it") < caught.value.fix.index("Here, install it")
+
+
+async def test_what_may_not_be_imported_is_a_warning(sides: tuple[Side, Side]) -> None:
+    (warning,) = await sides[0].modules.check(UNSURE, {BEN: "ben"})
+    assert warning.what == (
+        "perhaps_nowhere is missing on ben (and here): the script imports perhaps_nowhere in a.py, line 9, "
+        "though perhaps not in every run."
+    )
+
+
+async def test_what_everybody_has_is_not_spoken_of(sides: tuple[Side, Side]) -> None:
+    anna, _ = sides
+    found = Needs(surely=NEEDS.surely[1:])
+    assert await anna.modules.check(found, {BEN: "ben"}) == ()
+    assert await anna.modules.check(Needs(), {BEN: "ben"}) == ()
+    assert len(anna.sent) == 1, "where nothing is imported nobody is asked"
+
+
+async def test_a_laptop_that_does_not_answer_keeps_nobody_waiting() -> None:
+    anna = Side(ANNA, limit_s=0.01)
+    assert await anna.modules.check(UNSURE, {BEN: "ben"}, here=False) == ()
+    (asked,) = anna.sent
+    assert isinstance(asked, ModulesAsked)
+    late = ModulesTold(question=asked.question, missing=("perhaps_nowhere",))
+    assert anna.modules.on_message(BEN, late)
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [("os; rm",), ("../core",), ("",), ("a" * 101,), ("x",) * (MODULES_ASKED + 1)],
+    ids=["shell", "path", "empty", "long", "many"],
+)
+async def test_a_question_that_is_none_is_not_answered(
+    modules: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    ben = Side(BEN)
+    with caplog.at_level(logging.WARNING):
+        assert ben.modules.on_message(ANNA, ModulesAsked(question=1, modules=modules))
+    assert "not answered" in caplog.text
+    await asyncio.sleep(0)
+    assert ben.sent == []
+
+
+def test_the_sentence_for_several_modules_and_laptops() -> None:
+    usages = tuple(
+        Usage(path="t.py", line=line, what=what) for line, what in enumerate(("pandas", "cv2", "mine"))
+    )
+    lacks = (
+        Lack("ben", frozenset(["cv2", "pandas"]), PIP),
+        Lack("fay", frozenset(["mine"]), PIP),
+        Lack(HERE, frozenset(["pandas"]), ""),
+    )
+    known = {"pandas": "pandas==2.3.1", "cv2": "opencv-python-headless", "mine": ""}
+    problem = missing(usages, lacks, sure=True, requirement=known.__getitem__)
+    assert problem.what == (
+        "pandas and cv2 are missing on ben; mine is missing on fay; pandas is missing here: the script "
+        "imports pandas in t.py, line 0."
+    )
+    assert problem.fix == (
+        f"On ben, install them with `{PIP} pandas==2.3.1 opencv-python-headless`. "
+        "mine lies in a folder of this laptop: put it beside the script, so that it travels, or install it "
+        "on fay as well. "
+        "Here, Tandem is the program that carries its own Python, to which nothing can be added: install "
+        "Tandem by pip or pipx instead, and pandas==2.3.1 with it."
+    )

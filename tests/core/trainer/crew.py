@@ -1,0 +1,153 @@
+"""Members of whole runs for tests: real trainers that meet over TLS, each in its own folder, as on laptops.
+
+TensorFlow is loaded once a member (``many_runs``); each script is then a run of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from core.vocabulary.phases import Exit
+from core.vocabulary.trainer_messages import Report, Said, Train
+from tests.core.trainer.attended import cluster, keys_for
+
+LIMIT_S = 240.0
+SCRIPT = "train.py"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run left: by rank, how it ended, what it said, and its folder."""
+
+    exits: list[Exit]
+    said: list[list[Said]]
+    folders: list[Path]
+
+    def words(self) -> list[str]:
+        """What any member told."""
+        return sorted({said.words for each in self.said for said in each})
+
+
+@dataclass
+class Crew:
+    """Members that stay: ``run`` gives them one script after the other."""
+
+    processes: list[subprocess.Popen[bytes]]
+    folders: list[Path]
+    shares: tuple[int, ...]
+    runs: int = 0
+
+    def run(self, text: str, **files: str) -> Ran:
+        """``files``: what only the chief's folder holds beside the script, by name with ``_`` for the dot."""
+        keys = keys_for(len(self.shares))
+        tasks = cluster(chief=1, worker=len(self.shares) - 1)
+        works = [folder / f"run-{self.runs}" for folder in self.folders]
+        for rank, (task, config) in enumerate(tasks.items()):
+            works[rank].mkdir()
+            (works[rank] / SCRIPT).write_text(text)
+            for name, content in files.items() if rank == 0 else ():
+                (works[rank] / name.replace("_", ".")).write_text(content)
+            order = Train(
+                run=f"run-{self.runs}",
+                task=task,
+                folder=str(works[rank]),
+                script=SCRIPT,
+                tf_config=config,
+                rank=rank,
+                shares=self.shares,
+                seed=7,
+                exchange=keys[rank],
+                names=tuple(tasks),
+                meet_timeout_s=LIMIT_S,
+            )
+            pipe = self.processes[rank].stdin
+            assert pipe is not None
+            pipe.write(msgspec.json.encode(order) + b"\n")
+            pipe.flush()
+        left = [folder / f"{self.runs}.exit" for folder in self.folders]
+        began_s = time.monotonic()
+        self.runs += 1
+        while not all(each.exists() for each in left):
+            assert time.monotonic() < began_s + LIMIT_S, self.last_words()
+            assert all(process.poll() is None for process in self.processes), self.last_words()
+            time.sleep(0.05)
+        exits = [msgspec.json.decode(each.read_bytes(), type=Exit) for each in left]
+        return Ran(exits, [_said(each.with_suffix(".reports")) for each in left], works)
+
+    def last_words(self) -> str:
+        return "\n".join((folder / "log").read_text()[-4000:] for folder in self.folders)
+
+
+def _said(reports: Path) -> list[Said]:
+    every: list[Any] = [msgspec.json.decode(line, type=Report) for line in reports.read_bytes().splitlines()]
+    return [report for report in every if isinstance(report, Said)]
+
+
+@contextmanager
+def crew(out: Path, shares: tuple[int, ...]) -> Iterator[Crew]:
+    folders = [out / f"rank{rank}" for rank in range(len(shares))]
+    with ExitStack() as stack:
+        processes = []
+        for folder in folders:
+            folder.mkdir()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.core.trainer.many_runs", str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=stack.enter_context((folder / "log").open("wb")),
+                stderr=subprocess.STDOUT,
+                env=_environment(),
+            )
+            stack.callback(_end, process)
+            processes.append(process)
+        yield Crew(processes, folders, shares)
+
+
+def plain(folder: Path, text: str) -> Path:
+    """The script in plain Keras, in ``folder``, which is new."""
+    folder.mkdir()
+    (folder / SCRIPT).write_text(text)
+    subprocess.run(
+        [sys.executable, SCRIPT],
+        cwd=folder,
+        env=_environment(),
+        check=True,
+        timeout=LIMIT_S,
+        capture_output=True,
+    )
+    return folder
+
+
+def weights(folder: Path) -> list[np.ndarray]:
+    """What the script left by ``np.savez("weights.npz", *model.get_weights())``."""
+    with np.load(folder / "weights.npz") as left:
+        return [left[name] for name in left.files]
+
+
+def apart(one: Path, other: Path) -> float:
+    """The largest difference of any weight."""
+    ones, others = weights(one), weights(other)
+    assert [each.shape for each in ones] == [each.shape for each in others]
+    return max(float(np.abs(a - b).max()) for a, b in zip(ones, others, strict=True))
+
+
+def _environment() -> dict[str, str]:
+    quiet = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONHASHSEED": "0"}
+    return {**os.environ, **quiet, "TF_NUM_INTRAOP_THREADS": "1"}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    if process.stdin:
+        process.stdin.close()
