@@ -78,7 +78,8 @@ def add_member(parsers: Any) -> None:
 async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     run = membership.read(os.environ)
     script = find_script(Path(arguments.script).absolute())
-    if analyse(script).kind == "own":
+    read = analyse(script)
+    if read.kind == "own" and not read.fits_in_own_strategy:
         raise TandemError(
             code="own-strategy",
             what=f"{script.name} brings a strategy of its own.",

@@ -97,7 +97,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exchange",
         choices=get_args(Exchange),
-        help="how the trainers of a script without a strategy of its own meet: over TLS with keys for this "
+        help="how the trainers meet, but for some strategies of a script's own: over TLS with keys for this "
         "run alone, or by TensorFlow's own collectives, which everybody in the network can reach and which "
         "end a run when a laptop sleeps, a cable is pulled or a step's bytes take 10 s; docs/exactness.md "
         f"lists what they refuse (default: {DEFAULT_EXCHANGE})",

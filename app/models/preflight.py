@@ -116,10 +116,16 @@ def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
     kind = draft.strategy or read.kind
     if kind == "own":
         brought = plain(", ".join(read.strategies), 80) or "its own strategy"
-        head = _line("ok", "script", f"{name} brings {brought}; Tandem gives it the cluster.")
+        how = (
+            "each laptop is one of its replicas, with an equal part of each batch"
+            if together and read.mirrored_loop
+            else "Tandem gives it the cluster"
+        )
+        head = _line("ok", "script", f"{name} brings {brought}; {how}.")
     elif kind == "managed":
+        within = f" in {plain(', '.join(read.strategies), 80)}" if read.strategies else ""
         how = "; the result matches a single machine" if together else ""
-        head = _line("ok", "script", f"{name} uses model.fit{how}.")
+        head = _line("ok", "script", f"{name} uses model.fit{within}{how}.")
     else:
         head = _line("ok", "script", f"{name} is a script; it runs as it is.")
     shown = [each for each in read.mistakes if together or each.code not in _TOGETHER]

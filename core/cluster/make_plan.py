@@ -52,13 +52,15 @@ def make_plan(
     roles: Roles,
     names: Mapping[DeviceId, str],
     hosts: Mapping[DeviceId, str],
+    mirrored_loop: bool = False,
     run: RunId | None = None,
     first_port: int | None = None,
 ) -> Plan:
     """The plan with ports as they will be asked for. ``roles``: see ``propose_roles``; chief's device first.
 
-    ``first_port`` is another one for each run: while TensorFlow loads, nobody holds its port, and two runs
-    that begin at the same time on one machine would choose the same.
+    ``mirrored_loop``: a script with ``own`` strategy uses MirroredStrategy alone, whose replicas can meet by
+    the exchange. ``first_port`` is another one for each run: while TensorFlow loads, nobody holds its port,
+    and two runs that begin at the same time on one machine would choose the same.
 
     Raises ``TandemError`` for shares, a seed or an exchange that cannot be.
     """
@@ -89,7 +91,7 @@ def make_plan(
         balance=strategy == "managed" and len(members) > 1 and not spec.shares,
         seed=_seed(spec.seed),
         wire=spec.wire,
-        exchange=_exchange(spec, strategy, solo=len(tasks) == 1),
+        exchange=_exchange(spec, tasks, takes_part=strategy == "managed" or mirrored_loop),
         away_s=_patience(spec.away_s, "away", least_s=LEAST_AWAY_S),
         ask_after_s=_patience(spec.ask_after_s, "before it asks", least_s=0.0),
     )
@@ -105,13 +107,14 @@ def _patience(seconds: float, what: str, *, least_s: float) -> float:
     return seconds
 
 
-def _exchange(spec: RunSpec, strategy: StrategyKind, *, solo: bool) -> Exchange:
-    if strategy == "managed" and not solo:
-        return spec.exchange or DEFAULT_EXCHANGE
-    if strategy == "own" and spec.exchange == "tls":
+def _exchange(spec: RunSpec, tasks: Sequence[Task], *, takes_part: bool) -> Exchange:
+    if takes_part and all(task.role in COMPUTING for task in tasks):
+        return "tensorflow" if len(tasks) == 1 else spec.exchange or DEFAULT_EXCHANGE
+    if spec.exchange == "tls":
         raise TandemError(
             code="exchange-needs-managed",
-            what="A script that brings its own strategy meets by TensorFlow, which --exchange tls replaces.",
+            what="A script that brings another strategy than MirroredStrategy meets by TensorFlow, which "
+            "--exchange tls replaces; so do parameter servers and evaluators.",
             fix="Leave --exchange away, or let Tandem share the script's fit: --strategy managed.",
         )
     return "tensorflow"

@@ -63,8 +63,9 @@ def check_sealing(view: View, proc: Path = _PROC) -> Finding:
     return warning(
         "not-sealed",
         TOPIC,
-        "Scripts that bring their own strategy meet by TensorFlow, whose port is open to your network while "
-        f"their run lasts: it has neither password nor encryption. {_namespaces(proc)}",
+        "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port is open to "
+        "your network while their run lasts: it has neither password nor encryption. "
+        f"{_namespaces(proc)}",
         "Run such scripts in networks whose members you trust (at home, a hotspot of your own), or keep "
         "strangers off ports 20000 to 32000 with the firewall. All others meet over TLS.",
     )

@@ -17,7 +17,14 @@ from core.project.mistakes import find_mistakes
 from core.project.needs import Needs, find_needs
 from core.project.notebook import SUFFIX as NOTEBOOK
 from core.project.parse import not_python
-from core.project.strategies import STRATEGIES, find_strategies, last_part
+from core.project.strategies import (
+    MIRRORED,
+    MULTI_WORKER,
+    ON_ONE_MACHINE,
+    derived,
+    find_strategies,
+    last_part,
+)
 from core.project.syntax import Mistake, Source, Usage, called
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.paths import shown
@@ -35,21 +42,23 @@ _APPLY = frozenset(
     ["apply", "apply_gradients", "minimize", "assign", "assign_add", "assign_sub", "set_weights"]
 )
 """What changes weights by gradients. Of something else (a series of pandas') these count, too."""
-_MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"])
 
 
 class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
     """What reading found. ``modules``: files read, the script first, relative to its folder. ``needs``: what
     is imported besides.
 
-    ``strategies``: names as in ``tf.distribute``, or of the script's own classes. ``problem``: why a run
-    would share nothing (only with ``neither``).
+    ``strategies``: names as in ``tf.distribute``, or of the script's own classes; ``mirrored`` and
+    ``multi_worker``: those among them that are, or derive from, MirroredStrategy and
+    MultiWorkerMirroredStrategy. ``problem``: why a run would share nothing (only with ``neither``).
     """
 
     script: str
     folder: str
     kind: Kind
     strategies: tuple[str, ...] = ()
+    mirrored: tuple[str, ...] = ()
+    multi_worker: tuple[str, ...] = ()
     found: tuple[Usage, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     modules: tuple[str, ...] = ()
@@ -58,12 +67,17 @@ class ScriptReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fits_in_own_strategy(self) -> bool:
-        """It builds ``MultiWorkerMirroredStrategy``, or perhaps a class derived from it, for Keras' ``fit``.
-
-        A loop by hand in a strategy is left alone."""
+        """It opens mirrored strategies, of one machine or of several, for Keras' ``fit`` alone."""
         what = {found.what for found in self.found}
-        across = _MULTI_WORKER.union(self.strategies) - (STRATEGIES - _MULTI_WORKER)
-        return "fit" in what and "strategy.run" not in what and bool(what & across)
+        shared = {*self.mirrored, *self.multi_worker}
+        others = set(self.strategies) - shared - ON_ONE_MACHINE
+        return "fit" in what and "strategy.run" not in what and bool(shared) and not others
+
+    @property
+    def loops_in_mirrored_strategy(self) -> bool:
+        """It uses MirroredStrategy by hand, and none that needs TensorFlow's own cluster."""
+        others = set(self.strategies) - set(self.mirrored) - ON_ONE_MACHINE
+        return bool(self.mirrored) and not others and not self.fits_in_own_strategy
 
 
 def analyse(script: Path) -> ScriptReport:
@@ -131,13 +145,17 @@ def _report(script: Path, read: Sources) -> ScriptReport:
         Mistake(code=error.code, path=path, line=0, what=error.what, fix=error.fix)
         for path, error in read.broken
     )
+    names = tuple(dict.fromkeys(found.what for found in strategies))
+    mirrored, multi_worker = derived(sources, MIRRORED), derived(sources, MULTI_WORKER)
     needs = find_needs(script.parent, read.modules)
     mistakes = find_mistakes(sources, strategies) if kind == "own" else ()
     return ScriptReport(
         script=script.name,
         folder=str(script.parent),
         kind=kind,
-        strategies=tuple(dict.fromkeys(found.what for found in strategies)),
+        strategies=names,
+        mirrored=tuple(name for name in names if name in mirrored),
+        multi_worker=tuple(name for name in names if name in multi_worker),
         found=(*map(placed, (*strategies, *fits)), *loops, *map(placed, _strategy_runs(sources))),
         mistakes=(*_left_out(read.modules[0]), *broken, *map(placed, mistakes)),
         modules=tuple(source.path for source in sources),

@@ -15,6 +15,10 @@ STRATEGIES = ACROSS_MACHINES | {
     "OneDeviceStrategy",
     "CollectiveAllReduceStrategy",
 }
+MIRRORED = frozenset(["MirroredStrategy"])
+MULTI_WORKER = frozenset(["MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"])
+ON_ONE_MACHINE = frozenset(["TPUStrategy", "CentralStorageStrategy", "OneDeviceStrategy"])
+"""What a script may name beside a mirrored strategy, for when it finds other devices."""
 _BASES = frozenset(["Strategy", "StrategyV1", "StrategyV2", "StrategyExtended", "StrategyExtendedV1"])
 
 
@@ -31,6 +35,20 @@ def find_strategies(sources: tuple[Source, ...]) -> tuple[Usage, ...]:
         ]
     order = {source.path: number for number, source in enumerate(sources)}
     return tuple(sorted(found, key=lambda item: (order[item.path], item.line)))
+
+
+def derived(sources: tuple[Source, ...], roots: frozenset[str]) -> frozenset[str]:
+    """``roots``, and the script's own classes that derive from one of them, directly or not."""
+    known = set(roots)
+    grows = True
+    while grows:
+        before = len(known)
+        for source in sources:
+            for node in source.classes:
+                if any(last_part(source.dotted(base)) in known for base in node.bases):
+                    known.add(node.name)
+        grows = len(known) > before
+    return frozenset(known)
 
 
 def last_part(dotted: str) -> str:

@@ -28,7 +28,7 @@ from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Declined, Message, Mirrored, Prepare, Resumed, RunAbandoned
-from core.vocabulary.plan import Exchange, Plan
+from core.vocabulary.plan import COMPUTING, Exchange, Plan
 from core.vocabulary.run_folder import is_run_id
 from core.vocabulary.state import Run
 
@@ -113,7 +113,7 @@ def why_unfit(
         and me in devices
         and {task.device for task in plan.tasks} == devices
         and plan.script == manifest.script
-        and (plan.exchange != "tls" or plan.strategy == "managed")
+        and (plan.exchange != "tls" or all(task.role in COMPUTING for task in plan.tasks))
         and LEAST_AWAY_S <= plan.away_s <= MOST_PATIENT_S
         and 0.0 <= plan.ask_after_s <= MOST_PATIENT_S
         and _resumes_soundly(plan, checkpoint)

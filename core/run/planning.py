@@ -36,6 +36,10 @@ class LocalProject(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     strategy: StrategyKind
     parameter_server: bool
+    brings_strategy: bool = False
+    """It opens a strategy of its own, which on one laptop alone is all there is."""
+    mirrored_loop: bool = False
+    """It uses MirroredStrategy by hand, whose replicas are then the members."""
     needs: Needs = Needs()
     warnings: tuple[str, ...] = ()
     texts: dict[str, bytes] = {}
@@ -56,8 +60,9 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
     return ScriptRead(
         script=report.script,
         folder=report.folder,
-        kind=report.kind,
+        kind="managed" if report.fits_in_own_strategy else report.kind,
         strategies=report.strategies,
+        mirrored_loop=report.loops_in_mirrored_strategy,
         mistakes=(*problems, *(mistake.problem for mistake in (*report.mistakes, *of_others))),
         files=project.manifest.files,
         skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
@@ -72,11 +77,26 @@ def read_project(spec: RunSpec) -> LocalProject:
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
-        strategy=spec.strategy or ("own" if report.kind == "own" else "managed"),
+        strategy=spec.strategy or _strategy(report),
         parameter_server=any("ParameterServer" in name for name in report.strategies),
+        brings_strategy=report.kind == "own",
+        mirrored_loop=report.loops_in_mirrored_strategy,
         needs=report.needs,
         warnings=_warnings(report, spec, project.manifest),
         texts={} if spec.solo else read_texts(Path(project.folder), project.manifest),
+    )
+
+
+def _strategy(report: ScriptReport) -> StrategyKind:
+    return "own" if report.kind == "own" and not report.fits_in_own_strategy else "managed"
+
+
+def _equal_shares(report: ScriptReport) -> Problem:
+    return Problem(
+        code="equal-shares",
+        what=f"{report.script} trains in a loop of its own, whose replicas have equal parts of each batch: "
+        "the shares that were asked for are left out.",
+        fix="Train by model.fit to share batches by the laptops' speeds.",
     )
 
 
@@ -87,6 +107,8 @@ def _warnings(report: ScriptReport, spec: RunSpec, manifest: Manifest) -> tuple[
         problems += [mistake.problem for mistake in (*found, *find_unseen(manifest))]
     if report.problem is not None and spec.strategy is None and not spec.solo:
         problems.insert(0, report.problem)
+    if _strategy(report) == "own" and spec.shares:
+        problems.append(_equal_shares(report))
     return tuple(str(problem) for problem in problems)
 
 
@@ -100,11 +122,14 @@ def make(
 ) -> Plan:
     """Raises ``TandemError`` for roles, shares, an exchange or addresses that cannot be."""
     names = names_of(me, state)
+    strategy = (
+        "own" if len(devices) == 1 and not spec.strategy and project.brings_strategy else project.strategy
+    )
     roles = propose_roles(
         devices,
         fixed=spec.roles,
         hardware=hardware_of(me, state),
-        strategy=project.strategy,
+        strategy=strategy,
         parameter_server=project.parameter_server,
         names=names,
     )
@@ -117,7 +142,8 @@ def make(
         starter=me,
         project=project.manifest.digest,
         script=project.manifest.script,
-        strategy=project.strategy,
+        strategy=strategy,
+        mirrored_loop=project.mirrored_loop,
         roles=roles,
         names=names,
         hosts=hosts,

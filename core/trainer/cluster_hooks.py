@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.distribute.distribute_lib import StrategyBase
 
 from core.trainer.reporter import Reporter
@@ -56,6 +56,16 @@ def give_back_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM) or signal.SIG_DFL)
 
 
+def _mirrored_by_tensorflow(strategy: Any, *devices: Any, **options: Any) -> None:
+    """MirroredStrategy as MultiWorkerMirroredStrategy: its own arguments are about one machine."""
+    extended = CollectiveAllReduceExtended(
+        strategy,
+        cluster_resolver=tf.distribute.cluster_resolver.TFConfigClusterResolver(),
+        communication_options=tf.distribute.experimental.CommunicationOptions(),
+    )
+    super(tf.distribute.MirroredStrategy, strategy).__init__(extended)
+
+
 class StrategyWatch:
     """For scripts that bring their own strategy: reports its meeting, and whether there was any."""
 
@@ -63,13 +73,15 @@ class StrategyWatch:
         self._reporter = reporter
         self.shared = False
         """A strategy that can share work between processes was made."""
-        self.on_built: Callable[[Any], None] = lambda strategy: None
-        """Told of each such strategy as soon as it is there."""
-        self.resolver: Callable[[], Any] | None = None
-        """Where MultiWorkerMirroredStrategy is told of peers and devices, whatever the script says."""
         self._inside = 0
+        self._alone: Sequence[str] = _ALONE
 
-    def install(self) -> None:
+    def install(self, *, mirrors: bool) -> None:
+        """``mirrors``: MirroredStrategy has the members as its replicas, too."""
+        if mirrors:
+            self._alone = tuple(name for name in _ALONE if name != "MirroredStrategy")
+            tf.distribute.MirroredStrategy.__init__ = _mirrored_by_tensorflow
+            self._wrap(tf.distribute.MirroredStrategy, waits=True)
         self._wrap(StrategyBase, waits=False)
         self._wrap(tf.distribute.MultiWorkerMirroredStrategy, waits=True)
         self._wrap(tf.distribute.ParameterServerStrategy, waits=True)
@@ -79,11 +91,7 @@ class StrategyWatch:
 
         @functools.wraps(original)
         def init(strategy: Any, *args: Any, **kwargs: Any) -> None:
-            outer = self._inside == 0 and type(strategy).__name__ not in _ALONE
-            if self.resolver is not None and kind is tf.distribute.MultiWorkerMirroredStrategy:
-                bound = inspect.signature(original).bind(strategy, *args, **kwargs)
-                bound.arguments["cluster_resolver"] = self.resolver()
-                args, kwargs = bound.args[1:], bound.kwargs
+            outer = self._inside == 0 and type(strategy).__name__ not in self._alone
             if outer and waits:
                 self._reporter.send(Meeting())
                 self._reporter.flush(_FLUSH_S)
@@ -96,6 +104,5 @@ class StrategyWatch:
                 self.shared = True
                 give_back_sigterm()
                 told(self._reporter, strategy)
-                self.on_built(strategy)
 
         kind.__init__ = init

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 import tensorflow as tf
+from tensorflow.python.autograph.impl.api import StagingError
 
 from core.exchange import problems as exchange
 from core.vocabulary.errors import Problem, TandemError
@@ -191,12 +192,15 @@ def _left(error: SystemExit, folder: Path, detail: str) -> Exit:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error and what it was raised from: a library may wrap what really happened."""
+    """The error and what it was raised from: a library may wrap what really happened.
+
+    AutoGraph does, in a function of the script's that is being traced, and hides it.
+    """
     chain: list[BaseException] = []
     each: BaseException | None = error
     while each is not None and not any(each is other for other in chain):
         chain.append(each)
-        each = each.__cause__
+        each = each.__context__ if isinstance(each, StagingError) else each.__cause__
     return chain
 
 

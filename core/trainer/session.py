@@ -25,7 +25,6 @@ from core.trainer import (
     cluster_hooks,
     exits,
     graphics,
-    own_fit,
     plots,
     saved_models,
     script,
@@ -36,12 +35,13 @@ from core.trainer.exact.interface import Checkpointing, Cluster, StopRequested
 from core.trainer.exact.members import strategy as meeting
 from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
+from core.trainer.mirrored.constructors import Constructors
 from core.trainer.observer import ReportingObserver
 from core.trainer.orders import Orders
 from core.trainer.reporter import Reporter
 from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.phases import Exit
-from core.vocabulary.trainer_messages import Met, Said, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Met, Said, Train
 
 CPU_DEVICES = "TANDEM_CPU_DEVICES"
 """Environment: that many logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""
@@ -71,9 +71,6 @@ class TrainerSession:
             stop_asked=self._may_stop,
         )
         self._tls: TlsCluster | None = None
-        self._own_fit: own_fit.OwnFit | None = None
-        if train.strategy == "own" and self._cluster and own_fit.wanted(self._folder / train.script):
-            self._own_fit = own_fit.OwnFit(train, self._observer)
 
     def run(self) -> Exit:
         try:
@@ -87,13 +84,8 @@ class TrainerSession:
 
     def _may_stop(self) -> bool:
         # In a cluster a fit that is not the engine's must not stop on one member: the others would wait.
-        alike = self._train.strategy == "managed" or not self._cluster or self._engine is not None
+        alike = self._train.strategy == "managed" or not self._cluster
         return alike and self._orders.stop_asked.is_set()
-
-    @property
-    def _engine(self) -> Installation | None:
-        """In a script with its own strategy: there once that strategy is."""
-        return self._own_fit.installation if self._own_fit is not None else None
 
     def _run(self) -> Exit:
         os.environ.update(_task_environment(self._train.tf_config, self._cluster))
@@ -129,6 +121,7 @@ class TrainerSession:
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
             surroundings.agree(installation.collectives, partial(self._observer.on_said, difference=True))
+            Constructors(installation.collectives, self._observer.on_said).for_fits()
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
 
@@ -216,42 +209,53 @@ class TrainerSession:
     # --- a script with its own strategy --------------------------------------------------------------------
 
     def _own(self) -> Exit:
+        if self._train.exchange is not None:
+            return self._mirrored(self._train.exchange)
         watch = cluster_hooks.StrategyWatch(self._reporter)
-        watch.install()
-        alone: one_member.OneMember | None = None
-        if self._own_fit is not None:
-            keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
-            watch.on_built = self._own_fit.on_strategy
-            watch.resolver = meeting.resolver
-        else:
-            alone = one_member.install(self._observer)
+        watch.install(mirrors=bool(self._cluster) and not self._with_servers)
+        alone = one_member.install(self._observer)
         if not self._cluster:
             cluster_hooks.told(self._reporter, tf.distribute.get_strategy())
         exit = self._script(contextlib.nullcontext, self._on_own_stop)
-        if self._engine is not None:
-            return self._ended(exit, self._engine)
-        if alone is not None:
-            self._save_alone(exit, alone.trained)
+        self._save_alone(exit, alone.trained)
         if exit.reason == "finished":
             if self._cluster and not watch.shared:
                 return Exit(reason="finished", shared=False)
             self._close(_CLOSING_S)
         return exit
 
+    def _mirrored(self, keys: ExchangeKeys) -> Exit:
+        """A loop by hand in a MirroredStrategy: its replicas are the members."""
+        try:
+            self._tls = TlsCluster(self._train, keys)
+            cluster_hooks.met_over_tls(self._reporter, self._tls)
+        except Exception as error:
+            return self._broken_meeting() or exits.of_meeting(error)
+        keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
+        surroundings.agree(self._tls.collectives, self._observer.on_said)
+        one_member.install(self._observer)
+        constructors = Constructors(self._tls.collectives, self._observer.on_said)
+        constructors.for_loops()
+        exit = self._script(contextlib.nullcontext, self._on_own_stop)
+        if exit.reason == "finished":
+            self._close(_CLOSING_S)
+            exit = self._broken_meeting() or Exit(reason="finished", shared=constructors.shared)
+        return exit
+
     def _on_own_stop(self) -> None:
         """Alone, a ``fit`` ends after its step. Otherwise as Ctrl-C in a terminal: members cannot agree on
         a step in a loop of the script's own; each gets the order, and any end after it counts as stopped."""
-        if self._engine is not None:
-            self._on_managed_stop()
-        elif self._cluster or not self._observer.fitting:
+        if self._cluster or not self._observer.fitting:
             self._interrupt()
+
+    @property
+    def _with_servers(self) -> bool:
+        return "ps" in self._cluster.get("cluster", {})
 
     def _serves(self) -> bool:
         """In a cluster with parameter servers the chief alone runs the script; ps and workers serve it."""
         task = self._cluster.get("task", {})
-        return task.get("type") == "ps" or (
-            task.get("type") == "worker" and "ps" in self._cluster.get("cluster", {})
-        )
+        return task.get("type") == "ps" or (task.get("type") == "worker" and self._with_servers)
 
     def _serve(self) -> Exit:
         over = self._orders.stop_asked
@@ -278,7 +282,7 @@ class TrainerSession:
         """One device a trainer in a managed cluster; a ps computes nothing; else what the order says."""
         train, gpus, place = self._train, _accelerators(), None
         most = 0 if self._cluster.get("task", {}).get("type") == "ps" else train.gpus
-        if self._cluster and (train.strategy == "managed" or self._own_fit is not None):
+        if self._cluster and (train.strategy == "managed" or train.exchange is not None):
             place = train.ranks.index(train.rank) if train.rank in train.ranks else 0
         chosen = graphics.taken(gpus, most, place)
         if chosen != gpus:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from core.vocabulary.errors import Problem
+from core.vocabulary.holdings import Kept
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
@@ -32,12 +33,18 @@ class StateNow(Tagged, frozen=True, kw_only=True):
 
 
 class ScriptRead(Tagged, frozen=True, kw_only=True):
-    """What reading a script found. ``mistakes`` name the known ones, each with its line."""
+    """What reading a script found. ``mistakes`` name the known ones, each with its line.
+
+    ``kind`` is ``managed`` for ``fit`` in a mirrored strategy, too.
+    """
 
     script: str
     folder: str
     kind: Literal["managed", "own", "neither"]
     strategies: tuple[str, ...] = ()
+    """Those that the script opens itself."""
+    mirrored_loop: bool = False
+    """A loop by hand in MirroredStrategy, whose replicas are the laptops."""
     mistakes: tuple[Problem, ...] = ()
     files: tuple[ProjectFile, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -156,6 +163,16 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     ``FindCheckpoints``."""
 
 
+class KeptList(Tagged, frozen=True, kw_only=True):
+    """``there``: what the device keeps of this laptop's projects; None: ``problem`` says why it could not be
+    asked. ``here``: what this laptop keeps of the device's."""
+
+    device: DeviceId
+    here: Kept
+    there: Kept | None = None
+    problem: Problem | None = None
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the doctor. ``mend`` True: Tandem can mend it (``Mend(code=...)``)."""
 
@@ -186,6 +203,7 @@ Answer = (
     | RunAccepted
     | RunList
     | RunDetails
+    | KeptList
     | Findings
     | Saved
 )

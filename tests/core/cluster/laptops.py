@@ -28,6 +28,7 @@ def plan_of(
     project: str = "d" * 64,
     script: str = "train.py",
     exchange: Exchange | None = None,
+    mirrored_loop: bool = False,
 ) -> Plan:
     roles = propose_roles(devices, fixed=fixed or {}, hardware={}, strategy=strategy, names=NAMES)
     return make_plan(
@@ -36,6 +37,7 @@ def plan_of(
         project=ProjectId(project),
         script=script,
         strategy=strategy,
+        mirrored_loop=mirrored_loop,
         roles=roles,
         names=NAMES,
         hosts=HOSTS if hosts is None else hosts,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -192,6 +193,7 @@ def test_what_a_spec_and_a_plan_both_name_is_carried_over() -> None:
         exchange="tls",
         away_s=60.0,
         ask_after_s=0.0,
+        accept_differences=True,
     )
     both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"resume"}  # fetched, then named
     assert not unsaid(spec) & both, "a field of RunSpec that this test does not try"
@@ -220,3 +222,12 @@ def test_a_strategy_of_the_scripts_own_meets_by_tensorflow_alone() -> None:
     with pytest.raises(TandemError) as failure:
         plan_of(strategy="own", exchange="tls")
     assert failure.value.code == "exchange-needs-managed"
+
+
+def test_a_loop_in_mirrored_strategy_meets_like_a_managed_run_unless_somebody_only_serves() -> None:
+    loop: dict[str, Any] = {"strategy": "own", "mirrored_loop": True}
+    assert plan_of(**loop).exchange == DEFAULT_EXCHANGE
+    assert plan_of(**loop, exchange="tensorflow").exchange == "tensorflow"
+    assert plan_of((ANNA,), **loop).exchange == "tensorflow", "nobody to meet"
+    fixed: dict[DeviceId, tuple[Role, ...]] = {CLEO: (Role.EVALUATOR,)}
+    assert plan_of((ANNA, BEN, CLEO), fixed=fixed, **loop).exchange == "tensorflow"

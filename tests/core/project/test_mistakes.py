@@ -111,9 +111,10 @@ def test_mirrored_strategy_with_a_resolver(tmp_path: Path, call: str) -> None:
     assert codes(tmp_path, text) == ["mirrored-with-resolver"]
 
 
-def test_mirrored_strategy_alone_shares_nothing(tmp_path: Path) -> None:
+def test_mirrored_strategy_means_all_laptops_and_is_no_mistake(tmp_path: Path) -> None:
     text = HEAD + SCOPE.replace("MultiWorkerMirroredStrategy()", "MirroredStrategy(['GPU:0', 'GPU:1'])")
-    assert codes(tmp_path, text) == ["mirrored-alone"]
+    assert mistakes(tmp_path, text) == []
+    assert analyse(tmp_path / "train.py").mirrored == ("MirroredStrategy",)
 
 
 def test_mirrored_strategy_as_a_fallback_is_fine(tmp_path: Path) -> None:

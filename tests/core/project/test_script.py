@@ -239,7 +239,13 @@ for batch in data:
         (OWN + "job.run()\n", True),
         ("import tensorflow as tf\nclass M(tf.keras.Model):\n  def train_step(self, d):\n"
          "    with tf.GradientTape() as t: pass\n" + OWN, True),
-        (OWN.replace("MultiWorkerMirrored", "Mirrored"), False),
+        (OWN.replace("MultiWorkerMirrored", "Mirrored"), True),
+        (OWN.replace("MultiWorkerMirrored", "OneDevice"), False),
+        (OWN.replace("MultiWorkerMirroredStrategy()", "MirroredStrategy() if several else "
+                     "tf.distribute.OneDeviceStrategy('GPU:0')"), True),
+        (OWN + "other = tf.distribute.ParameterServerStrategy(resolver)\n", False),
+        ("import tensorflow as tf\nclass Mine(tf.distribute.Strategy): pass\n"
+         "strategy = Mine()\n" + MANAGED, False),
         (OWN.replace("model.fit(x)", "print(1)"), False),
         (HAND, False),
         ("import tensorflow as tf\nclass Mine(tf.distribute.MultiWorkerMirroredStrategy): pass\n"
@@ -254,6 +260,26 @@ def test_fit_in_a_strategy_of_the_scripts_own_is_told_from_a_loop_by_hand(
     tmp_path: Path, text: str, fits: bool
 ) -> None:
     assert read(tmp_path, text).fits_in_own_strategy is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        (HAND, False),
+        (HAND.replace("MultiWorkerMirrored", "Mirrored"), True),
+        (HAND.replace("MultiWorkerMirrored", "Mirrored") + "model.fit(x)\n", True),
+        (HAND.replace("MultiWorkerMirrored", "Mirrored") + "tf.distribute.OneDeviceStrategy('a')\n", True),
+        (HAND + "tf.distribute.MirroredStrategy()\n", False),
+        ("import tensorflow as tf\nclass Mine(tf.distribute.MirroredStrategy): pass\n"
+         "class Ours(Mine): pass\nOurs().run(step)\n", True),
+        (OWN.replace("MultiWorkerMirrored", "Mirrored"), False),
+        (MANAGED, False),
+    ],
+)  # fmt: skip
+def test_a_loop_by_hand_in_mirrored_strategy_needs_no_cluster_of_tensorflows(
+    tmp_path: Path, text: str, loops: bool
+) -> None:
+    assert read(tmp_path, text).loops_in_mirrored_strategy is loops
 
 
 LOOKS = """

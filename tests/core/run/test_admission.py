@@ -11,7 +11,7 @@ from core.cluster.make_plan import MOST_PATIENT_S
 from core.run.admission import UsedRunIds, why_unfit, why_unsafe
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile, manifest_of
-from core.vocabulary.plan import Plan
+from core.vocabulary.plan import Plan, Role
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
 from tests.core.run.world import MANIFEST
 
@@ -26,7 +26,9 @@ PLAN = plan_of(project=MANIFEST.digest)
         plan_of((ANNA, CLEO), project=MANIFEST.digest),
         structs.replace(PLAN, members=PLAN.members[1:]),
         structs.replace(PLAN, tasks=(), members=()),
-        structs.replace(PLAN, exchange="tls", strategy="own"),
+        structs.replace(
+            plan_of(fixed={BEN: (Role.PS,)}, strategy="own", project=MANIFEST.digest), exchange="tls"
+        ),
         structs.replace(PLAN, away_s=MOST_PATIENT_S + 1),
         structs.replace(PLAN, away_s=0.0),
         structs.replace(PLAN, away_s=math.nan),

@@ -109,16 +109,14 @@ async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_proces
     tmp_path: Path,
 ) -> None:
     kept, configs = tmp_path / "kept", cluster(chief=1, worker=1)
-    trainers = members(tmp_path, configs, keep=str(kept), strategy="own", script="own_fit.py")
+    trainers = members(tmp_path, configs, keep=str(kept), script="own_fit.py")
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
     chief, worker = trainers.values()
     assert [exit.reason for exit in exits] == ["finished", "finished"], (exits, chief.text("stderr"))
     assert all(exit.shared for exit in exits)
     assert [path.name for path in kept.iterdir()] == ["model.keras"]
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
-    assert chief.of(trainer_messages.Met) == [
-        trainer_messages.Met(strategy="MultiWorkerMirroredStrategy", replicas=2)
-    ]
+    assert chief.of(trainer_messages.Met) == [trainer_messages.Met(strategy="MirroredStrategy", replicas=2)]
     assert "replicas 2 ['CPU:0']" in chief.text()
     assert chief.text() == worker.text()
     assert {progress.share for progress in chief.progress()} <= {4, 8, 12}, "half of each batch's rows"
@@ -136,7 +134,7 @@ async def test_fit_in_the_scripts_own_multi_worker_strategy_trains_as_one_proces
 async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(tmp_path: Path) -> None:
     configs = cluster(chief=1, worker=1)
     slowly = ("--epochs", "100000", "--slow", "0.01", "--own-class")
-    trainers = members(tmp_path, configs, strategy="own", script="own_fit.py", arguments=slowly)
+    trainers = members(tmp_path, configs, script="own_fit.py", arguments=slowly)
     chief = trainers["chief:0"]
     await chief.wait(lambda: len(chief.progress()) > 2)
     for trainer in trainers.values():
@@ -144,7 +142,9 @@ async def test_fit_in_the_scripts_own_strategy_stops_at_one_step_on_all_members(
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers.values()))
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
-    assert [met.strategy for met in chief.of(trainer_messages.Met)] == ["Mine"]
+    assert [met.strategy for met in chief.of(trainer_messages.Met)] == ["MirroredStrategy"]
+    said = " ".join(report.words for report in chief.of(trainer_messages.Said))
+    assert "which are the replicas of its own Mine" in said
 
 
 async def test_a_strategy_class_of_the_users_distributes_data_and_leaves_it_off(tmp_path: Path) -> None:

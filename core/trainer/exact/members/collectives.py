@@ -67,6 +67,10 @@ class Collectives:
         value = tf.nest.map_structure(tf.stop_gradient, value)
         return self._eager_sum(value) if tf.executing_eagerly() else self._sum(value)
 
+    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
+        """Of each tensor, the sum over all members, for a strategy that the script opened itself."""
+        return list(self.sum(list(tensors), what))
+
     def gather(self, value: Any, what: str = "numbers") -> Any:
         """All members' tensors joined along axis 0 in rank order; their lengths may differ."""
         value = tf.stop_gradient(value)

@@ -60,6 +60,11 @@ class ExchangeCollectives(Collectives):
         sums = self.sum_all(tensors) if direct else self._sum(tensors)
         return tf.nest.pack_sequence_as(value, sums)
 
+    def add_up(self, tensors: Sequence[Any], what: str) -> list[Any]:
+        """Of each tensor, the sum over all members, without the help of a strategy: within any other one."""
+        self._what, self._count = what, None
+        return self.sum_all(tensors)
+
     def sum_all(self, tensors: Sequence[Any]) -> list[Any]:
         """Of each tensor, the sum over all members, for what ``sum`` was told."""
         for pack, tensor in reversed(list(enumerate(tensors))):

@@ -1,0 +1,1 @@
+"""The mirrored strategy that a script opens itself, in a run of several members."""

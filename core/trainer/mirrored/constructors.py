@@ -1,0 +1,147 @@
+"""Scripts that open a mirrored strategy themselves, in a run of several members: they get that of the run.
+
+A hand-written loop gets a strategy whose replicas are the members (`replica.py`). Around ``fit`` the script
+stays what it would be without a strategy: what it makes in ``scope()`` are plain variables that the engine
+keeps equal (docs/exactness.md says why), and a dataset that it distributes comes back whole, since the rows
+of each step are shared between the members anyway. Main thread of the trainer.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.distribute import distribute_utils
+from tensorflow.python.distribute.distribute_lib import StrategyBase
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members.collectives import Collectives
+from core.trainer.mirrored.replica import MemberExtended, on_read
+from core.vocabulary.errors import TandemError
+
+_MIRRORED = (tf.distribute.MirroredStrategy, tf.compat.v1.distribute.MirroredStrategy)
+_MULTI_WORKER = (
+    tf.distribute.MultiWorkerMirroredStrategy,
+    tf.distribute.experimental.MultiWorkerMirroredStrategy,
+)
+_LEFT_OUT = {
+    "devices": "a list of devices (each member computes on one of its own)",
+    "cross_device_ops": "cross_device_ops (members are added up over TLS)",
+    "cluster_resolver": "a cluster resolver (Tandem has already found the members)",
+    "communication_options": "communication options (members are added up over TLS)",
+}
+_LOOP = (
+    "The script's MirroredStrategy has {members} replicas, one a member: each gets an equal part of every "
+    "batch that the strategy distributes."
+)
+_FIT = (
+    "The script's fit trains on {members} members, which are the replicas of its own {name}: a batch counts "
+    "all members' rows, as on one machine."
+)
+_WHOLE = "The dataset that the script distributes is taken whole: each step's rows are shared by Tandem."
+
+
+class Constructors:
+    """What a script gets that opens a mirrored strategy, from ``install`` on."""
+
+    def __init__(self, collectives: Collectives, say: Callable[[str], None]) -> None:
+        self._collectives = collectives
+        self._say = say
+        self._said: set[str] = set()
+        self._loops: list[MemberExtended] = []
+
+    @property
+    def shared(self) -> bool:
+        """Whether some loop has summed or gathered anything over the members."""
+        return any(extended.meetings for extended in self._loops)
+
+    def for_loops(self) -> None:
+        """MirroredStrategy is that of the run, wherever the script uses it by hand."""
+        for kind in _MIRRORED:
+            self._replace(kind, self._open_loop)
+        distribute_utils.VARIABLE_CLASS_MAPPING[tf.VariableSynchronization.ON_READ] = on_read
+        original = private.TensorFlowTrainer.fit
+
+        @functools.wraps(original)
+        def fit(model: Any, *args: Any, **kwargs: Any) -> Any:
+            self._refuse_fit_of(model)
+            return original(model, *args, **kwargs)
+
+        private.TensorFlowTrainer.fit = fit
+
+    def for_fits(self) -> None:
+        """MirroredStrategy and MultiWorkerMirroredStrategy stand back, for the engine's fit."""
+        for kind in (*_MIRRORED, *_MULTI_WORKER):
+            self._replace(kind, self._open_fit)
+
+    def _replace(self, kind: Any, opened: Callable[[Any, MemberExtended], None]) -> None:
+        original = kind.__init__
+
+        @functools.wraps(original)
+        def init(strategy: Any, *args: Any, **kwargs: Any) -> None:
+            self._say_what_is_left_out(kind, original, args, kwargs)
+            extended = MemberExtended(strategy, self._collectives, _device())
+            parent: Any = super(kind, strategy)
+            parent.__init__(extended)
+            opened(strategy, extended)
+
+        kind.__init__ = init
+
+    def _say_what_is_left_out(self, kind: Any, original: Any, args: Any, kwargs: Any) -> None:
+        names = [name for name in inspect.signature(original).parameters if name != "self"]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        if isinstance(given.get("devices"), tf.distribute.cluster_resolver.ClusterResolver):
+            given["cluster_resolver"] = given.pop("devices")
+        for name, value in given.items():
+            if name not in _LEFT_OUT:
+                raise TypeError(f"{kind.__name__}.__init__() got an unexpected keyword argument {name!r}")
+            if value is not None:
+                self._say_once(f"The script's own strategy is given {_LEFT_OUT[name]}, which is left out.")
+
+    def _open_loop(self, strategy: Any, extended: MemberExtended) -> None:
+        self._loops.append(extended)
+        self._say_once(_LOOP.format(members=self._collectives.members))
+
+    def _open_fit(self, strategy: Any, extended: MemberExtended) -> None:
+        name = type(strategy).__name__.replace("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
+        self._say_once(_FIT.format(members=self._collectives.members, name=name.strip("_")))
+        strategy.scope = functools.partial(_no_scope, strategy)
+        strategy.experimental_distribute_dataset = self._whole
+        strategy.distribute_datasets_from_function = self._whole_from
+
+    def _whole(self, dataset: Any, options: Any = None) -> Any:
+        self._say_once(_WHOLE)
+        return dataset
+
+    def _whole_from(self, dataset_fn: Callable[[Any], Any], options: Any = None) -> Any:
+        """One pipeline that reads everything, as on one machine."""
+        self._say_once(_WHOLE)
+        return dataset_fn(tf.distribute.InputContext())
+
+    def _refuse_fit_of(self, model: Any) -> None:
+        """Keras cannot train a model of several members by ``fit``; one outside of the strategy it can."""
+        if any(model.distribute_strategy.extended is extended for extended in self._loops):
+            raise TandemError(
+                code="fit-beside-loop",
+                what="The script trains by fit a model of a strategy whose run() it uses, too, and over "
+                "several laptops only one of the two can be",
+                fix="Train with fit alone, or with the loop alone.",
+            )
+
+    def _say_once(self, words: str) -> None:
+        if self._collectives.rank == 0 and words not in self._said:
+            self._said.add(words)
+            self._say(words)
+
+
+def _no_scope(strategy: StrategyBase) -> AbstractContextManager[Any]:
+    return nullcontext(strategy)
+
+
+def _device() -> str:
+    """This member's graphics card, where it has one."""
+    return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"

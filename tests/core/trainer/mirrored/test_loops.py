@@ -1,0 +1,56 @@
+"""Loops by hand in a MirroredStrategy whose replicas are two members: as on two devices of one machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.core.trainer.mirrored.together import FOLDER, LONG_S, told, told_in, train_together
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+WAYS = 11
+
+
+def ends(told: list[str]) -> dict[str, Any]:
+    """What the loop of each way of distributing data ended with."""
+    pairs = [line.split(" ", 1) for line in told]
+    return {way: json.loads(rest) for way, rest in pairs}
+
+
+async def test_each_way_of_distributing_data_gives_the_weights_of_two_devices_of_one_machine(
+    tmp_path: Path,
+) -> None:
+    together = await train_together(tmp_path, script="loops.py")
+    assert [exit.reason for exit in together.exits] == ["finished", "finished"], together.exits
+    assert all(exit.shared for exit in together.exits)
+    chief, worker = (ends(told(trainer)) for trainer in together.trainers)
+    assert together.strategies() == {("MirroredStrategy", 2)}
+    assert "replicas 2" in together.trainers[0].text()
+    assert "MirroredStrategy has 2 replicas, one a member" in together.said()
+
+    alone = [sys.executable, str(FOLDER / "loops.py"), "--two-devices"]
+    machine = await asyncio.create_subprocess_exec(*alone, stdout=PIPE)
+    async with asyncio.timeout(LONG_S):
+        output, _ = await machine.communicate()
+    lines = output.decode().splitlines()
+    assert machine.returncode == 0 and "replicas 2" in lines
+    expected = ends(told_in(lines))
+    assert len(expected) == WAYS
+    for way, other in expected.items():
+        own = chief[way]
+        assert own == worker[way], f"{way}: members with the same bits"
+        apart = [
+            np.abs(np.subtract(one, two)).max()
+            for one, two in zip(own["weights"], other["weights"], strict=True)
+        ]
+        assert max(apart) <= 2e-6, way
+        assert own["losses"] == pytest.approx(other["losses"], rel=1e-5), way
+        assert (own["rows"], own["steps"]) == (other["rows"], other["steps"]), way
+        assert own["seen"] == pytest.approx(other["seen"], rel=1e-5), way

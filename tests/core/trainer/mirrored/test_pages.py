@@ -1,0 +1,62 @@
+"""Whole scripts of pages on the web that open a mirrored strategy, on two members."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from core.project.script import analyse
+from tests.core.trainer.attended import SCRIPTS
+from tests.core.trainer.mirrored.together import PLACE, Together, told, train_together
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+async def train_page(tmp_path: Path, name: str, replaced: str = "", by: str = "") -> Together:
+    """As reading the script says: managed for ``fit``, a loop of its own otherwise."""
+    folder = Path(shutil.copytree(SCRIPTS / "pages", tmp_path / "project"))
+    script = folder / name
+    text = script.read_text(encoding="utf-8")
+    assert replaced in text
+    script.write_text(text.replace(replaced, by, 1) + PLACE, encoding="utf-8")
+    report = analyse(script)
+    assert report.fits_in_own_strategy is not report.loops_in_mirrored_strategy
+    strategy = "managed" if report.fits_in_own_strategy else "own"
+    together = await train_together(tmp_path, strategy=strategy, folder=str(folder), script=name)
+    assert [exit.reason for exit in together.exits] == ["finished", "finished"], together.exits
+    assert all(exit.shared for exit in together.exits)
+    assert together.strategies() == {("MirroredStrategy", 2)}
+    assert together.listens_to_members_alone()
+    chief, worker = (told(trainer, "sum of weights") for trainer in together.trainers)
+    assert len(chief) == 1 and chief == worker, "the same weights"
+    return together
+
+
+async def test_a_page_that_hands_mirrored_strategy_a_cluster_resolver(tmp_path: Path) -> None:
+    together = await train_page(tmp_path, "synchronised.py")
+    assert "is given a cluster resolver (Tandem has already found the members)" in together.said()
+    text = [trainer.text() for trainer in together.trainers]
+    assert text[0].count("Epoch 1, Loss: ") == 6
+    assert "Task type: chief" in text[0] and "Task type: worker" in text[1]
+    mistakes = [mistake.code for mistake in analyse(SCRIPTS / "pages" / "synchronised.py").mistakes]
+    assert {"mirrored-with-resolver", "loss-not-scaled"} <= set(mistakes), "named, and wrong as it was"
+
+
+@pytest.mark.parametrize("name", ["shared_variables.py", "outside_keras.py"])
+async def test_a_page_with_a_loop_by_hand(tmp_path: Path, name: str) -> None:
+    together = await train_page(tmp_path, name)
+    losses = [
+        [line for line in trainer.text().splitlines() if "oss" in line] for trainer in together.trainers
+    ]
+    assert losses[0] == losses[1] and len(losses[0]) >= 3, "each sees the sum over both"
+
+
+@pytest.mark.parametrize("name", ["mirrored_fit.py", "multi_worker_fit.py"])
+async def test_a_page_with_fit_is_shared_as_without_a_strategy(tmp_path: Path, name: str) -> None:
+    together = await train_page(tmp_path, name)
+    assert len({exit.weights_sha256 for exit in together.exits}) == 1
+    assert "Number of devices: 2" in together.trainers[0].text()
+    assert "The script's fit trains on 2 members, which are the replicas of its own" in together.said()
+    assert {progress.share for progress in together.trainers[0].progress()} <= {12, 16}, "half of each batch"
