@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.models.runs_model import called, goes_on_from, samples_s, started, state
+from app.models.runs_model import called, gain_words, goes_on_from, samples_s, started, state
 from app.run_words import duration, number
 from core.history.best import beats, better, deciding
-from core.speed.sentences import speed_up, steps_words, times
+from core.speed.sentences import speed_up, steps_words
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.text import plain
 
@@ -170,7 +170,7 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
         )
     )
     gains = [speed_up(entry.summary) for entry in entries]
-    lines.append(Line("Speed-up", tuple("" if gain is None else f"{times(gain)}×" for gain in gains)))
+    lines.append(Line("Speed-up", tuple(map(gain_words, gains))))
     lines.append(
         Line(
             "Duration",

@@ -174,7 +174,7 @@ def test_measured_runs_are_compared_by_what_they_gained() -> None:
     assert line(found, "Speed") == Line("Speed", ("590 samples/s", "753 samples/s"), frozenset({1})), (
         "without the first seconds where that is known"
     )
-    assert line(found, "Speed-up").values == ("", "1.2×")
+    assert line(found, "Speed-up").values == ("", "1.2× one laptop")
 
 
 def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: RunsView) -> None:
