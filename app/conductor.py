@@ -14,6 +14,7 @@ from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.long_work import Turns
 from app.screens import DEVICES, RUNS, SCREENS, SETTINGS, TRAIN, Screen
+from app.spoken import News, announce
 from app.tray import Tray
 from app.views.consent import ConsentSheet
 from app.views.lifecycle import ShutdownSheet, StartProblemPage
@@ -50,6 +51,7 @@ class Conductor(QObject):
         self.core: CoreThread | None = None
         self.own = True
         self._ending = False
+        self._news = News()
         self._turns = Turns(self)
         self._filling = False
         self._example = ""
@@ -158,6 +160,8 @@ class Conductor(QObject):
             theme.follow(state.me.settings.theme)
         self._tell_failure(state, events)
         self.window.show_state(state, events)
+        for words, urgent in self._news.of(events, state):
+            announce(self.window, words, urgent=urgent)
         if self._welcome is not None:
             self._welcome.show_state(state, events)
             if any(isinstance(event, RunPlanned) for event in events):

@@ -20,8 +20,8 @@ class ExampleCards(QWidget):
 
     chosen = Signal(str)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
         self.cards = [_ExampleCard(name, *words) for name, words in EXAMPLES.items()]
         cards = Flow(*self.cards, equal=True)
         layout = QVBoxLayout(self)

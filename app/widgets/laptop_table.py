@@ -137,7 +137,7 @@ class LaptopLine(_Line):
             "Share": _halves(row.share),
             "Network": row.network,
             "Waits": _halves(row.waiting, same_unit=True),
-            "State": (row.state, row.detail),
+            "State": (row.state, row.detail) if row.detail else _folded(row.state, self, places["State"][1]),
         }
         for name, words in plain.items():
             if name in places:
@@ -169,6 +169,14 @@ def _halves(words: str, *, same_unit: bool = False) -> tuple[str, str]:
     if not of:
         return words, ""
     return f"{part} {whole.rpartition(' ')[2]}" if same_unit else part, f"of {whole}"
+
+
+def _folded(words: str, line: QWidget, width: int) -> tuple[str, str]:
+    """In two lines where one has no room."""
+    metrics, first = line.fontMetrics(), words
+    while first and metrics.horizontalAdvance(first) > width:
+        first = first.rpartition(" ")[0]
+    return (first, words[len(first) :].strip()) if first else (words, "")
 
 
 class LaptopTable(QWidget):

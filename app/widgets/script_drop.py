@@ -66,7 +66,7 @@ class ScriptDrop(Card):
         self.file = button("Choose script…", self._ask_file, "primary", name="choose-script")
         self.folder = button("Choose folder…", self._ask_folder, name="choose-folder")
         self.show_examples = button("Examples", self._toggle_examples, "quiet", name="examples")
-        self.examples = ExampleCards()
+        self.examples = ExampleCards(self)  # shown without a parent it would be a window
         self.examples.chosen.connect(self.take_example)
         self.body.setSpacing(GAP)
         words = column(self.name, self.where, spacing=GAP // 3)

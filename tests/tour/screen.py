@@ -14,6 +14,7 @@ SIZE = (1120, 760)
 FIRST_DISPLAY, MOST_DISPLAYS = 70, 40
 STARTED_S = 60.0
 DONE_S = 30.0
+PRESSING = ("Return", "space")
 _CLIENT_MESSAGE = 33
 
 
@@ -32,6 +33,8 @@ class Screen:
         else:
             raise NoScreen(log.read_text(errors="replace").strip() or "every number of a display is taken")
         self.display = f":{number}"
+        self.presses = 0
+        """Clicks, and keys that press a button: what a person has had to decide so far."""
         self._environment = {**os.environ, "DISPLAY": self.display}
 
     def _start(self, enter: tuple[str, ...], number: int, log: Path) -> bool:
@@ -72,6 +75,7 @@ class Screen:
 
     def click(self, x: int, y: int, *, held: str = "") -> None:
         """``held``: a key to hold meanwhile, *ctrl* say."""
+        self.presses += 1
         down, up = (("keydown", held), ("keyup", held)) if held else ((), ())
         self._do("mousemove", str(x), str(y), *down, "click", "1", *up)
 
@@ -93,6 +97,7 @@ class Screen:
 
     def press(self, *keys: str) -> None:
         """*ctrl+4*, *Tab*, *Return*."""
+        self.presses += sum(key in PRESSING for key in keys)
         self._do("key", "--clearmodifiers", *keys)
 
     def write(self, text: str) -> None:

@@ -9,6 +9,8 @@ from tests.tour.screen import SIZE
 from tests.tour.thing import Thing
 
 LONG, SHORT = "--epochs 400", "--epochs 12"
+MOST_PRESSES, MOST_PRESSES_ELSEWHERE = 6, 3
+"""From two fresh windows to a loss that falls: where the run is started, and on the other laptop."""
 _CRASHING = '''"""Reads a file that is not there."""
 import keras
 
@@ -24,10 +26,14 @@ def first_run(anna: Laptop, ben: Laptop) -> None:
     ben.sees("next")
     ben.picture("first-start")
     ben.fill("name", "ben")
+    ben.gone("Checking the network…")
     ben.picture("first-run-nobody-there")
     ben.click("skip")
     ben.sees("look-for-cause")
     ben.picture("nobody-found")
+    ben.screen.press("ctrl+5")
+    ben.click("welcome")
+    ben.sees("next")
 
     anna.open_tandem()
     anna.fill("name", "anna")
@@ -36,6 +42,8 @@ def first_run(anna: Laptop, ben: Laptop) -> None:
     ben.sees("pair")
     anna.picture("first-run-found-ben")
     ben.picture("found-anna")
+    for laptop in (anna, ben):
+        laptop.screen.presses = 0
 
 
 def pair(anna: Laptop, ben: Laptop) -> None:
@@ -51,22 +59,39 @@ def pair(anna: Laptop, ben: Laptop) -> None:
     ben.tab_to("same")
     ben.picture("pairing-by-keyboard")
     ben.screen.press("Return")
-    ben.reads("Paired with")
-    ben.picture("paired")
-    ben.click("close-pairing")
-    ben.gone("close-pairing")
-    anna.reads("Step 2 of 2")
-    anna.reads("Paired with ben")
+    for laptop, other in ((anna, "ben"), (ben, "anna")):
+        laptop.reads("Step 2 of 2")
+        laptop.reads(f"Paired with {other}")
     anna.picture("first-run-sample")
-    ben.picture("devices")
+    ben.picture("paired")
+
+
+def train_digits(anna: Laptop, ben: Laptop) -> None:
+    """From two fresh windows to a loss that falls, in few presses; then Anna stops it."""
+    anna.click("train-sample")
+    ben.sees("allow-once")
+    ben.picture("first-consent")
+    anna.picture("first-waiting-for-consent")
+    ben.click("allow-once")
+    for laptop in (anna, ben):
+        laptop.until(_epoch(2), "the second epoch", TRAINED_S)
+        laptop.picture("first-training")
+    for laptop, most in ((anna, MOST_PRESSES), (ben, MOST_PRESSES_ELSEWHERE)):
+        presses = laptop.screen.presses
+        print(f"  {laptop.name}: {presses} presses from a fresh window to a loss that falls", flush=True)
+        assert presses <= most, f"{laptop.name} had to press {presses} times, {most} at most"
+    # The digits may be learned by now.
+    if anna.has("stop"):
+        anna.click("stop")
+    for laptop in (anna, ben):
+        laptop.sees("new-run", limit_s=TRAINED_S)
+    ben.click("new-run")
+    ben.picture("nothing-chosen")
 
 
 def choose(anna: Laptop, ben: Laptop) -> None:
-    """The digits example; who does what."""
-    anna.click("next")
-    anna.screen.press("ctrl+2")
-    anna.picture("nothing-chosen")
-    anna.click("example-digits")
+    """Another run of the digits; who does what."""
+    anna.click("new-run")
     anna.until(_enabled("train"), "Train")
     anna.reads("Ready: 2 laptops")
     anna.picture("train-setup")
@@ -106,11 +131,16 @@ def train(anna: Laptop, ben: Laptop) -> None:
     anna.click("train")
     ben.sees("allow-once")
     ben.picture("consent")
+    ben.click("look-at-files")
+    ben.sees("request-files")
+    ben.picture("look-at-the-files")
+    ben.click("look-at-files")
     anna.sees("stop")
     anna.picture("waiting-for-consent")
     ben.click("allow-once")
     ben.gone("allow-once")
-    ben.click("screen-train")
+    ben.picture("a-run-began")
+    ben.click("show-live")
     for laptop in (anna, ben):
         laptop.sees("stop")
         laptop.picture("starting")
@@ -173,7 +203,7 @@ def run_again(anna: Laptop, ben: Laptop) -> None:
 def history(anna: Laptop, ben: Laptop) -> None:
     """A past run, two over each other, and what the other laptop kept; small windows, too."""
     anna.screen.press("ctrl+4")
-    anna.until(lambda things: sum(t.kind == "row" for t in things) == 2, "two runs")
+    anna.until(lambda things: sum(t.kind == "row" for t in things) == 3, "three runs")
     anna.click_row("Finished")
     anna.screen.press("F2")
     anna.screen.write("short run")
@@ -272,7 +302,7 @@ def failures(anna: Laptop, ben: Laptop) -> None:
     anna.picture("ben-away-dark")
 
 
-STORY = (first_run, pair, choose, train, close_and_stop, run_again, history, settings, failures)
+STORY = (first_run, pair, train_digits, choose, train, close_and_stop, run_again, history, settings, failures)
 
 
 def _code(things: list[Thing]) -> Thing | None:

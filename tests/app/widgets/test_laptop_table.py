@@ -1,10 +1,11 @@
 """The table of a run's laptops, painted by hand."""
 
 import pytest
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.models.laptop_rows import LaptopRow, Use
-from app.widgets.laptop_table import COLUMNS, LaptopTable, placed
+from app.widgets.laptop_table import COLUMNS, LaptopTable, _folded, placed
 from tests.core.fake_node import ME, OTHER
 
 ROW = LaptopRow(
@@ -52,3 +53,12 @@ def test_a_row_is_a_sentence_for_who_does_not_see_it(qtbot: QtBot) -> None:
     table.show_rows({OTHER: ROW})
     assert list(table.lines) == [OTHER]
     assert table.lines[OTHER].text() == "anna (chief:0) trains"
+
+
+def test_a_state_that_has_no_room_goes_on_in_the_next_line(qtbot: QtBot) -> None:
+    line = QWidget()
+    qtbot.addWidget(line)
+    width = line.fontMetrics().horizontalAdvance("Waits for A")
+    assert _folded("Trains", line, width) == ("Trains", "")
+    assert _folded("Waits for Allow", line, width) == ("Waits for", "Allow")
+    assert _folded("Donaudampfschifffahrt", line, width) == ("Donaudampfschifffahrt", "")

@@ -1,0 +1,100 @@
+"""What a screen reader says by itself while somebody pairs and trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
+from PySide6.QtWidgets import QWidget
+
+from app import wait_words
+from app.device_names import names_of
+from app.device_words import size_words
+from core.vocabulary import events as ev
+from core.vocabulary.events import Event
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Training
+from core.vocabulary.state import Run, State
+from core.vocabulary.text import plain
+
+LONGEST = 400
+"""Characters of one announcement: nobody listens to more."""
+Said = tuple[str, bool]
+"""A sentence, and whether it may interrupt what is being read."""
+
+
+def announce(widget: QWidget, words: str, *, urgent: bool = False) -> None:
+    """Tell a screen reader; without one it costs nothing."""
+    event = QAccessibleAnnouncementEvent(widget, plain(words, LONGEST))
+    levels = QAccessible.AnnouncementPoliteness
+    event.setPoliteness(levels.Assertive if urgent else levels.Polite)
+    QAccessible.updateAccessibility(event)
+
+
+class News:
+    """``of`` each batch of events, in the order in which things happened."""
+
+    def __init__(self) -> None:
+        self._waits: tuple[object, ...] = ()
+        """The gist of what was last said of waiting: it is told again every few seconds."""
+
+    def of(self, events: Sequence[Event], state: State) -> list[Said]:
+        """``state``: after all of them."""
+        said: list[Said] = []
+        for event in events:
+            said += _of(event, state)
+            if isinstance(event, ev.WaitingChanged) and state.run is not None:
+                said += self._waiting(event, state.run, names_of(state, state.run.members))
+        return said
+
+    def _waiting(self, event: ev.WaitingChanged, run: Run, names: dict[DeviceId, str]) -> Iterator[Said]:
+        gist = wait_words.gist(event)
+        if gist != self._waits and event.waits:
+            yield from ((line, event.asks) for line in wait_words.lines(run, names)[:1])
+        self._waits = gist
+
+
+def _of(event: Event, state: State) -> Iterator[Said]:
+    run = state.run
+    match event:
+        case ev.PairingCodeShown(name=name, code=code, warning=warning):
+            digits = " ".join(code)
+            yield f"Pairing with {name}. The digits are {digits}. Does {name} show the same?", True
+            if warning is not None:
+                yield warning.what, True
+        case ev.PairingEnded(device=device, problem=None) if device is not None:
+            yield f"Paired with {names_of(state, [device])[device]}.", False
+        case ev.PairingEnded(problem=problem) if problem is not None:
+            yield f"Not paired. {problem.what} {problem.fix}", True
+        case ev.ConsentAsked():
+            yield _asks(event), True
+        case ev.RunPlanned(plan=plan) if not plan.solo:
+            yield f"{names_of(state, [plan.starter])[plan.starter]} started a run of {plan.script}.", False
+        case ev.MemberPhaseChanged(device=device, phase="consent") if run is not None:
+            if state.me is None or device != state.me.device:
+                name = names_of(state, run.members)[device]
+                yield f"Waiting for someone to press Allow on {name}.", False
+        case ev.RunPhaseChanged(phase=phase) if run is not None:
+            yield from _phase(phase, run)
+        case _:
+            pass
+
+
+def _asks(asked: ev.ConsentAsked) -> str:
+    size = size_words(sum(file.size for file in asked.files))
+    files = "1 file" if len(asked.files) == 1 else f"{len(asked.files):,} files"
+    changed = " It is not what you allowed before." if asked.changed else ""
+    return f"{asked.name} wants to run {asked.script} on this laptop: {files}, {size}.{changed}"
+
+
+def _phase(phase: Phase, run: Run) -> Iterator[Said]:
+    script = run.plan.script
+    match phase:
+        case Training():
+            yield f"{script} trains.", False
+        case Finished():
+            yield f"{script} finished.", False
+        case Stopped(by=by):
+            yield f"{script} was stopped" + (f" on {by}." if by else "."), False
+        case Failed(problem=problem):
+            yield f"{script} failed. {problem.what} {problem.fix}", True
