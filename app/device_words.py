@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem
 from core.vocabulary.readings import Hardware, Reading
@@ -49,7 +51,18 @@ def use_words(reading: Reading | None) -> str:
     return " · ".join(parts)
 
 
+def in_the_network(addresses: Iterable[str]) -> tuple[str, ...]:
+    """Those that another laptop could call: a loopback address is each laptop's own."""
+    return tuple(each for each in addresses if not _is_loopback(each))
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith(("127.", "[::1]", "localhost")) or address == "::1"
+
+
 def addresses_words(addresses: tuple[str, ...], limit: int = 2) -> str:
+    if addresses and not (addresses := in_the_network(addresses)):
+        return "On this computer"
     shown = ", ".join(addresses[:limit])
     return f"{shown} and {len(addresses) - limit} more" if len(addresses) > limit else shown
 

@@ -6,12 +6,17 @@ from msgspec.structs import replace
 
 from app.device_names import names_of
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.commands import ChangeSettings
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Stopped
 from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 from core.vocabulary.text import plain
+
+MOST_ACCEPTED = 200
+"""Of code whose differences are accepted, the newest are remembered."""
 
 _FIX = "Pair it again (tandem pair), or say who is to take part now: --with NAME,…, or --solo."
 
@@ -55,3 +60,10 @@ def spec_of(entry: RunEntry, state: State, *, others_said: bool = False, fix: st
                 fix=fix,
             )
     return replace(entry.spec, script=entry.source, devices=tuple(others), solo=not others)
+
+
+def accepting(code: str, state: State) -> ChangeSettings:
+    """By what runs of this code (``Plan.code``) differ from one machine's is accepted from now on."""
+    known = state.me.settings.accepted if state.me is not None else ()
+    kept = [each for each in known if each != code][-MOST_ACCEPTED + 1 :]
+    return ChangeSettings(change=SettingsChange(accepted=(*kept, code)))

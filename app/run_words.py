@@ -43,7 +43,6 @@ _MEMBERS = {
 }
 SHOWN_LOGS = 4
 SHOWN_PATHS = 6
-MOST_ROWS = 1e12
 FAR_S = 1e7
 """Four months: whoever says so says nothing, and a peer may say that it does a step in an eternity."""
 
@@ -55,6 +54,13 @@ def phase_words(phase: Phase) -> str:
         case phases.Recovering(lost=lost) if lost:
             return f"recovering: {plain(lost, 40)} was lost"
     return PHASES[type(phase)]
+
+
+def outcome_words(phase: Phase, summary: Summary | None) -> str:
+    """How a run ended; of one that finished also whether that is the result of one machine."""
+    if isinstance(phase, phases.Finished) and summary is not None and summary.differs:
+        return "finished, but not with the result of one machine"
+    return phase_words(phase)
 
 
 def member_words(member: MemberState) -> str:
@@ -104,7 +110,8 @@ def waiting_words(members: Mapping[DeviceId, MemberState], names: Mapping[Device
 
 
 class Share(NamedTuple):
-    """A member's part of the batch. ``measured``: the rows of its last step; else the unit is the plan's."""
+    """A member's part of the batch. ``measured``: the rows of its last step with a whole batch; else the unit
+    is the plan's."""
 
     rows: int
     whole: int
@@ -126,21 +133,16 @@ class Share(NamedTuple):
 
 def share_of(run: Run, device: DeviceId) -> Share | None:
     """None where nothing is shared, or shares follow speeds that nobody has measured yet."""
-    plan, progress = run.plan, run.members[device].progress
+    plan, member = run.plan, run.members[device]
+    progress = member.whole or member.progress
     if plan.strategy != "managed" or len(plan.members) < 2:
         return None
     if progress is not None and progress.share is not None:
-        whole = _rows(progress)
+        whole = progress.rows
         if 0 <= progress.share <= whole > 0:
             return Share(progress.share, whole, measured=True)
-    total = sum(member.share for member in plan.members)
+    total = sum(each.share for each in plan.members)
     return None if plan.balance or total <= 0 else Share(plan.member(device).share, total, measured=False)
-
-
-def _rows(progress: Progress) -> int:
-    """Of the whole batch in a member's last step; 0 where it is not known."""
-    rows = (progress.samples_s or 0.0) * (progress.step_s or 0.0)
-    return round(rows) if 0 < rows < MOST_ROWS else 0
 
 
 def share_words(run: Run, device: DeviceId) -> str:
@@ -218,9 +220,8 @@ def summary_lines(
     if summary.last_logs:
         lines.append(logs_words(summary.last_logs))
     speed = []
-    if summary.steps:
-        epochs = "1 epoch" if summary.epochs == 1 else f"{summary.epochs:,} epochs"
-        speed.append(f"{summary.steps:,} steps in {epochs}")
+    if done := sentences.steps_words(summary):
+        speed.append(done)
     if summary.steps_s is not None:
         speed.append(f"{summary.steps_s:,.1f} steps/s")
     if summary.first_step_s is not None:
@@ -231,6 +232,9 @@ def summary_lines(
         lines.append(", ".join(speed))
     if plan is not None:
         lines += sentences.came_out(summary, plan, names).lines
+    if summary.told:
+        accepted = " (accepted)" if summary.accepted else ""
+        lines += [f"Not as on one machine{accepted}: {plain(words, 600)}" for words in summary.told]
     digests = {DeviceId(device): digest for device, digest in summary.weights_sha256.items() if digest}
     if len(digests) > 1:
         if len(set(digests.values())) == 1:

@@ -101,7 +101,9 @@ class Tray(QObject):
             self._ended = run.plan.run
         elif self._ended == run.plan.run:
             self._ended = None
-            if isinstance(run.phase, Finished):
+            if isinstance(run.phase, Finished) and run.summary is not None and run.summary.differs:
+                self.tell("Training finished, but not as on one machine", run.plan.script)
+            elif isinstance(run.phase, Finished):
                 self.tell("Training finished", run.plan.script)
             elif isinstance(run.phase, Failed):
                 self.tell("Training failed", f"{run.plan.script}: {run.phase.problem.what}")

@@ -50,6 +50,11 @@ def words(wait: WaitsFor, name: str) -> str:
         case "silent":
             return f"Waits for {name}: nothing has come from its training process for {lasted}."
         case "script":
+            if wait.held:
+                return (
+                    f"Waits for {name}: the training process there has said nothing for {lasted}, using "
+                    f"{wait.cores:.1f} processors. Native code may hold Python's interpreter."
+                )
             doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
             at = f" ({plain(wait.where, 120)})" if wait.where else ""
             return f"Waits for {name}: the script there has been {doing}{at} for {lasted}."
@@ -73,6 +78,8 @@ def brief(wait: WaitsFor) -> tuple[str, str]:
             return "No connection", lasted
         case "silent":
             return "Silent", lasted
+        case "script" if wait.held:
+            return "In native code", lasted
         case "script":
             doing = _ACTIVITIES[wait.activity] if wait.activity else "busy"
             return f"{doing[:1].upper()}{doing[1:]}", plain(wait.where, 80) or lasted

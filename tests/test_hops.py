@@ -116,6 +116,10 @@ class StandIn:
     def is_stopped(self) -> bool:
         return False
 
+    @property
+    def cpu_s(self) -> float:
+        return 0.0
+
     def stop(self, force: int = 0) -> None:
         asyncio.get_running_loop().call_soon(self._on_exit, Exit(reason="stopped"))
 

@@ -10,6 +10,7 @@ from app.theme import GAP
 from app.widgets.labels import ElidedLabel
 
 MOST = 8
+LEAST_CHARACTERS = 8
 
 
 class Stroke(QWidget):
@@ -40,6 +41,8 @@ class Legend(QWidget):
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(GAP // 2)
         self.names: list[str] = []
+        # However many laptops and however large the letters: it never widens the window.
+        self.setMinimumWidth(self.fontMetrics().averageCharWidth() * LEAST_CHARACTERS)
 
     def show_lines(self, lines: list[tuple[str, str, bool]]) -> None:
         """``lines``: name, colour, dashed."""

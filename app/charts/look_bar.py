@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QMenu, QSlider, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QMenu, QSlider, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button, escape_mnemonic
+from app.widgets.card import row
+from app.widgets.flow import Flow
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
 
@@ -35,9 +37,10 @@ class LookBar(QWidget):
         self.metrics.setMenu(self.menu)
         self.smoothing = unscrolled(QSlider(Qt.Orientation.Horizontal))
         self.smoothing.setRange(0, FINEST)
-        self.smoothing.setMaximumWidth(self.fontMetrics().averageCharWidth() * 20)
+        self.smoothing.setFixedWidth(self.fontMetrics().averageCharWidth() * 16)
         name_for_readers(self.smoothing, "Smoothing", "0 is off. The raw line stays faintly visible.")
         self._weight = Label(OFF, "faint")
+        self._weight.setFixedWidth(self.fontMetrics().horizontalAdvance("0.00") + 2)
         self.log = QCheckBox("Log scale")
         self.axis = unscrolled(QComboBox())
         self.axis.addItems(["Steps", "Time"])
@@ -45,24 +48,19 @@ class LookBar(QWidget):
         self.follow = button("Follow", self.follow_asked.emit, "primary", name="follow")
         set_tooltip(self.follow, "Show everything again, and each new step.")
         self.follow.hide()
-        self.layout_row = QHBoxLayout(self)
-        self.layout_row.setContentsMargins(0, 0, 0, 0)
-        self.layout_row.setSpacing(GAP * 2 // 3)
-        pieces: tuple[QWidget, ...] = (
-            self.metrics,
-            Label("Smoothing", "faint"),
-            self.smoothing,
-            self._weight,
-            self.log,
-            self.axis,
-            self.follow,
-        )
-        for piece in pieces:
-            self.layout_row.addWidget(piece)
-        self.layout_row.addStretch(1)
+        smoothing = QWidget()
+        smoothing.setLayout(row(Label("Smoothing", "faint"), self.smoothing, self._weight, spacing=GAP // 2))
+        self.pieces = Flow(self.metrics, smoothing, self.log, self.axis, self.follow)
+        self.pieces.setSpacing(GAP * 2 // 3)
+        self.setLayout(self.pieces)
         self.smoothing.valueChanged.connect(self._on_changed)
         self.log.toggled.connect(self._on_changed)
         self.axis.currentIndexChanged.connect(self._on_changed)
+
+    def end_with(self, piece: QWidget) -> None:
+        """At the right end."""
+        self.pieces.addWidget(piece)
+        self.pieces.right = piece
 
     @property
     def look(self) -> Look:

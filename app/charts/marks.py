@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt
@@ -29,6 +29,14 @@ class Mark(NamedTuple):
     colour: str
 
 
+class TurnMark(NamedTuple):
+    """A place on the run's axis and what happened there to one of its laptops."""
+
+    x: float
+    words: str
+    colour: str
+
+
 class Cursor(NamedTuple):
     """Values at one place: ``head`` says which, and each mark is a curve's point near it."""
 
@@ -45,6 +53,13 @@ class Marks(QWidget):
         self._canvas = canvas
         self.ends: tuple[Mark, ...] = ()
         self.best: Mark | None = None
+        self.turns: tuple[TurnMark, ...] = ()
+        self.says_turns = True
+        """In words; else lines alone, under a plot that says them."""
+        self.covers: Callable[[QRectF], bool] = lambda area: False
+        """Whether a curve runs through a part of the plot, in pixels: words keep out of its way."""
+        self._said: list[QRectF] = []
+        """Where words stand in the plot at present."""
         self.cursor_at: Cursor | None = None
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         canvas.installEventFilter(self)
@@ -59,6 +74,11 @@ class Marks(QWidget):
             self.ends, self.best = tuple(ends), best
             self.update()
 
+    def show_turns(self, turns: Sequence[TurnMark]) -> None:
+        if tuple(turns) != self.turns:
+            self.turns = tuple(turns)
+            self.update()
+
     def show_cursor(self, cursor: Cursor | None) -> None:
         """Paints again only what it covers: the curves under it are painted with it."""
         if cursor == self.cursor_at:
@@ -71,6 +91,8 @@ class Marks(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         area = self._canvas.area
+        self._said = []
+        self._paint_turns(painter, area)
         self._paint_ends(painter, area)
         if self.best is not None:
             self._paint_best(painter, area, self.best)
@@ -97,15 +119,45 @@ class Marks(QWidget):
         painter.setPen(QPen(QColor(best.colour), 2))
         painter.drawEllipse(place, _RING, _RING)
         metrics = painter.fontMetrics()
-        width = metrics.horizontalAdvance(best.words)
+        width, high = metrics.horizontalAdvance(best.words), metrics.height()
         left = min(max(area.left() + 2, place.x() - width / 2), area.right() - width - 2)
-        above = place.y() - _RING - 4
-        y = above if above - metrics.ascent() > area.top() else place.y() + _RING + metrics.ascent() + 2
-        painter.fillRect(
-            QRectF(left - 2, y - metrics.ascent(), width + 4, metrics.height()), QColor(theme.colours().panel)
-        )
-        painter.setPen(QColor(theme.colours().text))
-        painter.drawText(QPointF(left, y), best.words)
+        tops = [place.y() - away - high for away in range(6, int(area.height()), high // 2)]
+        tops += [place.y() + away for away in range(6, int(area.height()), high // 2)]
+        tops.sort(key=lambda top: abs(top + high / 2 - place.y()))
+        places = [QRectF(left, top, width, high) for top in tops]
+        inside = [each for each in places if area.top() <= each.top() and each.bottom() <= area.bottom()]
+        where = self._free(inside) or (inside or places)[0]
+        self._say(painter, best.words, where, theme.colours().text)
+
+    def _free(self, places: Sequence[QRectF]) -> QRectF | None:
+        """The first one where words hide neither a curve nor other words."""
+        for place in places:
+            if not any(place.intersects(other) for other in self._said) and not self.covers(place):
+                return place
+        return None
+
+    def _say(self, painter: QPainter, words: str, where: QRectF, colour: str) -> None:
+        self._said.append(where.adjusted(-_PAD, 0, _PAD, 0))
+        painter.fillRect(where.adjusted(-2, 0, 2, 0), QColor(theme.colours().panel))
+        painter.setPen(QColor(colour))
+        painter.drawText(QPointF(where.left(), where.top() + painter.fontMetrics().ascent()), words)
+
+    def _paint_turns(self, painter: QPainter, area: QRectF) -> None:
+        """Lines from top to bottom, with words beside each where they have room."""
+        metrics = painter.fontMetrics()
+        high, rows = metrics.height(), int(area.height()) // max(1, metrics.height())
+        for turn in sorted(self.turns):
+            x = self._canvas.pixel(turn.x, 0.0).x()
+            if not area.left() - 1 <= x <= area.right() + 1:
+                continue
+            painter.setPen(QPen(QColor(turn.colour), 1, Qt.PenStyle.DotLine))
+            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
+            width = metrics.horizontalAdvance(turn.words)
+            left = min(x + 4, area.right() - width)
+            places = [QRectF(left, area.top() + row * high, width, high) for row in range(rows)]
+            where = self._free(places) if self.says_turns else None
+            if where is not None:
+                self._say(painter, turn.words, where, turn.colour)
 
     def _paint_cursor(self, painter: QPainter, area: QRectF, cursor: Cursor) -> None:
         shades, x = theme.colours(), self._canvas.pixel(cursor.x, 0.0).x()

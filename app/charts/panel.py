@@ -79,7 +79,7 @@ class ChartPanel(QWidget):
         self.empty = Label(empty, "faint", wraps=True)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.export = ExportMenu(self._canvas, lambda: self.sources, lambda: self.all_plots)
-        self.bar.layout_row.addWidget(self.export.button)
+        self.bar.end_with(self.export.button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         for piece in (self.bar, self.empty, self._canvas, self.legend, self.export.said):
@@ -173,6 +173,7 @@ class ChartPanel(QWidget):
     def _draw(self) -> Iterator[None]:
         """One plot a turn: it is painted in that turn, too."""
         spent_s, self._late = 0.0, False
+        self._show_turns()
         for plot in self.all_plots:
             began_s = time.thread_time()
             self._late = not plot.catch_up() or self._late
@@ -185,6 +186,15 @@ class ChartPanel(QWidget):
         self.redraws += 1
         self._drawn = True
         self._last_s = time.monotonic()
+
+    def _show_turns(self) -> None:
+        """Of one run; over several one could not tell whose they are."""
+        from app.charts.readout import turn_marks
+
+        one = self.sources[0] if len(self.sources) == 1 else None
+        turns = turn_marks(one.points, one.names, self.bar.look) if one is not None else []
+        for plot in self.all_plots:
+            plot.show_turns(turns, in_words=plot in self.plots)
 
     def _span(self) -> tuple[float, float] | None:
         """Of the run's axis, over all plots: they share it."""
@@ -209,7 +219,9 @@ class ChartPanel(QWidget):
         chosen = [name for name in (self._chosen or metrics[:2]) if name in metrics][:MOST_PLOTS]
         self.bar.show_metrics(metrics, chosen)
         self.plots = yield from self._kept(self.plots, chosen)
-        there = [name for name in USES if any(key.metric == name for _, key in keys)]
+        # Of several runs' laptops there would be more lines than anybody can tell apart.
+        one = len(self.sources) == 1
+        there = [name for name in USES if one and any(key.metric == name for _, key in keys)]
         self.uses = yield from self._kept(self.uses, there[: len(chosen)])
         for plot in self.all_plots:
             plot.show_curves(self._curves_of(plot.shown, keys), self._look_of(plot))

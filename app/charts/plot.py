@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -16,7 +16,7 @@ from app.charts.canvas import Canvas
 from app.charts.curve import Axis, Curve, Look, logarithms
 from app.charts.grid import Grid
 from app.charts.legend import Legend
-from app.charts.marks import END_CHARACTERS, Marks
+from app.charts.marks import END_CHARACTERS, Marks, TurnMark
 from app.charts.readout import best_mark, cursor_at, end_marks
 from app.charts.series import MOST, Floats
 from app.widgets.card import row
@@ -25,12 +25,16 @@ from app.widgets.labels import ElidedLabel, Label, name_for_readers
 LINE = 1.75
 """Of a line in pixels of the screen at scale 1. Qt does not scale a pen that stays as wide in every zoom."""
 MARGIN = 0.06
+TITLE_CHARACTERS = 12
+"""That stay of a metric's name however long the legend beside it is."""
 LEFT_CHARACTERS = 9
 MOST_POWER = 300
 BAND_APART = 3
 """Pixels between two corners of a band: at 1 it takes twice as long to fill and looks the same."""
 LINE_APART = 2
 """Pixels between two points of a line: it is as wide."""
+_PROBES = 48
+"""Places at which it is looked whether a curve runs under words."""
 _NOTHING: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
 _Items = tuple[Band, pg.PlotCurveItem, pg.PlotCurveItem, pg.ScatterPlotItem]
 """Of one curve: the extent of very many points, the raw line, the line, dots."""
@@ -58,11 +62,12 @@ class Plot(QWidget):
         self._scale = 1.0
         self.canvas = Canvas()
         self.marks = Marks(self.canvas)
+        self.marks.covers = self._covers
         self.legend = Legend(at_right=True)
         self.legend.hide()
         self.flag = Label("", "bad", wraps=True)
         self.flag.hide()
-        self._title = ElidedLabel(metric, "heading")
+        self._title = ElidedLabel(metric, "heading", least=TITLE_CHARACTERS)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
@@ -186,6 +191,32 @@ class Plot(QWidget):
         """The crosshair stands there; None takes it away."""
         found = cursor_at(x, self.curves, self._look) if x is not None else None
         self.marks.show_cursor(found)
+
+    def show_turns(self, turns: Sequence[TurnMark], *, in_words: bool) -> None:
+        """Where laptops went and came."""
+        self.marks.says_turns = in_words
+        self.marks.show_turns(turns)
+
+    def _covers(self, area: QRectF) -> bool:
+        """Whether a curve is drawn in that part of the canvas, in pixels."""
+        view = self.canvas.getPlotItem().vb
+        corners = (view.mapSceneToView(area.topLeft()), view.mapSceneToView(area.bottomRight()))
+        (left, top), (right, bottom) = ((corner.x(), corner.y()) for corner in corners)
+        for curve in self.curves:
+            series = curve.raw if curve.smooth is None else curve.smooth
+            # One point to each side, too: the line runs on to them.
+            first, last = np.searchsorted(series.x, (left, right))
+            piece = slice(max(0, first - 1), last + 1)
+            inside = np.linspace(left, right, _PROBES)
+            if last + 1 - first > _PROBES * 4:
+                piece = slice(max(0, first - 1), last + 1, (last - first) // _PROBES)
+            x, y = series.x[piece], series.y[piece]
+            if len(x) > 1 and x[-1] >= left and x[0] <= right:
+                inside = inside[(inside >= x[0]) & (inside <= x[-1])]
+                drawn = np.interp(inside, x, logarithms(y) if self._look.log else y)
+                if ((drawn >= bottom) & (drawn <= top)).any():
+                    return True
+        return False
 
     def _show_marks(self) -> None:
         ends = end_marks(self.curves, self._look)

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.models.laptop_rows import gpu_use
+from core.history.attendance import Attendance, Track
+from core.report.curves import CPU_USE, GPU_USE
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.events import Event, MemberEndedEpoch, MemberProgressed, TelemetryReported
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import Change
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress
 
-GPU_USE, CPU_USE = "GPU use, %", "CPU use, %"
 USES = (GPU_USE, CPU_USE)
 """What laptops were busy with meanwhile: no metrics of the script."""
 MOST_CURVES = 64
@@ -58,12 +60,22 @@ class Points:
             self.epochs.append(epoch)
 
 
+class TurnPoint(NamedTuple):
+    """Where on a run's axis a laptop came or went."""
+
+    step: float
+    second: float
+    device: DeviceId
+    change: Change
+
+
 class RunPoints:
     """All curves of one run. Steps count on over several ``fit`` calls, and from the run that is resumed;
     seconds from the first report."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.curves: dict[CurveKey, Points] = {}
+        self.turns: list[TurnPoint] = []
         self.newest: tuple[float, float] | None = None
         """Step and second of the newest report that brought points."""
         self._resumed = plan.resume.moment if plan is not None and plan.resume is not None else None
@@ -86,7 +98,23 @@ class RunPoints:
             # An epoch's end belongs behind its last step, which has the same number.
             for report in sorted(reports, key=lambda each: (each.fit, each.step, isinstance(each, EpochEnd))):
                 points.add(device, report)
+        points._add_laptops(details)
         return points
+
+    def _add_laptops(self, details: RunDetails) -> None:
+        """How busy they were and who went, each where the run was at that second."""
+        track = Track(
+            [pair for line in self.curves.values() for pair in zip(line.seconds, line.steps, strict=True)]
+        )
+        for device, uses in details.uses.items():
+            for used in uses:
+                for name, percent in ((GPU_USE, used.gpu_pct), (CPU_USE, used.cpu_pct)):
+                    step = track.step(used.second)
+                    if percent is not None and step is not None:
+                        self._add(CurveKey(device, name, False), step, used.second, percent)
+        for turn in details.membership:
+            second = turn.second or 0.0
+            self.add_turn(turn.device, turn.change, second, track.step(second))
 
     def hear(self, event: Event) -> bool:
         """True if the event brought a point."""
@@ -108,9 +136,13 @@ class RunPoints:
         elif report.fit != self._fits[device]:
             self._fits[device] = report.fit
             self._offsets[device] = self._last.get(device, -1) + 1
+        if isinstance(report, Progress) and report.done is not None:
+            self._offsets[device] = report.done - 1 - report.step
         step = self._offsets.get(device, 0) + report.step
         self._last[device] = max(step, self._last.get(device, 0))
         second = report.at_s - self._began_s.setdefault(device, report.at_s)
+        if isinstance(report, EpochEnd) and not report.whole:
+            return False  # a few steps of an epoch are no point beside whole ones
         for name, value in report.logs.items():
             validation = name.startswith("val_")
             metric = name.removeprefix("val_")
@@ -130,6 +162,13 @@ class RunPoints:
         """How busy a laptop was at that second of the run; over steps it stands where the run was."""
         if self.newest is not None and math.isfinite(percent):
             self._add(CurveKey(device, name, False), self.newest[0], max(0.0, second), round(percent))
+
+    def add_turn(self, device: DeviceId, change: Change, second: float, step: float | None = None) -> None:
+        """Without ``step`` it stands where the run was last. That somebody joined is no news in a plot."""
+        if change == "joined" or (step is None and self.newest is None):
+            return
+        at = step if step is not None else self.newest[0] if self.newest is not None else 0.0
+        self.turns.append(TurnPoint(at, max(0.0, second), device, change))
 
     @property
     def metrics(self) -> list[str]:
@@ -157,7 +196,7 @@ class RunPoints:
 
 
 class UseMeter:
-    """Puts laptops' readings onto a run's axis: where the run was when each of them came.
+    """Puts laptops' readings onto a run's axis, and who of them went: where the run was when that came.
 
     ``hear`` every event, after ``points`` has heard it. ``clock``: seconds, monotonic; a laptop's own time
     says nothing about the run's, which its chief counts."""
@@ -167,15 +206,20 @@ class UseMeter:
         self._clock = clock
         self._began_s: float | None = None
         """When the run's axis began, by this clock."""
+        self._attendance = Attendance()
 
     def hear(self, event: Event) -> bool:
         """True if it brought a point."""
-        newest = self._points.newest
+        newest, turns = self._points.newest, self._attendance.hear(event)
         if self._began_s is None and newest is not None:
             self._began_s = self._clock() - newest[1]
-        if not isinstance(event, TelemetryReported) or self._began_s is None:
+        if self._began_s is None:
             return False
         second = self._clock() - self._began_s
+        for turn in turns:
+            self._points.add_turn(turn.device, turn.change, second)
+        if not isinstance(event, TelemetryReported):
+            return bool(turns)
         if (use := gpu_use(event.reading)) is not None:
             self._points.add_use(event.device, GPU_USE, second, use)
         self._points.add_use(event.device, CPU_USE, second, event.reading.cpu_pct)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite, log10
 
 import numpy as np
 
+from app import theme
 from app.charts.curve import Curve, Look
-from app.charts.marks import Cursor, Mark
+from app.charts.marks import Cursor, Mark, TurnMark
+from app.charts.points import RunPoints
 from app.run_words import duration
 from core.history.best import better
+from core.vocabulary.ids import DeviceId, short
 
 MOST_ENDS = 6
 """More numbers at the lines' ends would lie over each other."""
+MOST_TURNS = 200
 
 
 def brief(value: float) -> str:
@@ -45,6 +49,21 @@ def best_mark(metric: str, curves: Sequence[Curve], look: Look) -> Mark | None:
         return None
     words = f"best {brief(curve.points.values[index])}, epoch {curve.points.epochs[index] + 1}"
     return Mark(float(curve.raw.x[index]), y, words, curve.colour)
+
+
+def turn_marks(points: RunPoints, names: Mapping[DeviceId, str], look: Look) -> list[TurnMark]:
+    """Where a laptop went or came: ``Ben away``."""
+    shades = theme.colours()
+    colours = {"away": shades.warning, "back": shades.good, "left": shades.bad}
+    return [
+        TurnMark(
+            turn.step if look.axis == "step" else turn.second,
+            f"{names.get(turn.device) or short(turn.device)} {turn.change}",
+            colours[turn.change],
+        )
+        for turn in points.turns[:MOST_TURNS]
+        if turn.change in colours
+    ]
 
 
 def cursor_at(x: float, curves: Sequence[Curve], look: Look) -> Cursor | None:

@@ -19,5 +19,7 @@ class ExitCode(IntEnum):
     """The node cannot start: home held or unusable, port unusable, key with wrong rights…"""
     STOPPED = 5
     """The run was stopped by a person on one of its laptops."""
+    DIFFERS = 6
+    """The run finished, but not with the result of one machine, and nobody had accepted that beforehand."""
     INTERRUPTED = 130
     """Ctrl-C (or SIGTERM) here."""

@@ -66,6 +66,11 @@ def add_member(parsers: Any) -> None:
     )
     parser.add_argument("--save", metavar="DIR", help="where the first member saves the trained model")
     parser.add_argument(
+        "--accept-differences",
+        action="store_true",
+        help="a run that tells why its result may differ from one machine's ends with 0 all the same",
+    )
+    parser.add_argument(
         "--meet", type=float, default=MEET_S, metavar="SECONDS", help="wait so long for others"
     )
 
@@ -85,14 +90,16 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
         order = await asyncio.to_thread(_order, arguments, run, script, folder)
         screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
         with Interrupts() as interrupts:
-            end = await _train(order, Path(place), screen, interrupts)
+            end, told = await _train(order, Path(place), screen, interrupts)
+    differs = bool(told) and not arguments.accept_differences
     if screen.json:
-        ends = {"ok": end.reason == "finished", "rank": run.rank, "weights_sha256": end.weights_sha256}
-        screen.result({**ends, "problem": end.problem})
+        ok = end.reason == "finished" and not differs
+        ends = {"ok": ok, "rank": run.rank, "weights_sha256": end.weights_sha256}
+        screen.result({**ends, "problem": end.problem, "told": told})
     elif end.problem is not None:
         screen.problem(end.problem)
     if end.reason == "finished":
-        return ExitCode.OK
+        return ExitCode.DIFFERS if differs else ExitCode.OK
     return ExitCode.INTERRUPTED if end.reason == "stopped" else ExitCode.FAILED
 
 
@@ -171,8 +178,14 @@ def _keys(path: str | None, run: Membership) -> ExchangeKeys:
     return ExchangeKeys(generation=0, certificates=certificates, private_key=pairs[run.rank].private_key)
 
 
-async def _train(order: Train, place: Path, screen: Screen, interrupts: Interrupts) -> Exit:
-    """A first SIGTERM or Ctrl-C ends at a step, with a checkpoint; a second one at once."""
+async def _train(
+    order: Train, place: Path, screen: Screen, interrupts: Interrupts
+) -> tuple[Exit, tuple[str, ...]]:
+    """How it ended, and by what the result may differ from one machine's.
+
+    A first SIGTERM or Ctrl-C ends at a step, with a checkpoint; a second one at once.
+    """
+    told: dict[str, None] = {}
     ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
     def on_output(lines: LogLines) -> None:
@@ -182,6 +195,8 @@ async def _train(order: Train, place: Path, screen: Screen, interrupts: Interrup
     def on_report(report: Report) -> None:
         if isinstance(report, Said):
             screen.say(report.words)
+            if report.difference:
+                told[report.words] = None
 
     trainer = TrainerProcess(
         order,
@@ -193,7 +208,7 @@ async def _train(order: Train, place: Path, screen: Screen, interrupts: Interrup
     trainer.start()
     asked = asyncio.create_task(_stop(trainer, interrupts), name="member-stop")
     try:
-        return await ended
+        return await ended, tuple(told)
     finally:
         asked.cancel()
 

@@ -184,15 +184,17 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
     folder = answer.entry.folder if isinstance(answer, RunDetails) else ""
     present = follower.state.run
     summary = present.summary if present is not None and present.plan.run == run else None
+    differs = isinstance(phase, Finished) and summary is not None and summary.differs
     problem = phase.problem if isinstance(phase, Failed) else None
     if screen.json:
         screen.result(
             {
-                "ok": isinstance(phase, Finished),
+                "ok": isinstance(phase, Finished) and not differs,
                 "run": run,
                 "phase": phase,
                 "problem": problem,
                 "summary": summary,
+                "told": summary.told if summary is not None else (),
                 "folder": folder,
             }
         )
@@ -200,16 +202,15 @@ async def report(follower: Follower, screen: Screen, run: RunId, phase: Phase, *
         if problem is not None:
             screen.problem(problem)
         else:
-            screen.say(
-                f"The run is {run_words.phase_words(phase)}." if ended(phase) else "Left while the run ends."
-            )
+            outcome = run_words.outcome_words(phase, summary)
+            screen.say(f"The run is {outcome}." if ended(phase) else "Left while the run ends.")
         if summary is not None and present is not None:
             names = device_names.names_of(follower.state, present.members)
             for line in run_words.summary_lines(summary, names, folder, present.plan):
                 screen.say(line)
     match phase:
         case Finished():
-            return ExitCode.OK
+            return ExitCode.DIFFERS if differs else ExitCode.OK
         case Failed(problem=why):
             return ExitCode.REFUSED if why.code in DECLINED else ExitCode.FAILED
         case Stopped() if not interrupted:

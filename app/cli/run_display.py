@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from app import device_names, run_words, wait_words
 from app.cli.screen import Screen
-from core.speed.sentences import expected
+from core.speed.sentences import epoch_words, expected
 from core.vocabulary import events as ev
 from core.vocabulary.events import CheckpointCame, Event
 from core.vocabulary.ids import DeviceId
@@ -71,7 +71,7 @@ class Plain:
             case ev.MemberProgressed() if self._clock() - self._said_s >= PLAIN_EVERY_S:
                 self._say(_progress_line(run, event.device, names))
             case ev.MemberEndedEpoch(epoch=epoch) if _tells_epochs(run, event.device):
-                words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
+                words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
                 self._say(f"{names[event.device]}: {words} ({epoch.seconds:.1f} s)")
             case ev.MemberLogged() | ev.MemberMeasured():
                 for line in _lines_above(event, run, names):

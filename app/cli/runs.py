@@ -15,6 +15,7 @@ from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
 from app.run_again import may_go_on, where_on
+from core.speed.sentences import epoch_words
 from core.vocabulary import answers
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
@@ -104,7 +105,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
         screen.say(plain(entry.name, 120), "bold")
     for line in plain_lines(entry.note):
         screen.say(line)
-    screen.say(f"{_when(entry)}, {run_words.phase_words(entry.phase)}, on {_devices(entry)}")
+    screen.say(f"{_when(entry)}, {run_words.outcome_words(entry.phase, entry.summary)}, on {_devices(entry)}")
     if entry.resumed is not None:
         screen.say(f"Resumed from run {plain(entry.resumed, 40)}.")
     if isinstance(entry.phase, Failed):
@@ -116,7 +117,7 @@ async def _one(follower: Follower, screen: Screen, run: RunId) -> int:
     for device, epochs in found.epochs.items():
         for epoch in epochs:
             name = names.get(DeviceId(device), short(device))
-            words = f"epoch {epoch.epoch + 1}/{epoch.epochs}: {run_words.logs_words(epoch.logs)}"
+            words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
             screen.say(f"{name}: {words} ({epoch.seconds:.1f} s)")
     for line in run_words.summary_lines(entry.summary, names, entry.folder, found.plan):
         screen.say(line)
@@ -148,7 +149,7 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
             "" if entry.duration_s is None else run_words.duration(entry.duration_s),
             plain(entry.name or entry.script, 60),
             _devices(entry),
-            run_words.phase_words(entry.phase),
+            run_words.outcome_words(entry.phase, entry.summary),
             run_words.logs_words(entry.summary.last_logs),
         )
     return table

@@ -116,6 +116,11 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         help="so long without any progress, you are asked whether to keep waiting; 0: never "
         f"(default: {ASK_AFTER_S / 60:.0f})",
     )
+    parser.add_argument(
+        "--accept-differences",
+        action="store_true",
+        help="a run that tells why its result may differ from one machine's ends with 0 all the same",
+    )
 
 
 async def spec_of(
@@ -160,6 +165,7 @@ async def spec_of(
         exchange=arguments.exchange or then.exchange,
         away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
         ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
+        accept_differences=arguments.accept_differences or then.accept_differences,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 

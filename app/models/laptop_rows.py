@@ -46,15 +46,13 @@ def rows(
     run: Run,
     state: State,
     names: Mapping[DeviceId, str],
-    shares: Mapping[DeviceId, str] | None = None,
     back: Mapping[DeviceId, float] | None = None,
 ) -> dict[DeviceId, LaptopRow]:
-    """``shares``: what is said of each one's part of a batch, where it is not that of the last step.
-    ``back``: who has come back a moment ago, after how many seconds."""
+    """``back``: who has come back a moment ago, after how many seconds."""
     steps = stragglers.steps_of(run)
     made = {}
     for device in run.members:
-        share = (shares or {}).get(device, run_words.share_words(run, device))
+        share = run_words.share_words(run, device)
         doing = _doing(run, device, names, (back or {}).get(device))
         made[device] = _row(run, device, names[device], share, steps.get(device), state, doing)
     return made
@@ -95,8 +93,7 @@ def reading_of(state: State, device: DeviceId) -> Reading | None:
 
 def gpu_use(reading: Reading | None) -> float | None:
     """Percent, the mean of its cards; None where none says."""
-    uses = [gpu.use_pct for gpu in reading.gpus if gpu.use_pct is not None] if reading is not None else []
-    return sum(uses) / len(uses) if uses else None
+    return reading.gpu_pct if reading is not None else None
 
 
 def why_no_gpu(run: Run, state: State, names: Mapping[DeviceId, str]) -> str:

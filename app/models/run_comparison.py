@@ -8,7 +8,7 @@ from typing import NamedTuple
 from app.models.runs_model import called, goes_on_from, samples_s, started, state
 from app.run_words import duration, number
 from core.history.best import beats, better, deciding
-from core.speed.sentences import speed_up, times
+from core.speed.sentences import speed_up, steps_words, times
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.text import plain
 
@@ -176,13 +176,8 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
             tuple("" if entry.duration_s is None else duration(entry.duration_s) for entry in entries),
         )
     )
-    lines.append(Line("Steps", tuple(_steps(entry) for entry in entries)))
+    lines.append(Line("Steps", tuple(steps_words(entry.summary) for entry in entries)))
     return lines
-
-
-def _steps(entry: RunEntry) -> str:
-    summary = entry.summary
-    return f"{summary.steps:,} in {summary.epochs} epochs" if summary.steps else ""
 
 
 def _settings(entries: Sequence[RunEntry]) -> list[Line]:

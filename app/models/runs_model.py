@@ -113,7 +113,7 @@ class RunsModel(QAbstractTableModel):
         if role == MORE_ROLE:
             return more(entry, column)
         if role == KIND_ROLE:
-            return kind(entry.phase) if column == Column.STATE else ""
+            return kind(entry) if column == Column.STATE else ""
         if role == Qt.ItemDataRole.EditRole:
             return entry.note if column == Column.NOTE else entry.name
         if role == Qt.ItemDataRole.AccessibleTextRole:
@@ -202,14 +202,17 @@ def state(phase: Phase) -> str:
     return words[:1].upper() + words[1:]
 
 
-def kind(phase: Phase) -> str:
+def kind(entry: RunEntry) -> str:
     """Of a state: the name of its colour."""
-    return {Finished: "good", Failed: "bad", Stopped: "faint"}.get(type(phase), "accent")
+    if isinstance(entry.phase, Finished) and entry.summary.differs:
+        return "warning"
+    return {Finished: "good", Failed: "bad", Stopped: "faint"}.get(type(entry.phase), "accent")
 
 
 def _state_more(entry: RunEntry) -> str:
     by = f"on {plain(entry.phase.by, 40)}" if isinstance(entry.phase, Stopped) and entry.phase.by else ""
-    return ", ".join(filter(None, (by, goes_on_from(entry))))
+    differs = "not as on one machine" if isinstance(entry.phase, Finished) and entry.summary.differs else ""
+    return ", ".join(filter(None, (by, differs, goes_on_from(entry))))
 
 
 def best(entry: RunEntry) -> tuple[str, str]:

@@ -45,7 +45,6 @@ class MachinesView(View):
         page = Page(
             self.title,
             "GPU, CPU, memory and network of each laptop, now and in the last ten minutes.",
-            characters=200,
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -49,7 +49,7 @@ class PastRun(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._runs: list[RunDetails] = []
-        self.page = Page("Run", characters=200)
+        self.page = Page("Run")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.page)
@@ -79,7 +79,7 @@ class PastRun(QWidget):
         self.compared.body.addWidget(self.comparison)
         self.charts = ChartPanel(_NO_POINTS)
         plots = Card()
-        plots.setMinimumHeight(self.fontMetrics().height() * 17)
+        plots.setMinimumHeight(self.fontMetrics().height() * 24)
         plots.body.addWidget(self.charts, 1)
         self.log = Fold("Log", name="log")
         self.log_text = TextView("Log", lines=14)
@@ -189,6 +189,7 @@ class PastRun(QWidget):
             checkpoint=checkpoint,
             lender=lender,
             fetching=fetch_progress(entry.run, state),
+            accepted=state.me.settings.accepted if state.me is not None else (),
         )
 
     def _plot(self, runs: Sequence[RunDetails], labels: list[str], points: list[RunPoints]) -> None:

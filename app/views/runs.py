@@ -14,6 +14,7 @@ from app import theme
 from app.bridge import Bridge
 from app.models.runs_filter import RunsFilter
 from app.models.runs_model import Column, RunsModel, called, started
+from app.run_again import accepting
 from app.theme import GAP
 from app.views.past_run import PastRun
 from app.views.resume import ask_for_checkpoints, link_changed, resume_run
@@ -78,6 +79,7 @@ class RunsView(View):
             lambda entry: resume_run(bridge, self.past.outcome, entry, self.resumed.emit)
         )
         self.past.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
+        self.past.outcome.accept_asked.connect(lambda code: bridge.submit(accepting(code, bridge.state)))
         self.pages = QStackedWidget()
         self.list = self._list()
         self.pages.addWidget(self.list)

@@ -35,7 +35,7 @@ class SettingsView(View):
     def __init__(self, bridge: Bridge, set_start: Callable[[bool], None] = autostart.set_start) -> None:
         super().__init__(bridge)
         self._set_start = set_start
-        self.page = Page(self.title, characters=110)
+        self.page = Page(self.title)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.page)

@@ -14,7 +14,7 @@ from app.charts.points import RunPoints, Source, UseMeter
 from app.device_names import names_of
 from app.long_work import in_thread
 from app.models import laptop_rows, stragglers
-from app.run_again import where_on
+from app.run_again import accepting, where_on
 from app.theme import GAP
 from app.views.resume import ask_for_checkpoints, fetch_progress, link_changed, resume_run
 from app.widgets.buttons import button
@@ -58,7 +58,7 @@ class TrainLive(QWidget):
         self._checkpoint: Moment | None = None
         self._over = False
         self._pressed = 0
-        self.page = Page("Run", characters=200)
+        self.page = Page("Run")
         # The keyboard waits here, not at Stop: its keys scroll.
         self.page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         name_for_readers(self.page, "Run")
@@ -70,6 +70,7 @@ class TrainLive(QWidget):
         self.stop = button(STOP, self._stop, "danger", name="stop")
         self.page.head.setStretchFactor(self.page.title, 0)
         self.page.head.addWidget(self.script, 1)
+        self.page.head.addStretch()  # where the label is hidden
         self.page.head.addWidget(self.stop)
         self.progress = RunProgress()
         self.progress.keep_waiting_asked.connect(self._keep_waiting)
@@ -78,6 +79,7 @@ class TrainLive(QWidget):
         self.outcome.new_asked.connect(self.new_asked)
         self.outcome.go_on_asked.connect(self._go_on)
         self.outcome.stop_asked.connect(lambda: bridge.submit(StopRun()))
+        self.outcome.accept_asked.connect(lambda code: bridge.submit(accepting(code, bridge.state)))
         self.charts = ChartPanel()
         self.plots = plots = Card()
         plots.body.addWidget(self.charts, 1)
@@ -155,9 +157,10 @@ class TrainLive(QWidget):
                 self.log.hear(event)
         elif self._late is not None:
             self._late.append(event)
-        elif self.points.hear(event):
-            self._use.hear(event)
-            self.charts.take_in()
+        else:
+            brought = self.points.hear(event)
+            if self._use.hear(event) or brought:
+                self.charts.take_in()
 
     def _on_points(self, answer: Answer) -> None:
         """The window was opened in the middle of the run: what was before comes from its record."""
@@ -225,6 +228,7 @@ class TrainLive(QWidget):
                 checkpoint=checkpoint,
                 lender=lender,
                 fetching=fetch_progress(run.plan.run, state),
+                accepted=state.me.settings.accepted if state.me is not None else (),
             )
             self.outcome.show()
             if stopped:

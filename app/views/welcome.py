@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
-from app.device_words import problem_of
+from app.device_words import in_the_network, problem_of
 from app.theme import GAP
 from app.views.view import View
 from app.widgets.address_card import AddressCard
@@ -77,7 +77,9 @@ class WelcomeView(View):
         if self.name.text() == self._named:
             self.name.setText(state.me.name)
             self._named = state.me.name
-        self.where.say(", ".join(state.me.addresses[:3]) or "none: this laptop is in no network")
+        self.where.say(
+            ", ".join(in_the_network(state.me.addresses)[:3]) or "none: this laptop is in no network"
+        )
         self.by_address.show_own(state.me.addresses)
         self.nearby.show_state(state)
         self._show_step()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLineEdit
 
+from app.device_words import in_the_network
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.labels import Label, faint, heading, name_for_readers
@@ -41,7 +42,7 @@ class AddressCard(Card):
         self.body.addWidget(self.own)
 
     def show_own(self, addresses: tuple[str, ...]) -> None:
-        where = ", ".join(addresses[:3])
+        where = ", ".join(in_the_network(addresses)[:3])
         self.own.say(f"This laptop's own address: {where}" if where else "This laptop is in no network.")
 
     def show_problem(self, problem: Problem | None) -> None:

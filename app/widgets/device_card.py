@@ -14,6 +14,7 @@ from app import device_words as words
 from app.theme import GAP
 from app.widgets.buttons import button
 from app.widgets.card import Card, column, row
+from app.widgets.flow import Flow
 from app.widgets.labels import ElidedLabel, Label, name_for_readers, set_tooltip
 from app.widgets.problem_box import ProblemBox
 from core.vocabulary.ids import DeviceId
@@ -63,7 +64,7 @@ class DeviceCard(Card):
         for line in (self.where, self.hardware, self.use, self.problem):
             self.body.addWidget(line)
         usual, sure, edit = QWidget(), QWidget(), QWidget()
-        usual.setLayout(row(self.allow, 1, self.rename, self.forget, self.pair))
+        usual.setLayout(Flow(self.allow, self.rename, self.forget, self.pair, right=self.rename))
         keep = button("Keep", self._end_edit, name="keep")
         really = button("Forget", self._forget, "danger", name="really-forget")
         sure.setLayout(column(self._sure, row(1, keep, really)))
@@ -223,12 +224,13 @@ class MyCard(Card):
             return
         self.name.say(me.name)
         self.state.say("This laptop · training" if busy else "This laptop")
-        self.where.say(words.addresses_words(me.addresses, 3) or "In no network")
-        self.copy.setVisible(bool(me.addresses))
+        addresses = words.in_the_network(me.addresses)
+        self.where.say(words.addresses_words(addresses, 3) or "In no network")
+        self.copy.setVisible(bool(addresses))
         self.hardware.say(words.hardware_words(me.hardware))
         self.use.say(words.use_words(me.reading))
         name_for_readers(self, me.name, "This laptop")
 
     def _copy(self) -> None:
-        if self._me is not None and self._me.addresses:
-            QGuiApplication.clipboard().setText(self._me.addresses[0])
+        if self._me is not None and (addresses := words.in_the_network(self._me.addresses)):
+            QGuiApplication.clipboard().setText(addresses[0])

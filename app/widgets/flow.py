@@ -18,7 +18,7 @@ class Flow(QLayout):
         self._items: list[QLayoutItem] = []
         self._equal = equal
         self._centred = False
-        self._right = right
+        self.right = right
         self.setContentsMargins(0, 0, 0, 0)
         self.setSpacing(GAP)
         for piece in pieces:
@@ -86,7 +86,7 @@ class Flow(QLayout):
             used = sum(size.width() for size in sizes) + gap * (len(sizes) - 1)
             left = (width - used) // 2 if self._centred else 0
             for (item, wide), size in zip(line, sizes, strict=True):
-                if self._right is not None and item.widget() is self._right and len(lines) == 1:
+                if self.right is not None and item.widget() is self.right and len(lines) == 1:
                     left += width - used
                 down = 0 if self._equal else (height - size.height()) // 2
                 size = QSize(wide, height) if self._equal else size

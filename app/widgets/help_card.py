@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QProgressBar
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.findings import FindingsList
+from app.widgets.flow import Flow
 from app.widgets.folder_box import FolderBox
 from app.widgets.inputs import FileDialog
 from app.widgets.labels import BriefLabel, ElidedLabel, faint, heading
@@ -48,7 +49,7 @@ class HelpCard(Card):
         self.not_opened = FolderBox()
         self.welcome = button("Show the first steps again", self.welcome_asked.emit, "quiet", name="welcome")
         self.body.addWidget(heading("Help"))
-        self.body.addLayout(row(self.look, self.deep, 1))
+        self.body.addLayout(Flow(self.look, self.deep))
         self.body.addWidget(self.looking)
         self.body.addWidget(self.findings)
         self.body.addWidget(self.problem)
@@ -65,7 +66,7 @@ class HelpCard(Card):
         self.body.addLayout(row(self.home, self.open, 1))
         self.body.addWidget(self.not_opened)
         self.body.addWidget(
-            faint("Keys: Ctrl+1 to Ctrl+5 go to the screens, Tab from one thing to the next.")
+            faint("Keys: Ctrl+1 to Ctrl+5 go to the screens, Tab from one thing to the next.", wraps=True)
         )
         self.body.addLayout(row(self.welcome, 1))
 

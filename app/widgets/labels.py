@@ -77,7 +77,10 @@ class BriefLabel(Label):
 
 
 class ElidedLabel(QWidget):
-    """One line that ends in ``…`` where there is no room; the whole text is its tooltip then."""
+    """One line that ends in ``…`` where there is no room; the whole text is its tooltip then.
+
+    ``least``: average characters that it keeps whatever stands beside it.
+    """
 
     def __init__(
         self,
@@ -85,12 +88,14 @@ class ElidedLabel(QWidget):
         kind: str = "",
         *,
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        least: int = 6,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._text = ""
         self._said = ""
         self._mode = mode
+        self._least = least
         # A label of the same kind lends its font and colour: the style sheet speaks of labels.
         self._like = QLabel(self)
         self._like.hide()
@@ -134,7 +139,7 @@ class ElidedLabel(QWidget):
     def minimumSizeHint(self) -> QSize:
         self._like.ensurePolished()
         metrics = self._like.fontMetrics()
-        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * 6), metrics.height())
+        return QSize(min(self._metrics_width(), metrics.averageCharWidth() * self._least), metrics.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -31,13 +31,13 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("Laptop", 20, 16),
-    Column("Share", 12, 13, goes=2),
-    Column("GPU", 22, 16),
-    Column("CPU", 15, 14),
-    Column("Network", 11, 11, goes=1),
+    Column("Laptop", 24, 16),
+    Column("Share", 16, 13, goes=2),
+    Column("GPU", 30, 16),
+    Column("CPU", 16, 14),
+    Column("Network", 13, 11, goes=1),
     Column("Waits", 12, 11, goes=3),
-    Column("State", 16, 16),
+    Column("State", 13, 16),
 )
 
 
@@ -134,9 +134,9 @@ class LaptopLine(_Line):
         for name, use in (("GPU", row.gpu), ("CPU", row.cpu)):
             self._paint_use(painter, *places[name], use)
         plain = {
-            "Share": (row.share, ""),
+            "Share": _halves(row.share),
             "Network": row.network,
-            "Waits": (row.waiting, ""),
+            "Waits": _halves(row.waiting, same_unit=True),
             "State": (row.state, row.detail),
         }
         for name, words in plain.items():
@@ -161,6 +161,14 @@ class LaptopLine(_Line):
         bar.setWidth(max(BAR, bar.width() * min(1.0, max(0.0, use.part))))
         painter.setBrush(QColor(theme.laptop_colour(self._place)))
         painter.drawRoundedRect(bar, BAR / 2, BAR / 2)
+
+
+def _halves(words: str, *, same_unit: bool = False) -> tuple[str, str]:
+    """``75 % of each batch`` in two lines; ``same_unit``: of ``4 of 11 ms`` both have it."""
+    part, of, whole = words.partition(" of ")
+    if not of:
+        return words, ""
+    return f"{part} {whole.rpartition(' ')[2]}" if same_unit else part, f"of {whole}"
 
 
 class LaptopTable(QWidget):

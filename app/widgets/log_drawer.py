@@ -6,7 +6,7 @@ from collections import deque
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtWidgets import QComboBox, QSizePolicy
 
 from app.widgets.buttons import button
 from app.widgets.card import row
@@ -35,9 +35,13 @@ class LogDrawer(Fold):
         name_for_readers(self.pages, "Whose log")
         self.pages.currentIndexChanged.connect(lambda _: self._show_page())
         self.copy = button("Copy", self._copy, name="copy-log")
-        self.text = TextView("Log", lines=12)
+        self.pages.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.text = TextView("Log", lines=12, wraps=True)
         self.text.setMaximumBlockCount(MOST_LINES)
-        self.body.addLayout(row(self.pages, 1, self.copy))
+        head = row(self.pages, 1, self.copy)
+        head.setStretchFactor(self.pages, 1000)
+        self.pages.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.body.addLayout(head)
         self.body.addWidget(self.text)
         self._timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
         self._timer.timeout.connect(self._flush)
@@ -51,7 +55,8 @@ class LogDrawer(Fold):
         for task in run.plan.tasks:
             page = (task.device, task.name)
             name = names.get(task.device, task.device[:8])
-            self.pages.addItem(name if run.plan.solo else f"{name}: {task.name}", page)
+            # The role first: what comes last is cut off where there is no room.
+            self.pages.addItem(name if run.plan.solo else f"{task.name} on {name}", page)
             self._lines[page] = deque(maxlen=MOST_LINES)
             for line in run.members[task.device].log.get(task.name, ()):
                 self._lines[page].extend(plain_lines(line))

@@ -21,10 +21,12 @@ Interfaces = Callable[[], dict[str, str]]
 
 
 def interfaces() -> dict[str, str]:
-    """What the laptop has at the moment, by name, each with its addresses in words."""
+    """What the laptop has at the moment, by name, each with its addresses in words; no loopback: nobody else
+    is there."""
     return {
         each.name(): ", ".join(entry.ip().toString() for entry in each.addressEntries()[:2])
         for each in QNetworkInterface.allInterfaces()
+        if not each.flags() & QNetworkInterface.InterfaceFlag.IsLoopBack
     }
 
 

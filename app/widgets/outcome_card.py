@@ -11,7 +11,7 @@ from app.run_words import (
     in_the_window,
     listed,
     models_words,
-    phase_words,
+    outcome_words,
     summary_lines,
     told_apart,
 )
@@ -29,12 +29,14 @@ from core.vocabulary.progress import Summary
 from core.vocabulary.run_folder import OUTPUTS
 
 GO_ON = "Resume"
+ACCEPT, ACCEPTED = "Accept for this script", "Accepted from the next run on"
 _LOOKING = "Looking for the newest checkpoint…"
 
 
 class OutcomeCard(Card):
     """``again_asked``: train it once more. ``go_on_asked``: from its checkpoint, where it has one;
-    ``stop_asked``: not after all.
+    ``stop_asked``: not after all. ``accept_asked``: by what the result differs from one machine's is no fault
+    of this code.
 
     Says failures with the script's line; the traceback is folded.
     """
@@ -43,6 +45,8 @@ class OutcomeCard(Card):
     go_on_asked = Signal()
     stop_asked = Signal()
     new_asked = Signal()
+    accept_asked = Signal(str)
+    """The code's digest (``Plan.code``)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,6 +67,8 @@ class OutcomeCard(Card):
         self.new = button("New run", self.new_asked.emit, name="new-run")
         self.go_on = button(GO_ON, self._go_on, "primary", name="go-on")
         self.stop = button("Stop", self.stop_asked.emit, name="stop-going-on")
+        self.accept = button(ACCEPT, self._accept, name="accept-differences")
+        self._code = ""
         self.where = Label("", "faint", wraps=True)
         self.not_opened = FolderBox()
         self.not_started = ProblemBox()
@@ -71,7 +77,7 @@ class OutcomeCard(Card):
         self.body.addLayout(self._lines)
         self.body.addWidget(self.not_started)
         self.body.addWidget(self.where)
-        self.body.addLayout(row(self.go_on, self.stop, self.again, self.new, self.open, 1))
+        self.body.addLayout(row(self.go_on, self.stop, self.again, self.new, self.open, self.accept, 1))
         self._show_go_on()
 
     def show_outcome(
@@ -86,15 +92,23 @@ class OutcomeCard(Card):
         checkpoint: Moment | None = None,
         lender: str = "",
         fetching: str = "",
+        accepted: tuple[str, ...] = (),
     ) -> None:
         """``folder`` of the run, ``""`` while it is not known. ``own``: it was started on this laptop.
 
         ``checkpoint``: where the run can go on; None while nobody knows of one. ``lender``: on which other
-        laptop that lies. ``fetching``: how much of it has come, while it is on its way.
+        laptop that lies. ``fetching``: how much of it has come, while it is on its way. ``accepted``: code
+        whose differences from one machine's result the user has accepted.
         """
-        words = phase_words(phase)
+        words = outcome_words(phase, summary)
         self.head.say(words[:1].upper() + words[1:])
-        self.head.make("good-heading" if isinstance(phase, Finished) else "heading")
+        differs = isinstance(phase, Finished) and summary is not None and summary.differs
+        good = "warning-heading" if differs else "good-heading"
+        self.head.make(good if isinstance(phase, Finished) else "heading")
+        self._code = plan.code if plan is not None and differs and own else ""
+        self.accept.setVisible(bool(self._code))
+        self.accept.setEnabled(self._code not in accepted)
+        self.accept.setText(ACCEPTED if self._code in accepted else ACCEPT)
         problem = phase.problem if isinstance(phase, Failed) else None
         self.head.setVisible(problem is None)
         self.problem.show_problem(problem)
@@ -118,6 +132,9 @@ class OutcomeCard(Card):
         self._starting = starting
         self.not_started.show_problem(refused)
         self._show_go_on()
+
+    def _accept(self) -> None:
+        self.accept_asked.emit(self._code)
 
     def _go_on(self) -> None:
         # It stays enabled meanwhile: a button that loses the focus would give it to the next one.

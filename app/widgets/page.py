@@ -1,18 +1,26 @@
-"""The frame of a screen: a scrolling column with a title, as wide as is comfortable to read."""
+"""The frame of a screen: a scrolling column with a title, of the same width on all screens."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme import GAP
 from app.widgets.labels import ElidedLabel, Label
 
+WIDEST = 200
+"""Average characters: beyond, nobody finds what stands at the other end of a line."""
+
 
 class Page(QScrollArea):
-    """``head`` is the row of the title, to which buttons may be added; ``body`` takes the content."""
+    """``head`` is the row of the title, to which buttons may be added; ``body`` takes the content.
 
-    def __init__(self, title: str, lead: str = "", *, characters: int = 130, centred: bool = False) -> None:
+    What stands in it is as wide with a scroll bar beside it as without.
+    """
+
+    def __init__(
+        self, title: str, lead: str = "", *, characters: int = WIDEST, centred: bool = False
+    ) -> None:
         super().__init__()
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -40,3 +48,16 @@ class Page(QScrollArea):
         self.lead.setVisible(bool(lead))
         self.body.addWidget(self.lead)
         self.setWidget(inner)
+        self.verticalScrollBar().rangeChanged.connect(lambda *_: self._keep_room())
+        self._keep_room()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            self._keep_room()
+
+    def _keep_room(self) -> None:
+        """For the scroll bar, while there is none."""
+        bar = self.verticalScrollBar()
+        bar.ensurePolished()
+        self.setViewportMargins(0, 0, 0 if bar.maximum() else bar.sizeHint().width(), 0)

@@ -33,6 +33,8 @@ EXCHANGES: dict[Exchange | None, str] = {
 assert set(WIRES) == set(get_args(Wire))
 assert set(EXCHANGES) == {None, *get_args(Exchange)}
 MOST_SEED = (1 << 31) - 1
+LEAST_CHARACTERS = 16
+"""Of a choice, where letters are large and there is no room for all of it."""
 
 
 class RunOptions(Fold):
@@ -52,6 +54,7 @@ class RunOptions(Fold):
         name_for_readers(self._seed, "Seed", "The same on every laptop. Empty: a new one for each run.")
         form = QFormLayout()
         form.setHorizontalSpacing(GAP)
+        form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         for title, field in (
             ("Seed", self._seed),
             ("Strategy", self._strategy),
@@ -100,4 +103,6 @@ def _choices(words: list[str], name: str) -> QComboBox:
     box = unscrolled(QComboBox())
     box.addItems(words)
     box.setAccessibleName(name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(LEAST_CHARACTERS)
     return box

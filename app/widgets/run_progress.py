@@ -17,6 +17,7 @@ from app.models.startup import Startup, awaited, starting_up, to_allow
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.figure import FigureView
+from app.widgets.flow import Flow
 from app.widgets.fold import Fold
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.laptop_table import LaptopLine, LaptopTable
@@ -51,16 +52,14 @@ class RunProgress(Card):
         """When one came back, and after how many seconds."""
         self._run: Run | None = None
         self._stepped: Progress | None = None
-        self._shares_of: RunId | None = None
-        self._shares: dict[DeviceId, tuple[int, run_words.Share]] = {}
-        """Of the newest whole batch, with the fit that it belongs to."""
+        self._steps_of: RunId | None = None
         self._steps: deque[tuple[int, float]] = deque(maxlen=STEPS)
         """Of the newest reports: which fit, and the seconds of a step."""
         self.state = Label("", "heading")
         self.step = ElidedLabel("", "faint")
         self.figures = [FigureView() for _ in range(4)]
         self._figures = QWidget()
-        self._figures.setLayout(row(*self.figures))
+        self._figures.setLayout(Flow(*self.figures, equal=True))
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setRange(0, PARTS)
@@ -107,8 +106,8 @@ class RunProgress(Card):
         """Also while nobody looks: the clock of its start runs."""
         self._startup.hear(run)
         self._note_who_is_back(run)
-        if self._shares_of != run.plan.run:
-            self._shares_of, self._shares = run.plan.run, {}
+        if self._steps_of != run.plan.run:
+            self._steps_of = run.plan.run
             self._steps.clear()
         progress = run.members[run.plan.chief.device].progress
         if progress is not None and progress.step_s is not None and progress != self._stepped:
@@ -116,11 +115,6 @@ class RunProgress(Card):
                 self._steps.clear()
             self._stepped = progress
             self._steps.append((progress.fit, progress.step_s))
-        for device, member in run.members.items():
-            share = run_words.share_of(run, device)
-            fit = member.progress.fit if member.progress is not None else 0
-            if share is not None and self._lasts(device, fit, share):
-                self._shares[device] = fit, share
 
     def _step_s(self) -> float | None:
         """The median of late: one step alone says little where other programs run, too."""
@@ -136,11 +130,6 @@ class RunProgress(Card):
             if now_s - at_s < BACK_S and device not in away
         }
         self._away = away
-
-    def _lasts(self, device: DeviceId, fit: int, share: run_words.Share) -> bool:
-        """An epoch's last batch may be a small one, which says nothing of the others."""
-        before_fit, before = self._shares.get(device, (fit, share))
-        return fit != before_fit or not before.measured or share.whole >= before.whole
 
     def show_run(self, run: Run, state: State, names: dict[DeviceId, str], waiting: str) -> None:
         """``waiting``: who waits for whom, if anybody does."""
@@ -165,8 +154,7 @@ class RunProgress(Card):
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)
         back = {device: lasted_s for device, (_, lasted_s) in self._back.items()}
-        shares = {device: share.words for device, (_, share) in self._shares.items()}
-        self.table.show_rows(laptop_rows.rows(run, state, names, shares, back))
+        self.table.show_rows(laptop_rows.rows(run, state, names, back))
         waiting_for = wait_words.lines(run, names)
         self.held.say("\n".join(waiting_for))
         self.held.setVisible(bool(waiting_for))

@@ -75,9 +75,9 @@ class BackgroundCard(Card):
         self._shown: Settings | None = None
         self.login = QCheckBox("Start Tandem when I log in")
         self.login.clicked.connect(self.start_at_login_asked)
-        self.tray = QCheckBox("Show an icon and notices where the desktop has a tray")
+        self.tray = QCheckBox("Show an icon and notices in the tray")
         self.tray.clicked.connect(lambda on: self.changed.emit(SettingsChange(tray=on)))
-        self.warm = QCheckBox("Keep TensorFlow loaded, so that a run starts at once")
+        self.warm = QCheckBox("Keep TensorFlow loaded between runs")
         self.warm.clicked.connect(lambda on: self.changed.emit(SettingsChange(warm_trainer=on)))
         for box, name in ((self.login, "start-at-login"), (self.tray, "tray"), (self.warm, "warm-trainer")):
             box.setObjectName(name)
@@ -85,7 +85,9 @@ class BackgroundCard(Card):
         self.body.addWidget(self.login)
         self.body.addWidget(self.tray)
         self.body.addWidget(self.warm)
-        self.body.addWidget(faint("Takes about 400 MB of memory all the time.", wraps=True))
+        self.body.addWidget(
+            faint("A run starts at once then. Takes about 400 MB of memory all the time.", wraps=True)
+        )
 
     def show_settings(self, settings: Settings, *, again: bool = False) -> None:
         if settings == self._shown and not again:

@@ -24,7 +24,9 @@ class Heard:
         late = self._steps_s[len(self._steps_s) // 2 :]
         return median(late) if late else None
 
-    def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None:
+    def on_fit_began(
+        self, epochs: int, steps: int | None, global_batch: int | None, first_epoch: int = 0, done: int = 0
+    ) -> None:
         self._batch, self._steps_s = global_batch, []
 
     def step_due(self) -> bool:
@@ -40,7 +42,7 @@ class Heard:
     def on_shares(self, shares: tuple[int, ...]) -> None:
         self.shares = shares
 
-    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
+    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float], steps: int, whole: bool) -> None: ...
 
     def on_evaluated(self, logs: Mapping[str, float]) -> None: ...
 

@@ -24,8 +24,10 @@ def better(metric: str) -> Literal["lower", "higher", ""]:
 
 
 def with_epoch(best: Mapping[str, Best], epoch: EpochEnd) -> dict[str, Best]:
-    """``best`` after one more epoch. Of equal values the first one stays."""
+    """``best`` after one more epoch, if it was whole. Of equal values the first one stays."""
     found = dict(best)
+    if not epoch.whole:
+        return found
     for metric, value in epoch.logs.items():
         which = better(metric)
         if not which or not isfinite(value) or (metric not in found and len(found) >= MOST):

@@ -1,4 +1,5 @@
-"""Steps and epochs of a run on disk, bounded: past the bound every second one goes, evenly over the run.
+"""Steps and epochs of a run on disk, and how busy its laptops were: bounded. Past the bound every second one
+goes, evenly over the run.
 
 Blocks: every call is made on the writer's thread.
 """
@@ -14,19 +15,21 @@ import msgspec
 from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed
 
 Item = TypeVar("Item")
 
 MOST_BYTES = 32 << 20
 """About 50,000 steps of two members: an hour and more of every step, a day of every sixteenth."""
 
-Metric = ev.MemberProgressed | ev.MemberEndedEpoch
+Report = ev.MemberProgressed | ev.MemberEndedEpoch
+Metric = Report | LaptopUsed
 DECODER: msgspec.json.Decoder[Metric] = msgspec.json.Decoder(Metric)
 _Key = tuple[type, DeviceId]
 
 
 class MetricsFile:
-    """Steps and epochs are thinned apart from each other: whichever takes more room. Raises ``OSError``."""
+    """Each kind is thinned for itself: whichever takes the most room. Raises ``OSError``."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._path = path

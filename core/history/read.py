@@ -11,20 +11,23 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.history.metrics_file import DECODER, Metric, Thinned
+from core.history.metrics_file import DECODER, Report, Thinned
 from core.project import checkpoint_store
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, wire
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress
-from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, REPORT, TANDEM_LOG
+from core.vocabulary.text import plain_lines
 
 MOST_POINTS = 4_000
 LOG_BYTES = 64 * 1024
 
+_MEMBERSHIP = msgspec.json.Decoder(MembershipChanged)
 _ENDED = msgspec.json.Decoder(ev.MemberEnded)
 
 T = TypeVar("T")
@@ -32,11 +35,13 @@ T = TypeVar("T")
 
 def read_run(entry: RunEntry, folder: Path, most_epochs: int = MOST_POINTS) -> RunDetails:
     """Whatever of the run can still be read; a folder that is gone gives the entry alone."""
-    steps, epochs = _metrics(folder / METRICS, most_epochs)
+    steps, epochs, uses = _metrics(folder / METRICS, most_epochs)
     return replace(
         read_outcome(entry, folder),
         steps={device: thinned.items for device, thinned in steps.items()},
         epochs={device: thinned.items for device, thinned in epochs.items()},
+        uses={device: thinned.items for device, thinned in uses.items()},
+        membership=tuple(_lines(folder / EVENTS, _MEMBERSHIP)),
         log=_log(folder / LOGS),
     )
 
@@ -58,6 +63,11 @@ def read_exits(folder: Path) -> list[ev.MemberEnded]:
     return list(_lines(folder / EVENTS, _ENDED))
 
 
+def read_words(folder: Path) -> list[str]:
+    """Tandem's own words about the training: what it does otherwise than one machine would, say."""
+    return plain_lines(_end_of(folder / LOGS / TANDEM_LOG, LOG_BYTES))
+
+
 def read_plan(folder: Path) -> Plan | None:
     return _read(folder / PLAN, Plan)
 
@@ -74,22 +84,27 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return None
 
 
-def read_metrics(folder: Path) -> Iterator[Metric]:
+def read_metrics(folder: Path) -> Iterator[Report]:
     """Every step and epoch that was kept, in order."""
-    return _lines(folder / METRICS, DECODER)
+    return (event for event in _lines(folder / METRICS, DECODER) if not isinstance(event, LaptopUsed))
 
 
 def _metrics(
     path: Path, most_epochs: int
-) -> tuple[dict[DeviceId, Thinned[Progress]], dict[DeviceId, Thinned[EpochEnd]]]:
+) -> tuple[
+    dict[DeviceId, Thinned[Progress]], dict[DeviceId, Thinned[EpochEnd]], dict[DeviceId, Thinned[LaptopUsed]]
+]:
     steps: dict[DeviceId, Thinned[Progress]] = defaultdict(lambda: Thinned(MOST_POINTS))
     epochs: dict[DeviceId, Thinned[EpochEnd]] = defaultdict(lambda: Thinned(most_epochs))
+    uses: dict[DeviceId, Thinned[LaptopUsed]] = defaultdict(lambda: Thinned(MOST_POINTS))
     for event in _lines(path, DECODER):
         if isinstance(event, ev.MemberProgressed):
             steps[event.device].add(event.progress)
-        else:
+        elif isinstance(event, ev.MemberEndedEpoch):
             epochs[event.device].add(event.epoch)
-    return steps, epochs
+        else:
+            uses[event.device].add(event)
+    return steps, epochs, uses
 
 
 def _lines(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:

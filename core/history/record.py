@@ -12,9 +12,11 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
+from core.history.attendance import Attendance, Turn
 from core.history.best import with_epoch
 from core.history.index import History, labelled
-from core.history.metrics_file import MetricsFile
+from core.history.metrics_file import MetricsFile, Report
+from core.history.read import read_metrics
 from core.home.private_file import write_atomically
 from core.runtime.bounded_file import BoundedFile
 from core.vocabulary import events as ev
@@ -23,11 +25,16 @@ from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 from core.vocabulary.phases import ended
-from core.vocabulary.plan import Plan
-from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, log_name
+from core.vocabulary.plan import Moment, Plan
+from core.vocabulary.readings import Reading
+from core.vocabulary.run_folder import EVENTS, LOGS, METRICS, PLAN, PROJECT, SUMMARY, TANDEM_LOG, log_name
+
+_UNLIKE_CLOCKS_S = 86_400.0
+"""Every member's record has the starter's time, unless its clock is out of the world."""
 
 
 class RunRecord:
@@ -53,13 +60,21 @@ class RunRecord:
         self._logs: dict[str, BoundedFile] = {}
         self._told = False
         self._chief: DeviceId | None = None
+        self._attendance = Attendance()
+        self._first_s: float | None = None
+        """Of the first report, by the clock of whoever made it: where the run's axis begins."""
+        self._skew_s: float | None = None
+        """How far this node's clock is before that one. None until a report of this run came."""
 
     def add(self, event: RunEvent) -> None:
         """Record what an event says."""
+        for turn in self._attendance.hear(event):
+            self._try(lambda turn=turn: self._turn(turn))  # type: ignore[misc]
         match event:
             case ev.RunPlanned(plan=plan):
                 self._try(lambda: self._plan(plan))
             case ev.MemberProgressed() | ev.MemberEndedEpoch() as metric:
+                self._keep_time(metric)
                 self._try(lambda: self._metrics.add(metric))
                 if isinstance(metric, ev.MemberEndedEpoch) and metric.device == self._chief:
                     best = with_epoch(self.entry.best, metric.epoch)
@@ -74,15 +89,41 @@ class RunRecord:
                 self._try(self._summary)
             case ev.RunSummarised(summary=summary):
                 self.entry = replace(self.entry, summary=summary)
+                began_s = summary.started_s
+                if began_s is not None and abs(began_s - self.entry.started_s) < _UNLIKE_CLOCKS_S:
+                    self.entry = replace(self.entry, started_s=began_s)
             case ev.RunPhaseChanged(phase=phase):
                 self._try(lambda: self._event(event))
                 self.entry = replace(self.entry, phase=phase)
                 if ended(phase):
-                    took_s = max(0.0, self._wall_clock() - self.entry.started_s)
+                    took_s = self.entry.summary.total_s
+                    if took_s is None:
+                        took_s = max(0.0, self._wall_clock() - self.entry.started_s)
                     self.entry = replace(self.entry, duration_s=took_s)
                 self._try(self._summary)
             case _:
                 self._try(lambda: self._event(event))
+
+    def note_use(self, device: DeviceId, reading: Reading) -> None:
+        """How busy one of its laptops is now. Before the run's first report it has no place on its axis."""
+        second = self._second(self._wall_clock())
+        if second is not None and device in self.entry.device_ids:
+            used = LaptopUsed(
+                device=device,
+                second=round(second, 2),
+                cpu_pct=round(reading.cpu_pct, 1),
+                gpu_pct=None if reading.gpu_pct is None else round(reading.gpu_pct, 1),
+            )
+            self._try(lambda: self._metrics.add(used))
+
+    def go_on_from(self, folder: Path, moment: Moment) -> None:
+        """The numbers of the run that is resumed, up to its checkpoint, as far as they are here."""
+        for event in read_metrics(folder):
+            if isinstance(event, ev.MemberProgressed) and event.progress.done is None:
+                break  # of an older version, which did not count over a whole training
+            if _came_before(event, moment):
+                self.add(event)
+        self._skew_s = None  # by reports of then it is not known
 
     def keep_project(self, project: Manifest) -> None:
         """The files that the run begins with: resuming it compares its code with them."""
@@ -124,7 +165,32 @@ class RunRecord:
         finally:
             self._history.put(self.entry)  # which waits where the disk refuses: the folder cannot
 
-    def _event(self, event: RunEvent) -> None:
+    def _turn(self, turn: Turn) -> None:
+        at_s = self._wall_clock()
+        self._event(
+            MembershipChanged(
+                device=turn.device,
+                change=turn.change,
+                at_s=at_s,
+                second=self._second(at_s),
+                words=turn.words,
+            )
+        )
+
+    def _keep_time(self, report: Report) -> None:
+        told_s = report.progress.at_s if isinstance(report, ev.MemberProgressed) else report.epoch.at_s
+        if self._first_s is None:
+            self._first_s = told_s
+        if self._skew_s is None:
+            self._skew_s = self._wall_clock() - told_s
+
+    def _second(self, at_s: float) -> float | None:
+        """Where a moment of this node's clock lies on the run's axis; None before its first report."""
+        if self._first_s is None or self._skew_s is None:
+            return None
+        return at_s - self._skew_s - self._first_s
+
+    def _event(self, event: RunEvent | MembershipChanged) -> None:
         if self._events is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._events = (self.folder / EVENTS).open("ab", buffering=0)
@@ -133,7 +199,7 @@ class RunRecord:
     def _log(self, event: ev.MemberLogged) -> None:
         lines = event.lines
         if lines.stream == "tandem":
-            name = "tandem.log"
+            name = TANDEM_LOG
         elif event.device == self._me:
             return  # the trainer's own log has it whole
         else:
@@ -158,6 +224,15 @@ class RunRecord:
         if not self._told:
             self._told = True
             self._on_trouble(unwritten(self.entry.run, words))
+
+
+def _came_before(event: Report, moment: Moment) -> bool:
+    """Whether a checkpoint holds it."""
+    if isinstance(event, ev.MemberProgressed):
+        step = event.progress
+        return (step.fit, step.epoch, step.batch + 1) <= (moment.fit, moment.epoch, moment.batch)
+    epoch = event.epoch
+    return epoch.whole and (epoch.fit, epoch.epoch + 1, 0) <= (moment.fit, moment.epoch, moment.batch)
 
 
 def unwritten(run: RunId, words: str) -> Problem:

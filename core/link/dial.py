@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from core.net.address import Address
-from core.net.tls import Streams
+from core.net.tls import NOBODY_LISTENS, Streams
 from core.vocabulary.errors import TandemError
 
 HEAD_START_S = 0.4
@@ -66,7 +66,12 @@ async def reach(
             if won is not None:
                 _close(won)  # nobody takes it any more
             raise
-    raise min(failures, key=lambda failure: failure.code == "unreachable", default=_nowhere())
+    raise min(failures, key=_told_after, default=_nowhere())
+
+
+def _told_after(failure: TandemError) -> int:
+    """That nobody listens says more of the device than a stranger at one of its earlier addresses."""
+    return {NOBODY_LISTENS: 0, "unreachable": 2}.get(failure.code, 1)
 
 
 async def _as_coroutine(awaitable: Awaitable[Streams]) -> Streams:

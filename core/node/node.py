@@ -191,6 +191,8 @@ class Node:
 
     def _emit(self, event: ev.Event) -> None:
         self._store.add(event)
+        if isinstance(event, ev.TelemetryReported):
+            self._runs.history.note_use(event)
 
     def _notice(self, problem: Problem) -> None:
         self._emit(ev.NoticeRaised(problem=problem))

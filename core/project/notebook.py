@@ -21,8 +21,11 @@ from core.vocabulary.paths import shown
 SUFFIX = ".ipynb"
 NOTEBOOK_BYTES = 100_000_000
 """With the pictures that its cells have put out."""
-_MOST_LEFT_OUT = 500
-"""In one cell, which is parsed anew for each."""
+_PARSED = 4_000_000
+"""Characters, of all cells together: a cell is parsed anew for each block of commands that is left out of it.
+A notebook is also looked at before its sender is trusted with anything."""
+_LEAST_BLOCKS = 5
+"""In each cell, however long the notebook is."""
 _PYTHON_BELOW = ("time", "capture")
 """Magics whose statement, or cell, runs as it would without them."""
 _HARMLESS = re.compile(r"%(matplotlib|autoreload|load_ext|config|time|%time|%capture|tensorboard)\b")
@@ -104,12 +107,14 @@ def parse_notebook(data: bytes, name: str) -> Notebook:
     if language.lower() not in ("", "python", "ipython", "python3"):
         raise not_python(name, f"its language is {shown(language, 40)}")
     texts = [cell.text for cell in read.cells if cell.cell_type == "code" and cell.text.strip()]
-    if sum(map(len, texts)) > SOURCE_BYTES:
+    total = sum(map(len, texts))
+    if total > SOURCE_BYTES:
         raise not_python(name, f"its code is larger than {SOURCE_BYTES / 1e6:.0f} MB")
-    return Notebook(cells=tuple(_cell(number, text) for number, text in enumerate(texts, 1)))
+    most = max(_LEAST_BLOCKS, _PARSED // max(total, 1))
+    return Notebook(cells=tuple(_cell(number, text, most) for number, text in enumerate(texts, 1)))
 
 
-def _cell(number: int, text: str) -> Cell:
+def _cell(number: int, text: str, most_blocks: int) -> Cell:
     lines = text.split("\n")
     left_out = list[str]()
     first = next(index for index, line in enumerate(lines) if line.strip())
@@ -119,12 +124,13 @@ def _cell(number: int, text: str) -> Cell:
         runs = magic[2:].split(maxsplit=1)[:1]
         keep = runs and runs[0] in _PYTHON_BELOW
         lines = [*_blank(lines[: first + 1]), *(lines[first + 1 :] if keep else _blank(lines[first + 1 :]))]
-    for _ in range(_MOST_LEFT_OUT):
+    for _ in range(most_blocks):
         index = _jupyters(lines)
         if index is None:
             break
-        left_out.append(lines[index].strip())
-        _leave_out(lines, index)
+        while index < len(lines) and is_jupyters(lines[index]):  # what follows one begins a line, too
+            left_out.append(lines[index].strip())
+            index = _leave_out(lines, index)
     return Cell(number=number, text="\n".join(lines), left_out=tuple(left_out))
 
 
@@ -143,17 +149,19 @@ def _jupyters(lines: list[str]) -> int | None:
     return None
 
 
-def _leave_out(lines: list[str], index: int) -> None:
-    """A statement that does nothing in its place, so that a block of it alone stays one."""
+def _leave_out(lines: list[str], index: int) -> int:
+    """A statement that does nothing in its place, so that a block of it alone stays one. Returns the index of
+    the line after it."""
     magic = _MAGIC.match(lines[index])
     if magic and magic["name"] in _PYTHON_BELOW and magic["rest"]:
         lines[index] = magic["indent"] + magic["rest"]
-        return
+        return len(lines)  # it may go on for some lines
     goes_on = lines[index].endswith("\\")
     indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]
     lines[index] = indent + "pass"
     while goes_on and (index := index + 1) < len(lines):
         goes_on, lines[index] = lines[index].endswith("\\"), ""
+    return index + 1
 
 
 def _blank(lines: Iterable[str]) -> list[str]:

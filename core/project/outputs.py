@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection
 from itertools import count
 from pathlib import Path
@@ -83,10 +84,13 @@ def find_outputs(
 def receive_outputs(manifest: Manifest, run_folder: Path) -> Receipt:
     """The starter's side: pieces go into ``run_folder``; ``finish`` puts them into ``outputs``.
 
-    Raises ``TandemError`` where the manifest, which comes from a peer, is unsafe.
+    What came of them before is thrown away: they are sent from the first piece on. Raises ``TandemError``
+    where the manifest, which comes from a peer, is unsafe.
     """
     check_files(manifest.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)
-    return Receipt(manifest, run_folder / "outputs.incoming", _free(run_folder))
+    incoming = run_folder / "outputs.incoming"
+    shutil.rmtree(incoming, ignore_errors=True)
+    return Receipt(manifest, incoming, _free(run_folder))
 
 
 def collect_outputs(manifest: Manifest, work: Path, run_folder: Path) -> Path:

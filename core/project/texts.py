@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core.project.files import NotRegular, open_regular
+from core.project.notebook import SUFFIX as NOTEBOOK
 from core.project.script import SUFFIXES
+from core.project.syntax import Mistake
 from core.vocabulary import wire
 from core.vocabulary.manifest import LIMIT_MANIFEST_BYTES, Manifest, ProjectFile
+from core.vocabulary.paths import shown
 
 LIMIT_TEXTS_BYTES = 500_000
 """Of all texts of a request together."""
@@ -36,6 +39,26 @@ def read_texts(folder: Path, manifest: Manifest) -> dict[str, bytes]:
             texts[file.path] = data
             room -= needed
     return texts
+
+
+def find_unseen(manifest: Manifest) -> tuple[Mistake, ...]:
+    """Where the script itself is too large to come with the request: as a rule, a notebook with pictures."""
+    script = next((file for file in manifest.files if file.path == manifest.script), None)
+    if script is None or script.size <= LIMIT_TEXTS_BYTES:
+        return ()
+    is_notebook = script.path.endswith(NOTEBOOK)
+    return (
+        Mistake(
+            code="script-unseen",
+            path=script.path,
+            line=0,
+            what=f"{shown(script.path)} takes {script.size / 1e6:.1f} MB: the other laptops' users cannot "
+            f"look at its code before they allow it ({LIMIT_TEXTS_BYTES / 1e6:.1f} MB is the most).",
+            fix="In Jupyter, Edit → Clear Outputs of All Cells makes it small."
+            if is_notebook
+            else "Put its data into files of their own.",
+        ),
+    )
 
 
 def are_of(texts: Mapping[str, bytes], manifest: Manifest) -> bool:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from core.history.attendance import Track
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.laptops import LaptopUsed
 from core.vocabulary.progress import EpochEnd, Progress
 
 MOST_PANELS = 4
 MOST_CURVES = 8
 MOST = 1e300
 """Of a value; beyond it nobody reads a plot, and differences are no numbers any more."""
+MOST_TURNS = 20
+GPU_USE, CPU_USE = "GPU use, %", "CPU use, %"
 NOT_CURVES = ("lr", "learning_rate")
 
 Points = list[tuple[float, float]]
@@ -29,8 +33,11 @@ class Curve:
 
 @dataclass(slots=True)
 class Panel:
+    """``turns``: steps at which a laptop came or went, in words."""
+
     title: str
     curves: list[Curve] = field(default_factory=list)
+    turns: list[tuple[float, str]] = field(default_factory=list)
 
 
 def panels(details: RunDetails) -> list[Panel]:
@@ -54,7 +61,49 @@ def panels(details: RunDetails) -> list[Panel]:
     kept = sorted(found.values(), key=lambda panel: loss_first(panel.title))[:MOST_PANELS]
     for panel in kept:
         del panel.curves[MOST_CURVES:]
-    return [panel for panel in kept if any(curve.points for curve in panel.curves)]
+    kept = [panel for panel in kept if any(curve.points for curve in panel.curves)]
+    return [*kept, *_with_laptops(details, kept)]
+
+
+def _with_laptops(details: RunDetails, metrics: Sequence[Panel]) -> list[Panel]:
+    """Marks in ``metrics`` who came and went; how busy the cards were, and the processors where none says."""
+    device = next(iter(shown_devices(details)), None)
+    if device is None or not metrics:
+        return []
+    steps, epochs = details.steps.get(device, ()), details.epochs.get(device, ())
+    starts = fit_starts(steps, epochs)
+    told: list[Progress | EpochEnd] = [*steps, *epochs]
+    reports = sorted((each.at_s, float(starts[each.fit] + each.step + 1)) for each in told)
+    track = Track([(at_s - reports[0][0], step) for at_s, step in reports])
+    names = member_names(details)
+    turns = [
+        (step, f"{names.get(turn.device, short(turn.device))} {turn.change}")
+        for turn in details.membership
+        if turn.change != "joined" and (step := track.step(turn.second or 0.0)) is not None
+    ][:MOST_TURNS]
+    for panel in metrics:
+        panel.turns = turns
+    for title, read in ((GPU_USE, _gpu_pct), (CPU_USE, _cpu_pct)):
+        curves = []
+        for laptop, uses in details.uses.items():
+            points = [
+                (step, percent)
+                for used in uses
+                if (percent := read(used)) is not None and (step := track.step(used.second)) is not None
+            ]
+            if points:
+                curves.append(Curve(names.get(DeviceId(laptop), short(laptop)), points))
+        if curves:
+            return [Panel(title, curves[:MOST_CURVES], turns)]
+    return []
+
+
+def _gpu_pct(used: LaptopUsed) -> float | None:
+    return used.gpu_pct
+
+
+def _cpu_pct(used: LaptopUsed) -> float | None:
+    return used.cpu_pct
 
 
 def shown_devices(details: RunDetails) -> list[DeviceId]:
@@ -107,7 +156,8 @@ def _of_steps(steps: Sequence[Progress], starts: Mapping[int, int]) -> dict[str,
 def _of_epochs(epochs: Sequence[EpochEnd], starts: Mapping[int, int]) -> dict[str, Points]:
     found: dict[str, Points] = {}
     for epoch in epochs:
-        _add(found, starts[epoch.fit] + epoch.step + 1, epoch.logs)
+        if epoch.whole:  # what a few steps came to is no point beside whole epochs
+            _add(found, starts[epoch.fit] + epoch.step + 1, epoch.logs)
     return found
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from core.report import laptops
 from core.report.curves import loss_first, member_names, shown_devices
-from core.speed.sentences import came_out, expected
+from core.speed.sentences import came_out, epoch_words, expected, steps_words
 from core.vocabulary import phases
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId, short
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MOST_EPOCHS = 200
 """Rows of the epochs' table; the CSV has all."""
 MOST_FILES = 200
+MOST_SAID = 200
 TEMPLATE = Path(__file__).parents[2] / "resources" / "report" / "page.html"
 
 _MEETING = {"tensorflow": "TensorFlow's collectives", "tls": "TLS, with keys of this run"}
@@ -66,18 +68,26 @@ class _Epochs:
     cut: str
 
 
-def page(details: RunDetails, plot: str | None, exits: Exits, here: Collection[str]) -> str:
-    """``plot``: an SVG. ``here``: outputs to be opened. The first call loads Jinja2: not on the core loop."""
+def page(
+    details: RunDetails, plot: str | None, exits: Exits, here: Collection[str], said: Sequence[str] = ()
+) -> str:
+    """``plot``: an SVG. ``here``: outputs to be opened. ``said``: Tandem's own words about the training. The
+    first call loads Jinja2: not on the core loop."""
     entry = details.entry
     files = entry.summary.outputs
     return _template().render(
         name=entry.name or entry.script,
         note=entry.note,
-        outcome=outcome(entry.phase),
+        outcome=outcome(entry.phase, differs=entry.summary.differs),
         lead=_lead(entry),
         problem=entry.phase.problem if isinstance(entry.phase, phases.Failed) else None,
         plot=plot,
         members=_members(details, exits),
+        machines=laptops.machines(details),
+        turns=laptops.timeline(details),
+        said=said[:MOST_SAID],
+        tf_configs=laptops.tf_configs(details),
+        best=_best(entry),
         speed=_together(details),
         metrics=_metrics(entry),
         times=_times(entry),
@@ -112,8 +122,10 @@ def _template() -> Template:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
-def outcome(phase: phases.Phase) -> str:
+def outcome(phase: phases.Phase, *, differs: bool = False) -> str:
     match phase:
+        case phases.Finished() if differs:
+            return "finished, but not with the result of one machine"
         case phases.Finished():
             return "finished"
         case phases.Stopped(by=by):
@@ -126,7 +138,7 @@ def outcome(phase: phases.Phase) -> str:
 def _lead(entry: RunEntry) -> list[str]:
     count = len(entry.devices)
     return [
-        outcome(entry.phase),
+        outcome(entry.phase, differs=entry.summary.differs),
         "one laptop" if count == 1 else f"{count} laptops",
         _when(entry.started_s),
         *([_seconds(entry.duration_s)] if entry.duration_s is not None else []),
@@ -173,7 +185,9 @@ def _together(details: RunDetails) -> Sequence[str]:
     if details.plan is None:
         return ()
     summary = details.entry.summary
-    return (came_out(summary, details.plan) or expected(summary.expectation, details.plan)).lines
+    told = (f"Not as on one machine: {words}" for words in summary.told)
+    speed = came_out(summary, details.plan) or expected(summary.expectation, details.plan)
+    return (*told, *speed.lines)
 
 
 def _speed(steps: Sequence[Progress]) -> tuple[str, str, str]:
@@ -193,6 +207,14 @@ def _metrics(entry: RunEntry) -> list[tuple[str, str]]:
     return [(name, f"{logs[name]:.6g}") for name in sorted(logs, key=loss_first)]
 
 
+def _best(entry: RunEntry) -> list[tuple[str, str]]:
+    best = entry.best
+    return [
+        (name, f"{best[name].value:.6g} in epoch {best[name].epoch + 1:,}")
+        for name in sorted(best, key=loss_first)
+    ]
+
+
 def _times(entry: RunEntry) -> list[tuple[str, str]]:
     summary = entry.summary
     found = [
@@ -200,7 +222,7 @@ def _times(entry: RunEntry) -> list[tuple[str, str]]:
         ("training", _seconds(summary.train_s)),
         ("total", _seconds(summary.total_s)),
         ("epochs", str(summary.epochs or "")),
-        ("steps", f"{summary.steps:,}" if summary.steps else ""),
+        ("steps", steps_words(summary)),
         ("steps/s", f"{summary.steps_s:,.2f}" if summary.steps_s is not None else ""),
         ("samples/s, on average", f"{summary.samples_s:,.0f}" if summary.samples_s is not None else ""),
     ]
@@ -218,7 +240,7 @@ def _epochs(details: RunDetails) -> _Epochs:
         whose = f"{names.get(device, short(device))}: " if len(devices) > 1 else ""
         fit = f"fit {epoch.fit + 1}, " if several_fits else ""
         numbers = [f"{epoch.logs[name]:.6g}" if name in epoch.logs else "" for name in metrics]
-        rows.append((f"{whose}{fit}{epoch.epoch + 1}/{epoch.epochs}", [*numbers, f"{epoch.seconds:,.1f} s"]))
+        rows.append((f"{whose}{fit}{epoch_words(epoch)}", [*numbers, f"{epoch.seconds:,.1f} s"]))
     cut = f"The last {len(rows):,} of {len(all_rows):,}" if len(all_rows) > len(rows) else ""
     return _Epochs(metrics, rows, cut)
 

@@ -29,8 +29,11 @@ Box = tuple[float, float, float, float]
 def svg(panels: Sequence[Panel]) -> str:
     """The panels below each other."""
     height = HEIGHT * len(panels)
+    # One axis for all: what stands above each other happened at the same step.
+    steps = [x for panel in panels for curve in panel.curves for x, _ in curve.points]
+    span = (min(steps), max(steps)) if steps else (0.0, 1.0)
     drawn = "".join(
-        line for number, panel in enumerate(panels) for line in _Panel(panel, number * HEIGHT).draw()
+        line for number, panel in enumerate(panels) for line in _Panel(panel, number * HEIGHT, span).draw()
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'
@@ -63,12 +66,12 @@ def label(value: float) -> str:
 
 
 class _Panel:
-    def __init__(self, panel: Panel, top: int) -> None:
+    def __init__(self, panel: Panel, top: int, span: tuple[float, float]) -> None:
         self._panel = panel
+        self._first = top == 0
         values = [y for curve in panel.curves for _, y in curve.points]
-        steps = [x for curve in panel.curves for x, _ in curve.points]
         self._log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
-        self._x0, self._x1 = _widened(min(steps), max(steps), 0.0)
+        self._x0, self._x1 = _widened(*span, 0.0)
         if self._log:
             self._y0, self._y1 = _widened(math.log10(min(values)), math.log10(max(values)), 0.05)
         else:
@@ -78,6 +81,7 @@ class _Panel:
     def draw(self) -> Iterator[str]:
         """Lines of SVG."""
         yield from self._grid()
+        yield from self._turns()
         names = list(dict.fromkeys(curve.name for curve in self._panel.curves))
         colours = {name: _COLOURS[number % len(_COLOURS)] for number, name in enumerate(names)}
         for curve in sorted(self._panel.curves, key=lambda curve: not curve.faint):
@@ -104,6 +108,19 @@ class _Panel:
             yield _words(label(value), x, bottom + 28, 18, _GREY, "middle")
         yield _line([(left, bottom), (right, bottom)], _GREY, 1)
         yield _words("step", right, bottom + 56, 18, _GREY, "end")
+
+    def _turns(self) -> Iterator[str]:
+        _, top, right, bottom = self._box
+        for number, (step, words) in enumerate(self._panel.turns):
+            x = self._x(step)
+            yield (
+                f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{_GREY}"'
+                ' stroke-width="2" stroke-dasharray="2 5"/>\n'
+            )
+            if self._first:  # those below continue its lines
+                near_end = x > right - 200
+                where, anchor = (x - 6, "end") if near_end else (x + 6, "start")
+                yield _words(words, where, top + 18 + 22 * (number % 3), 18, _GREY, anchor)
 
     def _curve(self, curve: Curve, colour: str) -> Iterator[str]:
         points: Points = [(self._x(x), self._y(y)) for x, y in curve.points]

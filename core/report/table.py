@@ -11,12 +11,15 @@ from core.vocabulary.answers import RunDetails
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.progress import EpochEnd
 
-_COLUMNS = ("member", "fit", "epoch", "steps", "seconds")
+_COLUMNS = ("member", "fit", "epoch", "steps", "seconds", "epoch_steps", "epoch_steps_planned")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def history_csv(details: RunDetails) -> str:
-    """One row an epoch and member; ``fit`` and ``epoch`` count from 1. No value: an empty cell."""
+    """One row an epoch and member; ``fit`` and ``epoch`` count from 1. No value: an empty cell.
+
+    ``epoch_steps`` of ``epoch_steps_planned`` were done in it: fewer where it was broken off.
+    """
     rows = [(name, epoch) for _, name, epochs in _members(details) for epoch in epochs]
     metrics = sorted({metric for _, epoch in rows for metric in epoch.logs}, key=loss_first)
     text = io.StringIO()
@@ -25,7 +28,8 @@ def history_csv(details: RunDetails) -> str:
     for name, epoch in rows:
         values = (epoch.logs.get(metric, "") for metric in metrics)
         numbers = (epoch.fit + 1, epoch.epoch + 1, epoch.step + 1, round(epoch.seconds, 3))
-        table.writerow((_cell(name), *numbers, *values))
+        planned = ("" if each is None else each for each in (epoch.steps, epoch.steps_in_epoch))
+        table.writerow((_cell(name), *numbers, *planned, *values))
     return text.getvalue()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from core.history.read import read_exits, read_run
+from core.history.read import read_exits, read_run, read_words
 from core.history.record import RunRecord
 from core.home.private_file import write_atomically
 from core.report.curves import Panel, panels
@@ -49,7 +49,8 @@ def _write(entry: RunEntry, folder: Path, trouble: Callable[[str], None]) -> Non
         write_atomically(folder / HISTORY_JSON, history_json(details))
         if plot is not None:
             write_atomically(folder / PLOT, plot.encode())
-        text = page(details, plot, exits, _outputs_here(entry, folder / OUTPUTS))
+        here = _outputs_here(entry, folder / OUTPUTS)
+        text = page(details, plot, exits, here, read_words(folder))
         write_atomically(folder / REPORT, text.encode())
     except OSError as error:
         trouble(f"its report in {shown(str(folder))} cannot be written ({error.strerror or error}).")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
@@ -16,12 +17,12 @@ from core.project.only_here import find_only_here
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
-from core.project.texts import read_texts
+from core.project.texts import find_unseen, read_texts
 from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.manifest import Manifest, code_digest
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
@@ -54,14 +55,15 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
     report = analyse(script)
     project = scan_project(Path(report.folder) / report.script)
     problems = (report.problem,) if report.problem else ()
-    only_here = find_only_here(Path(report.folder) / report.script, project.manifest)
+    of_others = find_only_here(Path(report.folder) / report.script, project.manifest)
+    of_others += find_unseen(project.manifest)
     return ScriptRead(
         script=report.script,
         folder=report.folder,
         kind="managed" if report.fits_in_own_strategy else report.kind,
         strategies=report.strategies,
         mirrored_loop=report.loops_in_mirrored_strategy,
-        mistakes=(*problems, *(mistake.problem for mistake in (*report.mistakes, *only_here))),
+        mistakes=(*problems, *(mistake.problem for mistake in (*report.mistakes, *of_others))),
         files=project.manifest.files,
         skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
         total_bytes=project.manifest.total_bytes,
@@ -102,7 +104,7 @@ def _warnings(report: ScriptReport, spec: RunSpec, manifest: Manifest) -> tuple[
     problems = [mistake.problem for mistake in report.mistakes]
     if not spec.solo:
         found = find_only_here(Path(report.folder) / report.script, manifest)
-        problems += [mistake.problem for mistake in found]
+        problems += [mistake.problem for mistake in (*found, *find_unseen(manifest))]
     if report.problem is not None and spec.strategy is None and not spec.solo:
         problems.insert(0, report.problem)
     if _strategy(report) == "own" and spec.shares:
@@ -120,9 +122,9 @@ def make(
 ) -> Plan:
     """Raises ``TandemError`` for roles, shares, an exchange or addresses that cannot be."""
     names = names_of(me, state)
-    strategy = (
-        "own" if len(devices) == 1 and not spec.strategy and project.brings_strategy else project.strategy
-    )
+    strategy = project.strategy
+    if len(devices) == 1 and not spec.roles and not spec.strategy and project.brings_strategy:
+        strategy = "own"  # with all cards of this laptop, as the script says
     roles = propose_roles(
         devices,
         fixed=spec.roles,
@@ -148,7 +150,9 @@ def make(
     )
     check(plan)
     _check_exchange(plan, state)
-    return plan
+    code = code_digest(project.manifest)
+    accepted = state.me is not None and code in state.me.settings.accepted
+    return replace(plan, code=code, accept_differences=spec.accept_differences or accepted)
 
 
 def _check_exchange(plan: Plan, state: State) -> None:

@@ -15,7 +15,7 @@ from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.plan import Plan
 
 
@@ -80,6 +80,9 @@ class HeldRequest:
             return device, prepare
         left, self._held = self._held, (device, prepare)
         return left
+
+    def holds(self, run: RunId) -> bool:
+        return self._held is not None and self._held[1].plan.run == run
 
     def take(self) -> tuple[DeviceId, ms.Prepare] | None:
         held, self._held = self._held, None

@@ -181,11 +181,17 @@ def not_started(names: Sequence[str], ports: Sequence[int], waited_s: float) -> 
     )
 
 
+def starter_of(plan: Plan) -> str:
+    """Its name; it need not be a member of the run."""
+    names = (member.name for member in plan.members if member.device == plan.starter)
+    return next(names, "the laptop that started the run")
+
+
 def lost_device(plan: Plan, device: DeviceId, problem: Problem) -> Problem:
     """What every member sees; ``problem`` is in the words of the laptop on which the run was started."""
     name = plan.member(device).name
     if problem.code == "link-slept":
-        return replace(problem, what=f"On {plan.member(plan.starter).name}: {problem.what}")
+        return replace(problem, what=f"On {starter_of(plan)}: {problem.what}")
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
@@ -209,12 +215,13 @@ def back(name: str, away_s: float) -> str:
     return f"{name} was away for {minutes(away_s)}, and is there again."
 
 
-def away_too_long(name: str, limit_s: float) -> Problem:
+def away_too_long(name: str, limit_s: float, *, began: bool = True) -> Problem:
+    """``began``: there may be something to resume."""
+    then = "then resume the run" if began else "then train again"
     return Problem(
         code="device-away",
         what=f"Nothing has come from {name} for {minutes(limit_s)}, which is as long as this run waits.",
-        fix=f"See that {name} is on, awake and in the network; then resume the run. "
-        "--wait-for-away MINUTES waits longer.",
+        fix=f"See that {name} is on, awake and in the network; {then}. --wait-for-away MINUTES waits longer.",
     )
 
 
@@ -314,6 +321,10 @@ def work_broke(name: str, error: BaseException) -> Problem:
         fix="Save the diagnostics and report it, please.",
         detail=repr(error),
     )
+
+
+BY_A_USER = ("closed", "stopped")
+"""Codes of what a user wanted: a run that it ended was stopped, and did not fail."""
 
 
 def stopped_by(name: str) -> Problem:

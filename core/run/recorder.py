@@ -17,12 +17,14 @@ from core.runtime.background import WorkerThread
 from core.speed.sentences import last_time
 from core.vocabulary.answers import PlanMade, RunDetails, RunEntry, RunList
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.events import RunEvent, RunPhaseChanged
+from core.vocabulary.events import RunEvent, RunPhaseChanged, TelemetryReported
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import Machine
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.phases import Planning, ended
 from core.vocabulary.plan import Plan, RunSpec
 from core.vocabulary.progress import Summary
+from core.vocabulary.state import State
 
 LOOKED_AT = 200
 """The newest runs, among which one like the planned one is looked for."""
@@ -64,6 +66,7 @@ class Recorder:
         source: str = "",
         spec: RunSpec | None = None,
         project: Manifest | None = None,
+        state: State | None = None,
     ) -> None:
         """From here on ``record`` is about this run. What is optional is known only where it is started."""
         folder = self._runs / plan.run
@@ -79,10 +82,13 @@ class Recorder:
             resumed=None if plan.resume is None else plan.resume.run,
             phase=Planning(),
             folder=str(folder),
+            machines={} if state is None else machines(plan, state),
         )
         self._record = RunRecord(folder, entry, self._me, self._history, self._trouble_elsewhere)
         if project is not None:
             self._disk.post(self._record.keep_project, project)
+        if plan.resume is not None:
+            self._disk.post(self._record.go_on_from, self._runs / plan.resume.run, plan.resume.moment)
 
     def record(self, event: RunEvent) -> None:
         """The last phase ends the record."""
@@ -92,6 +98,11 @@ class Recorder:
         if isinstance(event, RunPhaseChanged) and ended(event.phase):
             self._disk.post(self._close, self._record)
             self._record = None
+
+    def note_use(self, event: TelemetryReported) -> None:
+        """How busy a laptop is, while a run is recorded."""
+        if self._record is not None:
+            self._disk.post(self._record.note_use, event.device, event.reading)
 
     def _close(self, record: RunRecord) -> None:
         # Its own thread: the history answers while a plot is drawn.
@@ -134,6 +145,17 @@ class Recorder:
 
     def _trouble_elsewhere(self, problem: Problem) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, problem)
+
+
+def machines(plan: Plan, state: State) -> dict[DeviceId, Machine]:
+    """What the members are, as far as this node knows: nothing of one that it never was linked to."""
+    found = {}
+    for member in plan.members:
+        here = state.me is not None and member.device == state.me.device
+        known = state.me if here else state.devices.get(member.device)
+        if known is not None and (known.versions is not None or known.hardware is not None):
+            found[member.device] = Machine(versions=known.versions, hardware=known.hardware)
+    return found
 
 
 def newest_alike(history: History, runs: Path, plan: Plan, source: str) -> tuple[Summary, Plan] | None:

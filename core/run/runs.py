@@ -131,7 +131,7 @@ class NodeRuns:
         if self._coordinator is not None:
             self._coordinator.handle(co.NodeEnds(name))
         elif self._participant is not None:
-            self._participant.handle(pa.StarterLost(problems.closed(name)))
+            self._participant.close(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._idle.wait()
@@ -178,7 +178,8 @@ class NodeRuns:
             raise
         plan, project = planned.plan, planned.project
         source = Path(project.folder)
-        self._recorder.begin(plan, str(source / plan.script), replace(spec, resume=None), project.manifest)
+        wanted = replace(spec, resume=None)
+        self._recorder.begin(plan, str(source / plan.script), wanted, project.manifest, self._state())
         self._coordinator = CoordinatorDriver(
             self._coordinator_context,
             plan,
@@ -244,7 +245,8 @@ class NodeRuns:
         if self._modules.on_message(device, message):
             return
         takers = (self._checkpoints.on_message, self._to_coordinator, self._to_participant)
-        if not any(take(device, message) for take in takers) and isinstance(message, ms.Resumed):
+        taken = any(take(device, message) for take in takers)
+        if isinstance(message, ms.Resumed) and not taken and not self._held_request.holds(message.run):
             self._links.send(device, stray_answer(message, self._my_name(), self._state().run))
 
     def _to_coordinator(self, device: DeviceId, message: Message) -> bool:
@@ -285,6 +287,9 @@ class NodeRuns:
     def _on_prepare(self, device: DeviceId, prepare: ms.Prepare) -> None:
         peer = self._state().devices.get(device)
         own = device == self.me  # its user pressed Train: nothing to ask
+        member = self._participant
+        if member is not None and (member.starter, member.state.plan.run) == (device, prepare.plan.run):
+            return  # said again on a new link
         if own and (self._coordinator is None or self._coordinator.state.plan.run != prepare.plan.run):
             return  # it gave way meanwhile
         if not own:
@@ -340,7 +345,7 @@ class NodeRuns:
             self._emit_event(event)
             return
         if isinstance(event, ev.RunPlanned) and not self._recorder.recording:
-            self._recorder.begin(event.plan)
+            self._recorder.begin(event.plan, state=self._state())
         self._emit_event(event)
         self._recorder.record(event)
 

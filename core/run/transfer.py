@@ -68,6 +68,11 @@ class Delivery:
         self._left = sum(part.receipt is not None for part in self._parts)
         return missing
 
+    @property
+    def complete(self) -> bool:
+        """Everything that was missing is here, if only just."""
+        return self._left == 0
+
     def take(self, chunk: Chunk) -> bool:
         """False: the piece is not one that was announced."""
         for part in self._parts:
@@ -145,7 +150,7 @@ async def send_pieces(
     flow = pieces(folder, manifest, tuple(Wanted(file=number) for number in files))
     while go_on():
         piece = await context.files.do(next, flow, None)
-        if piece is None:
+        if piece is None or not go_on():
             return
         chunk = Chunk(run=run, project=project, file=piece.file, offset=piece.offset, data=piece.data)
         if not await context.links.send_flowing(device, chunk):

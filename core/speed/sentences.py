@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.plan import Plan, ranks
 from core.vocabulary.plausible import a_step, sound, sound_summary
-from core.vocabulary.progress import Expectation, Summary
+from core.vocabulary.progress import EpochEnd, Expectation, Summary
 from core.vocabulary.text import plain
 
 WORTH = 1.1
@@ -43,6 +43,29 @@ class Sentences:
     @property
     def lines(self) -> tuple[str, ...]:
         return tuple(words for words in (self.what, self.fix) if words)
+
+
+def steps_words(summary: Summary) -> str:
+    """``2,000 steps in 1 epoch``, or what was done of an epoch that was broken off; "" without a step."""
+    if not summary.steps:
+        return ""
+    epochs = "1 epoch" if summary.epochs == 1 else f"{summary.epochs:,} epochs"
+    if summary.part is None:
+        return f"{summary.steps:,} steps in {epochs}"
+    of = "" if summary.part.steps_in_epoch is None else f" of {summary.part.steps_in_epoch:,}"
+    part = f"{summary.part.steps:,}{of} steps"
+    if summary.epochs:
+        return f"{summary.steps:,} steps: {epochs}, and {part} of the next"
+    return f"{part} of the first epoch" if summary.steps == summary.part.steps else f"{summary.steps:,} steps"
+
+
+def epoch_words(epoch: EpochEnd) -> str:
+    """``3/10``, and where it was broken off how far it came: ``3/10, broken off after 35 of 2,000 steps``."""
+    number = f"{epoch.epoch + 1}/{epoch.epochs}"
+    if epoch.whole:
+        return number
+    of = "" if epoch.steps_in_epoch is None else f" of {epoch.steps_in_epoch:,}"
+    return f"{number}, broken off after {epoch.steps or 0:,}{of} steps"
 
 
 def expected(expectation: Expectation | None, plan: Plan, names: Names | None = None) -> Sentences:

@@ -12,12 +12,16 @@ from core.vocabulary import events as ev
 from core.vocabulary.events import RunEvent
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plausible import a_step
-from core.vocabulary.progress import Expectation, Progress, Settled, Summary
+from core.vocabulary.progress import EpochPart, Expectation, Progress, Settled, Summary
+from core.vocabulary.text import plain
 
 SETTLE_S = 3.0
 """After a fit's first report: traces and the first corrections of shares are over."""
 LEAST = 5
 """Reports that a median is made of; a fit too short for so many gives its second half."""
+MOST_TOLD = 20
+TOLD_LENGTH = 600
+"""Characters of a sentence; a peer may say anything."""
 MOST = 400
 """Reports that are kept; of more, every 2ⁿ-th."""
 
@@ -99,15 +103,25 @@ class Tally:
     steps_before: int = 0
     """Steps of the ``fit`` calls before the present one."""
     epochs: int = 0
+    """Whole ones; those before it was resumed count."""
+    ended: tuple[int, int] = (-1, -1)
+    """Fit and epoch whose end was told last."""
+    part: EpochPart | None = None
+    """Of that epoch, where it was broken off."""
     rates: int = 0
     rate_sum: float = 0.0
     strategy: str = ""
     exchange: str = ""
     logs: tuple[tuple[str, float], ...] = ()
+    logs_whole: bool = False
+    """They are those of a whole epoch."""
     weights: tuple[tuple[str, str], ...] = ()
     outputs: tuple[str, ...] = ()
     expectation: Expectation | None = None
     settling: Settling = field(default_factory=Settling)
+    told: tuple[str, ...] = ()
+    """Differences from one machine's result, each once."""
+    accepted: bool = False
 
 
 def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
@@ -119,7 +133,9 @@ def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
         case ev.RunPlanned(plan=plan):
             # With other members, or ports: what was measured before is of another run.
             exchange = "" if plan.solo else plan.exchange
-            return replace(tally, exchange=exchange, expectation=None, settling=Settling())
+            before = plan.resume.moment.epochs if plan.resume is not None else 0
+            known = replace(tally, exchange=exchange, epochs=before, accepted=plan.accept_differences)
+            return replace(known, expectation=None, settling=Settling())
         case ev.MemberMeasured():
             # What settles from here on is what this was expected of.
             return replace(tally, expectation=event.expectation, settling=Settling(measured=True))
@@ -127,12 +143,27 @@ def counted(tally: Tally, event: RunEvent, now_s: float) -> Tally:
             return _progressed(tally, event.progress, now_s)
         case ev.MemberProgressed() if tally.first_s is None:
             return replace(tally, first_s=now_s)
-        case ev.MemberEndedEpoch() if event.device == tally.chief:
-            return replace(tally, epochs=tally.epochs + 1, logs=tuple(event.epoch.logs.items()), last_s=now_s)
+        case ev.MemberEndedEpoch(epoch=epoch) if event.device == tally.chief:
+            part = None
+            if not epoch.whole:
+                part = EpochPart(steps=epoch.steps or 0, steps_in_epoch=epoch.steps_in_epoch)
+            # What a few steps of an epoch came to is no measure beside those that were whole.
+            if epoch.whole or not tally.logs_whole:
+                tally = replace(tally, logs=tuple(epoch.logs.items()), logs_whole=epoch.whole)
+            return replace(
+                tally,
+                epochs=tally.epochs + epoch.whole,
+                ended=(epoch.fit, epoch.epoch),
+                part=part,
+                last_s=now_s,
+            )
         case ev.MemberPhaseChanged() if event.strategy and event.device == tally.chief:
             return replace(tally, strategy=event.strategy)
         case ev.MemberEnded() if event.exit.weights_sha256:
             return replace(tally, weights=(*tally.weights, (event.device, event.exit.weights_sha256)))
+        case ev.MemberLogged(lines=lines) if lines.difference and len(tally.told) < MOST_TOLD:
+            words = plain(lines.text, TOLD_LENGTH)
+            return tally if words in tally.told else replace(tally, told=(*tally.told, words))
         case _:
             return tally
 
@@ -143,10 +174,12 @@ def summary(tally: Tally, now_s: float) -> Summary:
     rate = None
     steps = 0
     if tally.first and tally.last:
-        steps = tally.steps_before + tally.last.step + 1
+        steps, before = tally.steps_before + tally.last.step + 1, tally.first.step + 1
+        if tally.last.done is not None and tally.first.done is not None:
+            steps, before = tally.last.done, tally.first.done
         took = tally.last.at_s - tally.first.at_s
         if took > 0:
-            rate = (steps - tally.first.step - 1) / took
+            rate = (steps - before) / took
     return Summary(
         strategy=tally.strategy,
         exchange=tally.exchange,
@@ -155,6 +188,7 @@ def summary(tally: Tally, now_s: float) -> Summary:
         total_s=now_s - tally.pressed_s,
         epochs=tally.epochs,
         steps=steps,
+        part=_part(tally),
         steps_s=rate,
         samples_s=tally.rate_sum / tally.rates if tally.rates else None,
         last_logs=dict(tally.logs),
@@ -162,7 +196,17 @@ def summary(tally: Tally, now_s: float) -> Summary:
         outputs=tally.outputs,
         expectation=tally.expectation,
         settled=tally.settling.settled(),
+        told=tally.told,
+        accepted=tally.accepted,
     )
+
+
+def _part(tally: Tally) -> EpochPart | None:
+    """An epoch whose end was never told was left where its last step was."""
+    last = tally.last
+    if last is None or (last.fit, last.epoch) <= tally.ended:
+        return tally.part
+    return EpochPart(steps=last.batch + 1, steps_in_epoch=last.steps_in_epoch)
 
 
 def _progressed(tally: Tally, progress: Progress, now_s: float) -> Tally:

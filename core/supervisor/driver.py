@@ -92,6 +92,17 @@ class TrainerProcess:
         except psutil.Error:
             return False
 
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of processor time that its process has used."""
+        if self._child is None:
+            return 0.0
+        try:
+            used = psutil.Process(self._child.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(used.user + used.system)
+
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the run thread, off the loop's thread. True once it ended."""
         self._thread.join(timeout_s)

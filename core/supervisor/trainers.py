@@ -30,6 +30,9 @@ class Trainer(Protocol):
     @property
     def is_stopped(self) -> bool: ...
 
+    @property
+    def cpu_s(self) -> float: ...
+
 
 class MakeTrainer(Protocol):
     """``TrainerProcess``, or a test's own. Exactly one ``on_exit`` comes after ``start``."""
@@ -180,6 +183,10 @@ class Trainers:
     def stopped(self) -> frozenset[str]:
         """The tasks whose process is stopped: by a signal or a debugger."""
         return frozenset(task for task, trainer in self._running.items() if trainer.is_stopped)
+
+    def cpu_s(self) -> dict[str, float]:
+        """Seconds of processor time that each task's process has used."""
+        return {task: trainer.cpu_s for task, trainer in self._running.items()}
 
     def _ended(self, task: str, end: Exit) -> None:
         self._running.pop(task, None)

@@ -54,12 +54,20 @@ class ReportingObserver:
         self._said_diverged: int | None = None
         self.fitting = False
 
-    def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None:
+    def on_fit_began(
+        self,
+        epochs: int,
+        steps: int | None,
+        global_batch: int | None,
+        first_epoch: int | None = None,
+        done: int | None = None,
+    ) -> None:
         self._fit += 1
         self.fitting = True
         self._name_backend()
         self._epochs, self._steps = epochs, steps
-        self._first_epoch = self._base = self._last = self._held = None
+        self._first_epoch, self._base = first_epoch, done
+        self._last = self._held = None
         self._epoch_began_s = self._clock()
         self._reporter.send(
             trainer_messages.FitBegan(
@@ -106,22 +114,26 @@ class ReportingObserver:
             grad_norm=report.grad_norm,
             wire_s=report.wire_s,
             wire_bytes=report.wire_bytes,
+            done=step,
             share=self._share(report.rows),
         )
         self._tell(progress)
 
-    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None:
+    def on_epoch_ended(
+        self, epoch: int, logs: Mapping[str, float], steps: int | None = None, whole: bool = True
+    ) -> None:
         now_s = self._clock()
         if self._first_epoch is None:
             self._first_epoch = epoch
         last = self._last
-        if self._steps:
-            step = (epoch + 1 - self._first_epoch) * self._steps - 1
+        done = self._steps if whole or steps is None else steps
+        if self._steps and done is not None:
+            step = max(0, (epoch - self._first_epoch) * self._steps + done - 1)
         else:
             step = last.step if last is not None else 0
         if last is not None and last.step < step:
             # Not every step is reported, but counts that people read end where the epoch ended.
-            self._tell(_at_end(last, now_s, epoch, step, self._steps))
+            self._tell(_at_end(last, now_s, epoch, step, done))
         end = EpochEnd(
             at_s=now_s,
             fit=self._fit,
@@ -130,6 +142,9 @@ class ReportingObserver:
             step=step,
             logs=self._finite(logs),
             seconds=now_s - self._epoch_began_s,
+            whole=whole,
+            steps=self._steps if steps is None else steps,
+            steps_in_epoch=self._steps,
         )
         self._epoch_began_s = now_s
         self._reporter.send(trainer_messages.EpochEnded(epoch=end))
@@ -148,8 +163,8 @@ class ReportingObserver:
     def on_shares(self, shares: tuple[int, ...]) -> None:
         self.shares = shares
 
-    def on_said(self, words: str) -> None:
-        self._reporter.send(trainer_messages.Said(words=words))
+    def on_said(self, words: str, difference: bool = False) -> None:
+        self._reporter.send(trainer_messages.Said(words=words, difference=difference))
 
     def should_stop(self) -> bool:
         return self._stop_asked()
@@ -197,5 +212,7 @@ class ReportingObserver:
         return max(0, step - (self._base or 0) - 1)
 
 
-def _at_end(last: Progress, now_s: float, epoch: int, step: int, steps: int | None) -> Progress:
-    return replace(last, at_s=now_s, epoch=epoch, step=step, batch=(steps or 1) - 1, steps_in_epoch=steps)
+def _at_end(last: Progress, now_s: float, epoch: int, step: int, done: int | None) -> Progress:
+    """``done``: steps of the epoch."""
+    total = None if last.done is None else last.done + step - last.step
+    return replace(last, at_s=now_s, epoch=epoch, step=step, batch=max(0, (done or 1) - 1), done=total)

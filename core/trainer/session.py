@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +115,12 @@ class TrainerSession:
             train.balance,
             checkpointing=self._checkpointing(),
             collectives=self._tls.collectives if self._tls else None,
+            names=train.names,
             folders=train.own_folders,
         )
         installation = install(cluster, self._observer)
         if installation.collectives is not None:
-            surroundings.agree(installation.collectives, self._observer.on_said)
+            surroundings.agree(installation.collectives, partial(self._observer.on_said, difference=True))
             Constructors(installation.collectives, self._observer.on_said).for_fits()
         exit = self._script(installation.scope, self._on_managed_stop)
         return self._ended(exit, installation)
@@ -230,7 +232,7 @@ class TrainerSession:
         except Exception as error:
             return self._broken_meeting() or exits.of_meeting(error)
         keras.utils.set_random_seed(self._train.seed)  # a seed that the script sets itself comes later
-        surroundings.agree(self._tls.collectives, self._observer.on_said)
+        surroundings.agree(self._tls.collectives, partial(self._observer.on_said, difference=True))
         one_member.install(self._observer)
         constructors = Constructors(self._tls.collectives, self._observer.on_said)
         constructors.for_loops()

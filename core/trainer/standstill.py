@@ -27,6 +27,8 @@ LOOK_S = 1.0
 TOLD_AFTER_S = 2.0
 STACK_AFTER_S = 20.0
 """Who keeps the others waiting for so long in its own code shows where, in the log: once for each place."""
+HELD_STACK_S = STACK_AFTER_S
+"""Nothing of Python has run for so long: each thread's stack goes to the log, whoever waits."""
 SLEPT_S = 5.0
 """A look that comes so late was not late: this process was stopped, or the laptop slept."""
 _RATE_S = 5.0
@@ -145,10 +147,13 @@ class Lookout:
     def end(self) -> None:
         self._over.set()
         self._thread.join()
+        faulthandler.cancel_dump_traceback_later()
 
     def _run(self) -> None:
         standstill = Standstill(time.monotonic())
         while not self._over.wait(LOOK_S):
+            # By a thread of C: where native code holds the interpreter for so long, this one gets no turn.
+            faulthandler.dump_traceback_later(HELD_STACK_S, file=_STDERR)
             meetings = self._meetings
             seen = Seen(meetings.ended, meetings.waiting(), meetings.is_awaited)
             for word in standstill.look(time.monotonic(), seen, self._place):

@@ -8,6 +8,7 @@ import msgspec
 
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan, RunSpec
@@ -131,6 +132,8 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What its user wrote down about it on this laptop."""
     best: dict[str, Best] = {}
     """By metric, of those where a name tells which values are better."""
+    machines: dict[DeviceId, Machine] = {}
+    """What its laptops were; those of which this one knew."""
 
 
 class RunList(Tagged, frozen=True, kw_only=True, tag="runs"):
@@ -146,6 +149,10 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     plan: Plan | None = None
     steps: dict[DeviceId, tuple[Progress, ...]] = {}
     epochs: dict[DeviceId, tuple[EpochEnd, ...]] = {}
+    uses: dict[DeviceId, tuple[LaptopUsed, ...]] = {}
+    """How busy its laptops were, in order; thinned as ``steps``."""
+    membership: tuple[MembershipChanged, ...] = ()
+    """Who came and went, in order."""
     log: str = ""
     """The end of the run's log, at most 64 KiB."""
     report: str = ""

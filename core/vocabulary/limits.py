@@ -60,6 +60,9 @@ LOOK_S = 2.0
 """Between two looks at whom the run waits for, and at whether a trainer's process is stopped."""
 MISSED_S = 1.5
 """A link that is there again sooner was merely replaced, or this laptop itself slept: nobody was away."""
+HELD_S = 8.0
+"""A trainer that waits, or is waited for, says something every few seconds: one that has said nothing for so
+long cannot."""
 STAND_TOLD_S = 4.0
 """What a trainer does is told again after so long, with the numbers of then."""
 WAITS_TOLD_S = 5.0

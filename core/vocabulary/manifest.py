@@ -54,6 +54,12 @@ def manifest_of(script: str, files: Iterable[ProjectFile]) -> Manifest:
     return Manifest(script=script, files=tuple(sorted(files, key=lambda file: file.path)))
 
 
+def code_digest(manifest: Manifest) -> str:
+    """SHA-256 of what is Python among a project's files: what the script writes does not change it."""
+    code = [file for file in manifest.files if file.path.endswith((".py", ".ipynb"))]
+    return hashlib.sha256(wire.to_msgpack(code)).hexdigest()
+
+
 def check_project(manifest: Manifest) -> None:
     """Raises ``TandemError`` unless this manifest, which may come from a peer, is safe and within limits."""
     check_files(manifest.files, limit_bytes=LIMIT_BYTES, limit_files=LIMIT_FILES)

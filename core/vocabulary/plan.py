@@ -53,6 +53,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     batch: int = 0
     """Batches done in this epoch."""
+    epochs: int = 0
+    """Whole epochs done, over all fits."""
 
     @property
     def order(self) -> tuple[int, int, int, int]:
@@ -97,6 +99,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """So long after the last progress the user is asked whether to keep waiting; 0: never."""
     resume: RunId | None = None
     """Go on with this run, which ended before its time, from its newest checkpoint."""
+    accept_differences: bool = False
+    """Whatever is told of why the result may differ from one machine's is accepted beforehand."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +152,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     away_s: float = AWAY_S
     ask_after_s: float = ASK_AFTER_S
     resume: Resumption | None = None
+    code: str = ""
+    """The digest of the project's Python files: differences are accepted for it."""
+    accept_differences: bool = False
 
     @property
     def solo(self) -> bool:

@@ -50,7 +50,7 @@ def _sound(settled: Settled, plan: Plan) -> bool:
 def sound_stand(stand: Stand, plan: Plan) -> bool:
     """What a trainer, perhaps of another laptop, says that it does and waits for."""
     waits = stand.peers
-    numbers = [stand.lasted_s]
+    numbers = [stand.lasted_s, stand.cores]
     for wait in waits:
         numbers += [wait.lasted_s, wait.bytes_come, wait.bytes_total, wait.bytes_s, wait.heard_s]
     known = {wait.rank for wait in waits} <= set(range(len(plan.tasks)))
@@ -69,6 +69,7 @@ def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
         for wait in waits
         for number in (
             wait.lasted_s,
+            wait.cores,
             wait.bytes_come,
             wait.bytes_total,
             wait.left_s or 0.0,
@@ -86,7 +87,7 @@ def sound_waits(waits: Sequence[WaitsFor], plan: Plan) -> bool:
 
 def sound_moment(moment: Moment) -> bool:
     """Whether a training can have come so far."""
-    return all(_fits(each) for each in moment.order)
+    return all(_fits(each) for each in (*moment.order, moment.epochs))
 
 
 def a_step(seconds: float) -> bool:

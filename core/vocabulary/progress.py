@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+MOST_ROWS = 1e12
+
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The newest step, at most ten a second. Epochs and steps count from 0; totals None where unknown.
@@ -35,6 +37,20 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     ``wait_s`` of all members."""
     wire_bytes: int | None = None
     """Bytes of gradients that this member sends in a step, as they travel (after ``--wire``)."""
+    done: int | None = None
+    """Steps done in the whole training, over all fits and before it was resumed, this one included."""
+
+    @property
+    def rows(self) -> int:
+        """Of the global batch in this step; 0 where it is not known."""
+        rows = (self.samples_s or 0.0) * (self.step_s or 0.0)
+        return round(rows) if 0 < rows < MOST_ROWS else 0
+
+    def whole_after(self, before: Progress | None) -> Progress:
+        """The later one whose batch is whole: an epoch's last one may be smaller."""
+        if before is None or before.fit != self.fit or before.share is None:
+            return self
+        return self if self.rows >= before.rows else before
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +94,10 @@ class EpochEnd(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     logs: dict[str, float] = {}
     seconds: float
+    whole: bool = True
+    """False: it was broken off after ``steps`` of its ``steps_in_epoch``, of which these are the logs."""
+    steps: int | None = None
+    steps_in_epoch: int | None = None
 
 
 class Best(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +116,15 @@ class LogLines(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     dropped: int = 0
     """Lines left out before these because there were too many; all of them are in the log file."""
+    difference: bool = False
+    """Tandem's own words, of something by which the result may differ from one machine's."""
+
+
+class EpochPart(msgspec.Struct, frozen=True, kw_only=True):
+    """An epoch that was not trained to its end: how many of its steps were done."""
+
+    steps: int
+    steps_in_epoch: int | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,11 +137,18 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     first_step_s: float | None = None
     train_s: float | None = None
     total_s: float | None = None
+    started_s: float | None = None
+    """Unix time of pressing Train, by the clock of the laptop where it was pressed."""
     epochs: int = 0
+    """Whole ones."""
     steps: int = 0
+    """With those of the run that this one resumed."""
+    part: EpochPart | None = None
+    """Of the last epoch, where it was broken off."""
     steps_s: float | None = None
     samples_s: float | None = None
     last_logs: dict[str, float] = {}
+    """Of the last whole epoch; where there is none, of the one that was broken off."""
     weights_sha256: dict[str, str] = {}
     """By device id."""
     outputs: tuple[str, ...] = ()
@@ -121,3 +157,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What the members measured last, before a ``fit``'s first step."""
     settled: Settled | None = None
     """What came out from there on; without a measurement, of the newest ``fit``. None before any step."""
+    told: tuple[str, ...] = ()
+    """By what the result may differ from one machine's, in sentences."""
+    accepted: bool = False
+    """The user had accepted such differences before."""
+
+    @property
+    def differs(self) -> bool:
+        """It may not be the result of one machine, and nobody has accepted that."""
+        return bool(self.told) and not self.accepted

@@ -41,3 +41,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """On the disk of its home, where runs and received projects are kept; None where nobody can tell."""
     no_gpu: str = ""
     """Why ``gpus`` is empty, in words; ``""`` where it is not."""
+
+    @property
+    def gpu_pct(self) -> float | None:
+        """The mean use of its cards; None where none tells."""
+        uses = [gpu.use_pct for gpu in self.gpus if gpu.use_pct is not None]
+        return sum(uses) / len(uses) if uses else None

@@ -28,6 +28,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     warm_trainer: bool = False
     """Keep one trainer with TensorFlow imported ready; costs about 400 MB."""
     first_run_done: bool = False
+    accepted: tuple[str, ...] = ()
+    """Code (``Plan.code``) whose differences from one machine's result are accepted, the newest last."""
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,6 +44,7 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     start_at_login: bool | None = None
     warm_trainer: bool | None = None
     first_run_done: bool | None = None
+    accepted: tuple[str, ...] | None = None
 
 
 def own_name(settings: Settings) -> str:

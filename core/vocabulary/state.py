@@ -99,6 +99,8 @@ class MemberState(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
     total: int = 0
     progress: Progress | None = None
+    whole: Progress | None = None
+    """Of the newest step with a whole batch."""
     epoch: EpochEnd | None = None
     exits: dict[str, Exit] = {}
     """By task name."""
@@ -358,7 +360,8 @@ def _apply_to_member(member: MemberState, event: ev.Event) -> MemberState:
         case ev.MemberPhaseChanged():
             return replace(member, phase=event.phase, words=event.words, done=event.done, total=event.total)
         case ev.MemberProgressed():
-            return replace(member, progress=event.progress)
+            newest = event.progress
+            return replace(member, progress=newest, whole=newest.whole_after(member.whole))
         case ev.MemberEndedEpoch():
             return replace(member, epoch=event.epoch)
         case ev.MemberLogged():

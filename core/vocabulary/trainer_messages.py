@@ -140,6 +140,8 @@ class Said(Tagged, frozen=True, kw_only=True):
     """Something about the training that the user should read (a fallback, say)."""
 
     words: str
+    difference: bool = False
+    """By it the result may differ from one machine's."""
 
 
 class StandChanged(Tagged, frozen=True, kw_only=True):

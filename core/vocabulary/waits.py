@@ -45,6 +45,11 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
     peers: tuple[PeerWait, ...] = ()
     stopped: bool = False
     """Its process is stopped: said by its node."""
+    held: bool = False
+    """Its process says nothing although it has not ended: said by its node. Native code may hold Python's
+    interpreter, so that no thread there can say what it does."""
+    cores: float = 0.0
+    """Processors that a process which is ``held`` uses."""
 
 
 class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,5 +66,9 @@ class WaitsFor(msgspec.Struct, frozen=True, kw_only=True):
     bytes_total: int = 0
     since_s: float | None = None
     """Where it is away: since when, Unix time as the starter's clock has it."""
+    held: bool = False
+    """Nothing there can say what it does, as native code may hold Python's interpreter."""
+    cores: float = 0.0
+    """Processors that it uses, where it is ``held``."""
     left_s: float | None = None
     """Until all of it has come, as fast as it came lately. Where it is away: until the run is given up."""

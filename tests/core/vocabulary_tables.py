@@ -14,10 +14,20 @@ from core.vocabulary.answers import Answer
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
+from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
 from core.vocabulary.plan import Member, Moment, Plan, Resumption, RunSpec, Task
-from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Settled, Summary
+from core.vocabulary.progress import (
+    Best,
+    EpochEnd,
+    EpochPart,
+    Expectation,
+    LogLines,
+    Progress,
+    Settled,
+    Summary,
+)
 from core.vocabulary.readings import GpuReading, Hardware, Reading
 from core.vocabulary.settings import Settings, SettingsChange
 from core.vocabulary.versions import Versions
@@ -54,12 +64,16 @@ OBJECTS: tuple[type, ...] = (
     Best,
     WaitsFor,
     Expectation,
+    EpochPart,
     Settled,
     LogLines,
     Exit,
     Summary,
     answers.RequestFile,
     answers.RunEntry,
+    Machine,
+    LaptopUsed,
+    MembershipChanged,
     answers.Finding,
 )
 _TAGS = {

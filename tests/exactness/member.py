@@ -43,7 +43,7 @@ class Quiet:
         self.heard: dict[str, int] = {}
         self.words: list[str] = []
 
-    def on_said(self, words: str) -> None:
+    def on_said(self, words: str, difference: bool = False) -> None:
         self.words.append(words)
 
     def __getattr__(self, name: str) -> Any:
@@ -109,6 +109,12 @@ def leave(out: Path, record: dict[str, Any]) -> None:
     end()
 
 
+def gathers(model: Any) -> bool:
+    """Whether this member's losses had the predictions of all rows."""
+    loop = getattr(model, "train_function", None)
+    return any(sharing.gathers for sharing in getattr(loop, "sharings", ()))
+
+
 def main() -> None:
     end_with_parent()
     gc.disable()  # nothing that is imported is garbage
@@ -127,6 +133,7 @@ def main() -> None:
     gc.freeze()  # each scenario collects garbage, which need not look through all of that
     gc.enable()
     times: dict[str, float] = {}
+    models: list[Any]
     computing = partial(tf.device, f"CPU:{device}") if device else nullcontext
     for name in order["names"]:
         print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
@@ -138,14 +145,15 @@ def main() -> None:
         observer.words.clear()
         if installation:
             installation.say_again()
-        began = time.perf_counter()
+        began, models = time.perf_counter(), []
         try:
             with computing():
                 outcome = SCENARIOS[name].run(folder)
+            models = outcome.models
             arrays: dict[str, Any] = {
                 f"value/{key}": np.asarray(value) for key, value in outcome.values.items()
             }
-            for number, model in enumerate(outcome.models):
+            for number, model in enumerate(models):
                 for place, weight in enumerate(model.weights):
                     arrays[f"weight/{number}/{place}/{weight.path}"] = np.asarray(weight)
                 optimizer = getattr(model, "optimizer", None)
@@ -155,7 +163,8 @@ def main() -> None:
             (out / f"{name}.part.npz").rename(out / f"{name}.npz")
         except Exception:
             (out / f"{name}.error").write_text(traceback.format_exc())
-        (out / f"{name}.said.json").write_text(json.dumps(observer.words))
+        told = {"words": observer.words, "gathers": any(gathers(model) for model in models)}
+        (out / f"{name}.told.json").write_text(json.dumps(told))
         times[name] = time.perf_counter() - began
         (out / "times.json").write_text(json.dumps(times))
     if any(order["devices"]):

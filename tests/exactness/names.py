@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.exactness.limits import TOLERANCE, VALUES_TOLERANCE
-
-
-@dataclass(frozen=True)
-class Named:
-    core: bool = False
-    exact: bool = True
-    near: bool = False
-    tolerance: float = TOLERANCE
-    values_tolerance: float = VALUES_TOLERANCE
-    told: str = ""
+from tests.exactness.expected import Named
+from tests.exactness.script_names import SCRIPTS
 
 
 def _found() -> dict[str, Named]:
@@ -32,9 +22,10 @@ def _found() -> dict[str, Named]:
     return found
 
 
-SCENARIOS = _found()
-EVERY = tuple(SCENARIOS)
-CORE = tuple(name for name, named in SCENARIOS.items() if named.core)
+SCENARIOS = {**_found(), **SCRIPTS}
+EVERY = tuple(name for name, named in SCENARIOS.items() if not named.once)
+CORE = tuple(name for name in EVERY if SCENARIOS[name].core)
+ONCE = tuple(name for name, named in SCENARIOS.items() if named.once)
 NOT_FOR_ONE_ROW = ("mixed_precision",)
 """The gradient of a single row may be more than float16 holds, where the mean of all rows is not: one process
 trains by a step that members then leave out, as a LossScaleOptimizer does."""

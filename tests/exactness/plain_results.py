@@ -29,7 +29,8 @@ DIGEST = hashlib.sha256().digest_size
 
 def version_key(folder: Path = HERE) -> str:
     """One for everything that plain results follow from. Any scenario's change makes all of them anew."""
-    sources = [*sorted((folder / "scenarios").glob("*.py")), folder / "member.py", folder / "processes.py"]
+    scenarios = [path for name in ("scenarios", "scripts") for path in sorted((folder / name).glob("*.py"))]
+    sources = [*scenarios, *(folder / name for name in ("keras_names.py", "member.py", "processes.py"))]
     choices = [f"{k}={v}" for k, v in sorted(processes.environment().items()) if k.startswith(CHOICES)]
     releases = [f"{name} {version(name)}" for name in RELEASES]
     machine = [sys.version, platform.platform(), cpu_name()]

@@ -25,6 +25,7 @@ from tests.exactness.matrix import (
     Cell,
     Matrix,
     Members,
+    Told,
     difference,
     left_to_test_all,
 )
@@ -33,6 +34,8 @@ from tests.exactness.names import CORE, EVERY, SCENARIOS
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
 done: dict[Cell, float] = {}
 """The largest difference of a weight in each cell that ran to its end."""
+heard: dict[Cell, Told] = {}
+"""What was told in each cell."""
 
 
 def compared(arrays: dict[str, np.ndarray]) -> set[str]:
@@ -72,10 +75,12 @@ def test_members_are_equal_and_as_one_process(matrix: Matrix, name: str, members
 
 @pytest.mark.parametrize(("name", "members"), [case(*cell) for cell in CELLS])
 def test_what_is_not_shared_is_told_and_nothing_else(matrix: Matrix, name: str, members: Members) -> None:
-    said = matrix.ran(members).result().words(name)
+    heard[name, members] = matrix.ran(members).result().told(name)
+    said, gathers = heard[name, members]
     expected = SCENARIOS[name].told
     assert bool(said) == bool(expected), said
     assert all(expected in words for words in said), said
+    assert gathers == SCENARIOS[name].gathers, "predictions are gathered where that is needed, and only there"
 
 
 def test_members_on_unlike_devices_compute_there_and_end_a_fit_as_the_chief(matrix: Matrix) -> None:
@@ -104,7 +109,11 @@ def test_every_cell_ran(of_all: bool, capsys: pytest.CaptureFixture[str]) -> Non
             apart = {name: worst for (name, m), worst in done.items() if m == members}
             exact = [worst for name, worst in apart.items() if SCENARIOS[name].exact]
             print(f"  {members}: {len(apart)} cells, largest difference {max(exact, default=0.0):.1e}")
+        quiet = [cell for cell in cells if cell in heard and not SCENARIOS[cell[0]].told]
+        alarms = {cell: heard[cell].words for cell in quiet if heard[cell].words}
+        print(f"  false alarms: {len(alarms)} in {len(quiet)} cells of which nothing is to be told")
     assert not missing, f"{len(missing)} cells did not run or failed: {missing}"
+    assert not alarms, alarms
 
 
 def test_every_scenario_runs_at_two_unequal_shares_and_the_core_at_four() -> None:

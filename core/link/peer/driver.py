@@ -86,7 +86,8 @@ class Peer:
         self._context = tls.client_context(hub.identity, certificate)
         self._found: tuple[str, ...] = ()
         self._hints = hints
-        self._linked_at: Address | None = None
+        self._answered_at: Address | None = None
+        """Where a call of ours reached it last."""
         self._reached: tuple[tls.Streams, Address] | None = None
         self._call: Connection | None = None
         """Ours, while its hello is not answered."""
@@ -169,7 +170,7 @@ class Peer:
             self._happened(TheirsFailed(problem))
 
     def _become(self, connection: Connection, hello: Hello, address: Address, *, ours: bool) -> None:
-        old, self.link, self._linked_at = self.link, connection, address
+        old, self.link = self.link, connection
         self._happened(CameUp(ours))
         if old is not None:
             # What was on its way over the old one may be lost: whoever waits for it has to know.
@@ -214,6 +215,7 @@ class Peer:
         """Until an address answered or all failed: bounded by TLS's limits."""
         try:
             self._reached = await reach(self._addresses(), self._connect)
+            self._answered_at = self._reached[1]
         except TandemError as failure:
             self._happened(CallFailed(failure.problem))
         except Exception:
@@ -231,7 +233,7 @@ class Peer:
         try:
             return await tls.connect(address.host, address.port, self._context, self.certificate)
         except TandemError as failure:
-            if failure.code != tls.NOBODY_LISTENS or address == self._linked_at:
+            if failure.code != tls.NOBODY_LISTENS or address == self._answered_at:
                 raise
             # An address of earlier days may be another machine's by now: that one's no ends nothing.
             raise TandemError(code="unreachable", what=failure.what, fix=failure.fix) from failure

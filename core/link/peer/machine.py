@@ -74,7 +74,7 @@ def step(state: State, event: Event, now_s: float) -> Step:
         case Dialling(tries), Reached():
             return Greeting(tries), (Greet(),)
         case Linked(), Reached():
-            return replace(state, call="none"), (HangUp(),)
+            return replace(state, call="none", answered=True), (HangUp(),)
         case Dialling(tries) | Greeting(tries), CallFailed(problem):
             tries, told = _failed(tries, problem)
             return Paused(tries), (Pause(tries.failures), *told)
@@ -93,9 +93,8 @@ def step(state: State, event: Event, now_s: float) -> Step:
 def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
     again = tries.trouble is not None and tries.trouble.code == problem.code
     after = replace(tries, failures=tries.failures + 1, trouble=problem)
-    if problem.code == NOBODY_LISTENS and tries.trouble is not None and tries.trouble.code in _CLOSED:
-        # The link was closed without a word, and its laptop refuses a new one: Tandem was killed there.
-        return after, (TellDown(problem),)
+    if problem.code == NOBODY_LISTENS and tries.refusal_tells:
+        return replace(after, refusal_tells=False), (TellDown(problem),)
     # Once may be chance: right after pairing, this side may be quicker to call than the other to store.
     if again and problem.code in _TOLD and problem.code != tries.told:
         return replace(after, told=problem.code), (TellDown(problem),)
@@ -103,21 +102,29 @@ def _failed(tries: Tries, problem: Problem) -> tuple[Tries, tuple[Effect, ...]]:
 
 
 def _linked(state: State, ours: bool, now_s: float) -> Step:
+    """Where the device called, one call of ours tries whether its port is open: see ``refusal_tells``."""
     match state:
         case Dialling(tries):
-            return Linked(now_s, tries.failures, "none" if ours else "dialling"), ()
+            return Linked(now_s, tries.failures, "none" if ours else "dialling", answered=ours), ()
         case Greeting(tries):
-            return Linked(now_s, tries.failures, "none" if ours else "greeting"), ()
+            return Linked(now_s, tries.failures, "none" if ours else "greeting", answered=True), ()
         case Paused(tries):
-            return Linked(now_s, tries.failures), (EndPause(),)
+            return Linked(now_s, tries.failures, "dialling"), (EndPause(), Dial())
+        case Linked() if ours or state.answered or state.call != "none":
+            call = "none" if ours else state.call
+            return replace(state, since_s=now_s, call=call, answered=state.answered or ours), ()
         case Linked():
-            return replace(state, since_s=now_s, call="none" if ours else state.call), ()
+            return replace(state, since_s=now_s, call="dialling"), (Dial(),)
     return state, ()
 
 
 def _unlinked(state: Linked, problem: Problem, now_s: float) -> Step:
     steady = now_s - state.since_s >= STEADY_S
-    tries = Tries(failures=1 if steady else state.failures + 1, trouble=problem)
+    tries = Tries(
+        failures=1 if steady else state.failures + 1,
+        trouble=problem,
+        refusal_tells=state.answered and problem.code in _CLOSED,
+    )
     match state.call:
         case "dialling":
             return Dialling(tries), (TellDown(problem),)

@@ -17,6 +17,9 @@ class Tries:
     """Why the last one failed, or the last link ended."""
     told: str = ""
     """The code of the last failure that a person was told of."""
+    refusal_tells: bool = False
+    """The link was closed without a word, and the device had answered calls of ours: if nobody listens where
+    it did, Tandem has ended there. A firewall refuses, too, but did so before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,14 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """``call``: one of ours that is still under way, though the device's own call became the link."""
+    """``call``: one of ours that is still under way, though the device's own call became the link.
+    ``answered``: a call of ours reached the device, so that its port is open to us."""
 
     since_s: float
     failures: int
     """As many as before the link: one that breaks soon was no success."""
     call: Literal["none", "dialling", "greeting"] = "none"
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -59,6 +60,9 @@ class CoordinatorDriver:
         self._timers = Timers[Wait](context.clock, lambda wait: self.handle(TimerFired(wait)))
         self._incoming: IncomingFiles | None = None
         self._outputs_from: DeviceId | None = None
+        self._storing = False
+        self._sendings = Counter[DeviceId]()
+        """How often files were asked for, or the link was lost: each ends the sending before."""
 
     @property
     def folder(self) -> Path:
@@ -68,6 +72,8 @@ class CoordinatorDriver:
         self.handle(co.Begun())
 
     def handle(self, input: co.Input) -> None:
+        if isinstance(input, co.MemberLost):
+            self._sendings[input.device] += 1
         # The run's clock may have stood still while this laptop slept.
         state = replace(self.state, unix_s=self.context.unix_s)
         self.state, effects = machine.step(state, input, self.context.clock.time())
@@ -90,6 +96,7 @@ class CoordinatorDriver:
                     # Not at once: this step's effects come first.
                     self.context.clock.call_later(0.0, partial(self._on_unsent, device))
             case co.SendFiles(device, files):
+                self._sendings[device] += 1
                 self.context.background.start("send a project", self._send_files(device, files))
             case co.TakeOutputs(device, manifest):
                 self.context.background.start("take a run's outputs", self._take_outputs(device, manifest))
@@ -114,14 +121,17 @@ class CoordinatorDriver:
         manifest, checkpoint = self.state.manifest, self.state.checkpoint
         project = tuple(number for number in files if number < len(manifest.files))
         rest = tuple(number - len(manifest.files) for number in files if number >= len(manifest.files))
+        sending = self._sendings[device]
         try:
-            await self._send(device, self._source, manifest, project)
+            await self._send(device, self._source, manifest, project, sending)
             if checkpoint is not None and self._checkpoint is not None and rest:
-                await self._send(device, self._checkpoint, checkpoint, rest)
+                await self._send(device, self._checkpoint, checkpoint, rest, sending)
         except TandemError as error:
             self.handle(co.SendingFailed(device, error.problem))
 
-    async def _send(self, device: DeviceId, folder: Path, manifest: Manifest, files: tuple[int, ...]) -> None:
+    async def _send(
+        self, device: DeviceId, folder: Path, manifest: Manifest, files: tuple[int, ...], sending: int
+    ) -> None:
         await send_pieces(
             self.context,
             device,
@@ -130,10 +140,14 @@ class CoordinatorDriver:
             folder,
             manifest,
             files,
-            lambda: isinstance(self.state.stage, co.Assembling),
+            lambda: isinstance(self.state.stage, co.Assembling) and self._sendings[device] == sending,
         )
 
     async def _take_outputs(self, device: DeviceId, manifest: Manifest) -> None:
+        if self._storing:
+            return  # all of them came before the link was lost
+        if self._incoming is not None:
+            self._incoming.end()
         try:
             if device == self.context.me:
                 await self._copy_outputs(manifest)
@@ -191,6 +205,7 @@ class CoordinatorDriver:
 
     async def _store_outputs(self, device: DeviceId, manifest: Manifest) -> None:
         assert self._incoming is not None and self._incoming.receipt is not None
+        self._storing = True
         try:
             place = await self.context.files.do(self._incoming.receipt.finish)
         except Exception as error:

@@ -120,7 +120,8 @@ def drain(turn: Turn) -> None:
         return
     stage = turn.state.stage
     enter(turn, co.Draining(stage if isinstance(stage, co.Halting) else None))
-    turn.wait("outputs", limits.OUTPUTS_S)
+    if turn.state.parts[turn.state.plan.chief.device].away_s is None:  # else "away" is its limit
+        turn.wait("outputs", limits.OUTPUTS_S)
 
 
 def release(turn: Turn, force: int) -> None:
@@ -168,15 +169,16 @@ def on_stop_too_slow(turn: Turn, halting: co.Halting) -> None:
     stop(turn, halting.by, halting.force + 1)
 
 
-def close(turn: Turn, by: str) -> None:
-    """Tandem is being closed on this laptop."""
+def close(turn: Turn, by: str, why: Problem | None = None) -> None:
+    """The user of a laptop leaves the run. ``why``: None where Tandem is being closed there."""
+    why = why or problems.closed(by)
     match turn.state.stage:
         case co.Ending() as ending:
             enter(turn, replace(ending, by=by if ending.by is None else ending.by))
         case co.Failing(cause) | co.Keeping(cause):
-            abandon(turn, problems.closed(by), cause=cause, weak=True, by=by)
+            abandon(turn, why, cause=cause, weak=True, by=by)
         case _:
-            abandon(turn, problems.closed(by), by=by)
+            abandon(turn, why, by=by)
 
 
 # --- failed ------------------------------------------------------------------------------------------------
@@ -260,6 +262,7 @@ def conclude(turn: Turn) -> None:
             say_what_was_not_shared(turn)
     enter(turn, co.Over())
     out = summary(turn.state.tally, turn.now_s)
+    out = structs.replace(out, started_s=state.unix_s - (out.total_s or 0.0))
     if not sound_summary(out, state.plan):
         # Odd numbers of a member must not cost the rest of the summary.
         out = structs.replace(out, expectation=None, settled=None)

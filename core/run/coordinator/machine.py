@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
+from msgspec import structs
+
 from core.cluster.tf_config import check
 from core.home.certificate import MAX_DER_BYTES
 from core.run import problems
@@ -75,6 +77,7 @@ def _take(turn: Turn, input: co.Input) -> None:
             _on_lost(turn, device, problem)
         case co.MemberReturned(device) if device in state.parts:
             patience.welcome(turn, device)
+            _launch_if_ready(turn)
         case co.StopWanted(by, force):
             _on_stop(turn, by, force)
         case co.WaitedOn():
@@ -89,8 +92,9 @@ def _take(turn: Turn, input: co.Input) -> None:
             turn.fired(wait)
             _on_wait_over(turn, wait)
         case co.OutputsCame() if "outputs" in state.waits:
+            patience.note_progress(turn)
             turn.wait("outputs", limits.OUTPUTS_S)
-        case co.OutputsStored(paths) if state.outputs == "coming":
+        case co.OutputsStored(paths) if state.outputs in ("coming", "cut"):
             turn.state = replace(state, outputs="here", tally=replace(state.tally, outputs=tuple(paths)))
             send(turn, state.plan.chief.device, ms.OutputsReceived(run=state.plan.run))
             look_for_end(turn)
@@ -108,17 +112,12 @@ def _begin(turn: Turn) -> None:
     state = turn.state
     emit(turn, ev.RunPlanned(plan=state.plan))
     show(turn, Preparing())
-    turn.wait("consent", limits.CONSENT_S)
+    patience.note_progress(turn)
+    patience.mind_preparing(turn)
     for device in state.parts:
+        request = patience.request(state)
         own = device == state.me
-        prepare = ms.Prepare(
-            plan=state.plan,
-            manifest=state.manifest,
-            source=state.source if own else "",
-            checkpoint=state.checkpoint,
-            texts={} if own else dict(state.texts),
-        )
-        send(turn, device, prepare)
+        send(turn, device, structs.replace(request, source=state.source, texts={}) if own else request)
 
 
 def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
@@ -133,6 +132,9 @@ def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
         case ms.Declined(problem=problem):
             if not isinstance(state.stage, co.Assembling):  # it has left: no end of its trainers will be told
                 know(turn, device, replace(state.parts[device], linked=False))
+                if problem.code in problems.BY_A_USER:
+                    close(turn, state.name(device), problem)
+                    return
             fail(turn, problems.declined(state.name(device), problem))
         case ms.StopAsked(force=force):
             _on_stop(turn, state.name(device), force)
@@ -150,37 +152,35 @@ def _on_message(turn: Turn, device: DeviceId, message: Message) -> None:
 
 
 def _on_consent(turn: Turn, device: DeviceId, files: tuple[int, ...]) -> None:
-    state = turn.state
-    if state.parts[device].joined:
+    state, part = turn.state, turn.state.parts[device]
+    if (part.joined and not part.may_ask_again) or not isinstance(state.stage, co.Assembling):
         return
-    know(turn, device, replace(state.parts[device], joined=True))
-    if device != state.me:
+    know(turn, device, replace(part, joined=True, may_ask_again=False))
+    if device != state.me and not part.joined:
         # What it missed while its user was asked.
         for event in (
             ev.RunPlanned(plan=state.plan),
             ev.RunPhaseChanged(run=state.plan.run, phase=state.phase),
         ):
             send(turn, device, ms.Mirrored(event=event))
-    if files:
+    if files and part.prepared is None:
         turn.effects.append(co.SendFiles(device, files))
-    if all(part.joined for part in turn.state.parts.values()):
-        turn.no_longer("consent")
     turn.wait("receive", limits.RECEIVE_S)
+    patience.mind_preparing(turn)
 
 
 def _on_prepared(turn: Turn, device: DeviceId, prepared: ms.Prepared) -> None:
     part = turn.state.parts[device]
+    if isinstance(turn.state.stage, co.Running) and part.prepared is not None:
+        _send_launch(turn, device)  # the first one was lost with the link
     if not part.joined or part.prepared is not None:
         return
     if not _is_complete(turn.state.plan, device, prepared):
         fail(turn, problems.bad_message(turn.state.name(device)))
         return
     know(turn, device, replace(part, prepared=prepared))
-    parts = turn.state.parts.values()
-    if all(each.prepared is not None for each in parts):
-        _launch(turn)
-    elif all(each.prepared is not None for each in parts if each.joined):
-        turn.no_longer("receive")  # only users' answers are waited for now
+    patience.mind_preparing(turn)
+    _launch_if_ready(turn)
 
 
 def _is_complete(plan: Plan, device: DeviceId, prepared: ms.Prepared) -> bool:
@@ -196,6 +196,13 @@ def _is_complete(plan: Plan, device: DeviceId, prepared: ms.Prepared) -> bool:
     )
 
 
+def _launch_if_ready(turn: Turn) -> None:
+    state = turn.state
+    ready = all(part.prepared is not None for part in state.parts.values()) and not state.is_any_away
+    if ready and isinstance(state.stage, co.Assembling):
+        _launch(turn)
+
+
 def _launch(turn: Turn) -> None:
     prepared = {device: part.prepared for device, part in turn.state.parts.items() if part.prepared}
     plan = with_ports(
@@ -208,14 +215,17 @@ def _launch(turn: Turn) -> None:
     except TandemError as error:
         fail(turn, error.problem)
         return
-    turn.no_longer("receive")
     turn.state = replace(turn.state, plan=plan, stage=co.Running())
     patience.note_progress(turn)
     emit(turn, ev.RunPlanned(plan=plan))
     show(turn, Starting())
     turn.wait("start", turn.state.start_s)
     for device in turn.state.parts:
-        send(turn, device, ms.Launch(plan=plan, meet_s=turn.state.load_s))
+        _send_launch(turn, device)
+
+
+def _send_launch(turn: Turn, device: DeviceId) -> None:
+    send(turn, device, ms.Launch(plan=turn.state.plan, meet_s=turn.state.load_s))
 
 
 # --- training ----------------------------------------------------------------------------------------------
@@ -297,7 +307,9 @@ def _on_outputs_offered(turn: Turn, device: DeviceId, offer: ms.OutputsOffered) 
     state, chief = turn.state, turn.state.plan.chief
     if device != chief.device or chief.name not in state.parts[device].exits:
         return
-    if state.outputs != "expected" or isinstance(state.stage, co.Ending):
+    if state.outputs == "here":
+        send(turn, device, ms.OutputsReceived(run=state.plan.run))  # the word of it was lost with a link
+    if state.outputs not in ("expected", "cut") or isinstance(state.stage, co.Ending):
         return
     turn.state = replace(state, outputs="coming")
     if offer.problem is not None:
@@ -315,7 +327,7 @@ def _on_stop(turn: Turn, by: str, force: int) -> None:
 
 
 def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
-    if patience.may_wait_for(turn, problem):
+    if patience.may_wait_for(turn, device, problem):
         patience.miss(turn, device)
         return
     know(turn, device, replace(turn.state.parts[device], linked=False, away_s=None, phase="ended"))
@@ -336,6 +348,8 @@ def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
             look_for_end(turn)
         case co.Halting():
             abandon(turn, verdict)  # its peers would hang at their next step; the user wanted the end anyway
+        case _ if problem.code in problems.BY_A_USER and not isinstance(state.stage, co.Assembling):
+            close(turn, state.name(device))
         case _:
             fail(turn, verdict)
 

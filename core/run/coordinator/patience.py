@@ -11,7 +11,7 @@ from types import MappingProxyType
 from core.run import problems
 from core.run.coordinator import state as co
 from core.run.coordinator import verdicts
-from core.run.coordinator.ending import Turn, abandon, emit, fail, know, say, send
+from core.run.coordinator.ending import Turn, abandon, emit, fail, know, outputs_lost, say, send
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
@@ -26,6 +26,9 @@ _STUCK: frozenset[Cause] = frozenset({"stopped", "silent", "connection"})
 """Whom the run waits for on these grounds comes to no step's end at which all could stop."""
 
 
+_WATCHED = co.Assembling | co.Running | co.Halting | co.Releasing | co.Draining
+"""Stages in which a run may wait for somebody."""
+
 # --- what is heard ---------------------------------------------------------------------------------------
 
 
@@ -34,13 +37,14 @@ def hear_stand(turn: Turn, device: DeviceId, task: str, stand: Stand | None) -> 
     own = {each.name for each in state.plan.tasks_of(device)}
     if (
         not state.plan.patient
+        or isinstance(state.stage, co.Assembling)
         or task not in own
         or (stand is not None and not sound_stand(stand, state.plan))
     ):
         return
     stands = {name: heard for name, heard in state.stands.items() if name != task}
     if stand is not None:
-        if task not in state.stands and not stand.stopped:
+        if task not in state.stands and not (stand.stopped or stand.held):
             note_progress(turn, turn.now_s - stand.lasted_s)  # its last meeting, of which nobody need tell
         stands[task] = co.Heard(stand, turn.now_s)
     elif task in state.stands:
@@ -68,8 +72,7 @@ def look(turn: Turn) -> None:
     state = turn.state
     if not state.plan.patient:
         return
-    watched = isinstance(state.stage, co.Running | co.Halting | co.Releasing)
-    waits = verdicts.verdicts(state, turn.now_s) if watched else ()
+    waits = verdicts.verdicts(state, turn.now_s) if isinstance(state.stage, _WATCHED) else ()
     vigil, after_s = state.vigil, state.plan.ask_after_s
     asks = bool(waits) and 0 < after_s <= turn.now_s - vigil.progressed_s
     is_news = _gist(waits) != _gist(vigil.told) or asks != vigil.asks
@@ -77,7 +80,7 @@ def look(turn: Turn) -> None:
     if is_news or is_due:
         turn.state = replace(state, vigil=replace(vigil, told=waits, told_s=turn.now_s, asks=asks))
         emit(turn, ev.WaitingChanged(run=state.plan.run, waits=waits, asks=asks))
-    if not waits and all(part.away_s is None for part in state.parts.values()):
+    if not waits and not state.is_any_away:
         turn.no_longer("look")
     elif "look" not in turn.state.waits:
         turn.wait("look", limits.LOOK_S)
@@ -97,10 +100,17 @@ def _gist(waits: tuple[WaitsFor, ...]) -> list[tuple[object, ...]]:
 # --- who is away -----------------------------------------------------------------------------------------
 
 
-def may_wait_for(turn: Turn, problem: Problem) -> bool:
-    """Whether the run goes on although a member's link is lost for this reason."""
-    running = isinstance(turn.state.stage, co.Running)
-    return turn.state.plan.patient and running and problem.code in problems.SILENCES
+def may_wait_for(turn: Turn, device: DeviceId, problem: Problem) -> bool:
+    """Whether the run goes on although the member's link is lost for this reason."""
+    state = turn.state
+    if not state.plan.patient or problem.code not in problems.SILENCES:
+        return False
+    match state.stage:
+        case co.Assembling() | co.Running():
+            return True
+        case co.Halting() | co.Draining():
+            return device == state.plan.chief.device and state.lacks_outputs
+    return False
 
 
 def miss(turn: Turn, device: DeviceId) -> None:
@@ -108,10 +118,29 @@ def miss(turn: Turn, device: DeviceId) -> None:
     part = turn.state.parts[device]
     if part.away_s is None:
         know(turn, device, replace(part, linked=False, away_s=turn.now_s))
+    if device == turn.state.plan.chief.device and turn.state.outputs == "coming":
+        turn.state = replace(turn.state, outputs="cut")
     if "away" not in turn.state.waits:
         turn.wait("away", turn.state.plan.away_s)
-    turn.no_longer("start")  # its own limits on the others' meeting know more
+    # Its own limits on the others' meeting know more than "start".
+    turn.no_longer("start", "outputs")
+    mind_preparing(turn)
     look(turn)
+
+
+def mind_preparing(turn: Turn) -> None:
+    """Users' answers and files on their way have their limits, which stand still while somebody is away."""
+    state, parts = turn.state, turn.state.parts.values()
+    if not isinstance(state.stage, co.Assembling):
+        return
+    if state.is_any_away or all(part.joined for part in parts):
+        turn.no_longer("consent")
+    elif "consent" not in state.waits:
+        turn.wait("consent", limits.CONSENT_S)
+    if state.is_any_away or all(part.prepared is not None for part in parts if part.joined):
+        turn.no_longer("receive")
+    elif "receive" not in state.waits:
+        turn.wait("receive", limits.RECEIVE_S)
 
 
 def welcome(turn: Turn, device: DeviceId) -> None:
@@ -120,22 +149,41 @@ def welcome(turn: Turn, device: DeviceId) -> None:
     part = state.parts[device]
     if part.away_s is None:
         return
-    know(turn, device, replace(part, linked=True, away_s=None, resuming=True))
+    preparing = isinstance(state.stage, co.Assembling)
+    know(turn, device, replace(part, linked=True, away_s=None, resuming=True, may_ask_again=preparing))
     # What its trainers do since then was not heard; what lasts is told again.
     own = {task.name for task in state.plan.tasks_of(device)}
     stands = {name: heard for name, heard in state.stands.items() if name not in own}
     turn.state = replace(turn.state, stands=MappingProxyType(stands))
+    if not part.joined:
+        send(turn, device, request(state))  # it may not have come; who has it leaves this one aside
     send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
     if turn.now_s - part.away_s >= limits.MISSED_S:
         say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
-    if all(each.away_s is None for each in turn.state.parts.values()):
+    if not turn.state.is_any_away:
         turn.no_longer("away")
+    mind_preparing(turn)
+    if isinstance(state.stage, co.Draining):
+        turn.wait("outputs", limits.OUTPUTS_S)
     look(turn)
+
+
+def request(state: co.Coordination) -> ms.Prepare:
+    """To take part, as another laptop hears it."""
+    return ms.Prepare(
+        plan=state.plan,
+        manifest=state.manifest,
+        checkpoint=state.checkpoint,
+        texts=dict(state.texts),
+    )
 
 
 def repeat(turn: Turn, device: DeviceId, heard: int) -> None:
     """What a member missed while it had no link."""
-    know(turn, device, replace(turn.state.parts[device], resuming=False))
+    part = turn.state.parts[device]
+    know(turn, device, replace(part, resuming=False))
+    if not part.joined:
+        return  # it sees nothing of the run before its user allowed it
     for event, number in turn.state.replay.since(heard):
         send(turn, device, ms.Mirrored(event=event, number=number))
 
@@ -144,8 +192,8 @@ def turn_away(turn: Turn, device: DeviceId) -> None:
     """It comes back to a run that is ending: it hears of that, and how."""
     state = turn.state
     know(turn, device, replace(state.parts[device], linked=True))
-    name = state.plan.member(state.plan.starter).name
-    send(turn, device, ms.RunAbandoned(run=state.plan.run, problem=problems.over_meanwhile(name)))
+    over = problems.over_meanwhile(problems.starter_of(state.plan))
+    send(turn, device, ms.RunAbandoned(run=state.plan.run, problem=over))
 
 
 def on_away_over(turn: Turn) -> None:
@@ -159,13 +207,19 @@ def on_away_over(turn: Turn) -> None:
     lively_s = state.vigil.progressed_s + _LIVELY_S - turn.now_s
     if left_s > 0 or lively_s > 0:
         turn.wait("away", max(left_s, lively_s, 1.0))
+        return
+    verdict = problems.away_too_long(
+        state.name(first), state.plan.away_s, began=not isinstance(state.stage, co.Assembling)
+    )
+    if isinstance(state.stage, co.Draining):
+        outputs_lost(turn, verdict)
     else:
-        fail(turn, problems.away_too_long(state.name(first), state.plan.away_s))
+        fail(turn, verdict)
 
 
 def stop_without(turn: Turn, by: str) -> bool:
     """Where somebody is away no step ends any more at which members could stop: everything ends at once."""
-    if all(part.away_s is None for part in turn.state.parts.values()):
+    if not turn.state.is_any_away:
         return False
     abandon(turn, problems.stopped_by(by), by=by)
     return True
@@ -173,4 +227,4 @@ def stop_without(turn: Turn, by: str) -> bool:
 
 def least_force(turn: Turn) -> int:
     """With which Stop begins: there is no waiting for the end of a step that does not end."""
-    return 1 if any(wait.cause in _STUCK for wait in turn.state.vigil.told) else 0
+    return 1 if any(wait.cause in _STUCK or wait.held for wait in turn.state.vigil.told) else 0

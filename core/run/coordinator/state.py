@@ -232,6 +232,8 @@ class Part:
     """The newest number among what it reported."""
     resuming: bool = False
     """It is there again, and will say what it has heard: nothing new may overtake what it missed."""
+    may_ask_again: bool = False
+    """For files: it was away while it got ready."""
 
     @property
     def takes_part(self) -> bool:
@@ -276,8 +278,9 @@ class Coordination:
     """By path: what of the project the others' users can look at before their yes."""
     stage: Stage = field(default_factory=Assembling)
     phase: Phase = field(default_factory=Planning)
-    outputs: Literal["expected", "coming", "here"] = "expected"
-    """Of the chief. No stage: they may come while others still train, are stopped, or fail."""
+    outputs: Literal["expected", "coming", "cut", "here"] = "expected"
+    """Of the chief. No stage: they may come while others still train, are stopped, or fail. ``cut``: the link
+    was lost midway, and they will be offered anew."""
     unix_s: float = 0.0
     """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
@@ -333,13 +336,20 @@ class Coordination:
         trains = isinstance(self.phase, Training) and self.plan.strategy == "managed"
         return trains and part.linked and chief.name not in part.exits
 
+    @property
+    def is_any_away(self) -> bool:
+        return any(part.away_s is not None for part in self.parts.values())
+
+    @property
+    def lacks_outputs(self) -> bool:
+        """The chief's laptop has nothing left to do but to give what the script wrote there."""
+        device = self.plan.chief.device
+        ended = self.parts[device].exits
+        return self.outputs != "here" and all(task.name in ended for task in self.plan.tasks_of(device))
+
     def all_ended(self) -> bool:
         """Every trainer of a member that is linked or may come back."""
-        return all(
-            task.name in part.exits
-            for task in self.plan.tasks
-            if (part := self.parts[task.device]).takes_part
-        )
+        return not self.unfinished()
 
     def unfinished(self) -> list[DeviceId]:
         """Members that are linked or may come back, with a trainer that has not ended."""

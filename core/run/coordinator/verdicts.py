@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core.run.coordinator.state import Coordination, Heard
+from core.run.coordinator.state import Coordination, Draining, Heard
 from core.vocabulary import limits
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.plan import Task
+from core.vocabulary.plan import ASK_AFTER_S, Task
 from core.vocabulary.waits import Cause, PeerWait, Stand, WaitsFor
 
 QUIET_S = 3.5
@@ -73,7 +73,8 @@ def _live_stands(state: Coordination) -> Iterator[tuple[Task, Heard]]:
 
 def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) -> WaitsFor | None:
     part, heard = state.parts[task.device], state.stands.get(task.name)
-    if task.name in part.exits:
+    is_due = isinstance(state.stage, Draining) and task == state.plan.chief and state.lacks_outputs
+    if task.name in part.exits and not is_due:
         return None
     if part.away_s is not None:
         lasted_s = now_s - part.away_s
@@ -81,7 +82,12 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
             return None
         left_s = max(0.0, state.plan.away_s - lasted_s)
         return _waits(task, "away", lasted_s, since_s=part.away_s + state.unix_s, left_s=left_s)
+    if is_due:
+        return None  # they come, or are looked for
     own = heard.stand if heard is not None else None
+    held = own if own is not None and own.held else None
+    if held is not None:
+        own = None  # its node said it; whether it is so, its keep-alives say
     if heard is not None and heard.stand.stopped:
         return _waits(task, "stopped", heard.stand.lasted_s + now_s - heard.at_s)
     if not needs:
@@ -94,15 +100,19 @@ def _verdict(state: Coordination, task: Task, needs: list[_Need], now_s: float) 
     flows = any(need.wait.bytes_s > 0 for need in needs)
     if own is not None and own.activity != "exchange" and not (own.activity == "step" and flows):
         return _in_script(task, own, lasted_s)
-    return _on_the_way(task, own, needs, lasted_s)
+    return _on_the_way(task, own, needs, lasted_s, held)
 
 
-def _on_the_way(task: Task, own: Stand | None, needs: list[_Need], lasted_s: float) -> WaitsFor | None:
+def _on_the_way(
+    task: Task, own: Stand | None, needs: list[_Need], lasted_s: float, held: Stand | None
+) -> WaitsFor | None:
     """It is in the exchange itself, as far as anybody knows."""
     # As it was told: what has come since then nobody knows, and an older word is no longer silence.
     quiet = [need.wait for need in needs if need.wait.heard_s > QUIET_S and need.age_s < FRESH_S]
     if any(not wait.connected for wait in quiet):
         return _waits(task, "connection", lasted_s)
+    if quiet and held is not None:
+        return _in_script(task, held, lasted_s)
     if quiet:
         return _waits(task, "silent", lasted_s)
     come, total = (sum(getattr(need.wait, name) for need in needs) for name in ("bytes_come", "bytes_total"))
@@ -116,19 +126,26 @@ def _on_the_way(task: Task, own: Stand | None, needs: list[_Need], lasted_s: flo
 
 def _in_script(task: Task, own: Stand, lasted_s: float) -> WaitsFor:
     return WaitsFor(
-        device=task.device, cause="script", lasted_s=lasted_s, activity=own.activity, where=own.where
+        device=task.device,
+        cause="script",
+        lasted_s=lasted_s,
+        activity=own.activity,
+        where=own.where,
+        held=own.held,
+        cores=own.cores,
     )
 
 
 def _all_in_script(state: Coordination) -> tuple[WaitsFor, ...]:
-    """Each is in code of its own, and has been for as long as it takes until the user is asked."""
+    """Each is in code of its own, and has been for as long as it takes until the user is asked, or would."""
+    after_s = state.plan.ask_after_s or ASK_AFTER_S
     stands = {task.name: heard.stand for task, heard in _live_stands(state)}
     busy: dict[DeviceId, WaitsFor] = {}
     for task in state.plan.tasks:
         if task.name in state.parts[task.device].exits:
             continue
         own = stands.get(task.name)
-        if own is None or own.activity == "exchange" or not 0 < state.plan.ask_after_s <= own.lasted_s:
+        if own is None or own.held or own.activity == "exchange" or own.lasted_s < after_s:
             return ()
         busy[task.device] = _in_script(task, own, own.lasted_s)
     return tuple(busy.values())

@@ -73,6 +73,7 @@ class ParticipantDriver:
         self._folders: dict[str, Path] = {}
         self._snapshot: FolderSnapshot | None = None
         self._stops_pressed = 0
+        self._offers = 0
 
     @property
     def folder(self) -> Path:
@@ -105,15 +106,19 @@ class ParticipantDriver:
         self._stops_pressed += 1
         self.context.links.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
         if self.state.away_s is not None:
-            self._leave_starter(by)
+            self._leave_starter(by, problems.stopped_by(by))
         elif force == 2:
-            self.context.clock.call_later(PART_S, partial(self._leave_starter, by))
+            stopped = problems.stopped_by(by)
+            self.context.clock.call_later(PART_S, partial(self._leave_starter, by, stopped))
 
-    def _leave_starter(self, by: str) -> None:
+    def close(self, by: str) -> None:
+        """Tandem is being closed on this laptop."""
+        self._leave_starter(by, problems.closed(by))
+
+    def _leave_starter(self, by: str, why: Problem) -> None:
         if not isinstance(self.state.stage, pa.Gone):
-            left = problems.stopped_by(by)
-            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=left))
-            self.handle(pa.StarterLost(left))
+            self.context.links.send(self.starter, ms.Declined(run=self.state.plan.run, problem=why))
+            self.handle(pa.StarterLost(why, by))
 
     # --- effects -------------------------------------------------------------------------------------------
 
@@ -136,11 +141,12 @@ class ParticipantDriver:
             case pa.StopTrainers(force):
                 self._trainers.stop(force)
             case pa.LookAtTrainers():
-                self.handle(pa.TrainersSeen(self._trainers.stopped()))
+                self.handle(pa.TrainersSeen(self._trainers.stopped(), self._trainers.cpu_s()))
             case pa.FindOutputs():
                 self._start("find a run's outputs", self._find_outputs())
             case pa.SendOutputs(manifest):
                 if not self.state.local:
+                    self._offers += 1
                     self._start("send a run's outputs", self._send_outputs(manifest))
             case pa.Leave(outputs_taken, joined):
                 self._leave(outputs_taken, joined)
@@ -152,6 +158,10 @@ class ParticipantDriver:
 
     async def _list_missing(self) -> None:
         state = self.state
+        if self._delivery is not None:
+            if self._delivery.complete:
+                return  # all of it came before the link was lost, and is being stored
+            self._delivery.end()
         self._delivery = Delivery(
             self.context,
             state.plan,
@@ -291,6 +301,15 @@ class ParticipantDriver:
     async def _send_outputs(self, manifest: Manifest) -> None:
         run, work = self.state.plan.run, self._folders[self.state.plan.chief.name]
         files = tuple(range(len(manifest.files)))
+        offer = self._offers
+
+        def goes_on() -> bool:
+            """On another link they are offered anew, and sent from the first on."""
+            state = self.state
+            lost = state.away_s is not None or state.resuming or offer != self._offers
+            at_work = isinstance(state.stage, pa.Running | pa.Trained | pa.Leaving)
+            return at_work and not (lost or state.outputs_taken)
+
         try:
             await send_pieces(
                 self.context,
@@ -300,7 +319,7 @@ class ParticipantDriver:
                 work,
                 manifest,
                 files,
-                lambda: isinstance(self.state.stage, pa.Running | pa.Trained | pa.Leaving),
+                goes_on,
             )
         except TandemError as error:
             # The starter's wait for the next piece runs out and names this laptop.

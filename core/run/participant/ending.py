@@ -13,7 +13,7 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.events import RunEvent
 from core.vocabulary.peer_messages import Message
-from core.vocabulary.phases import Failed, MemberPhase
+from core.vocabulary.phases import Failed, MemberPhase, Stopped
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import apply
 
@@ -74,8 +74,8 @@ def say_phase(turn: Turn, phase: MemberPhase, *, done: int = 0, total: int = 0) 
     )
 
 
-def say(turn: Turn, task: str, words: str) -> None:
-    lines = LogLines(task=task, stream="tandem", text=words)
+def say(turn: Turn, task: str, words: str, *, difference: bool = False) -> None:
+    lines = LogLines(task=task, stream="tandem", text=words, difference=difference)
     report(turn, ev.MemberLogged(run=turn.state.plan.run, device=turn.state.me, lines=lines))
 
 
@@ -102,7 +102,9 @@ def lose_starter(turn: Turn, problem: Problem) -> None:
     leave(turn, problems.lost_starter(turn.state.starter_name, problem), starter_lost=True)
 
 
-def leave(turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded: bool = False) -> None:
+def leave(
+    turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded: bool = False, by: str = ""
+) -> None:
     """End this part now, whatever it does."""
     state = turn.state
     if isinstance(state.stage, pa.Asking):
@@ -117,9 +119,10 @@ def leave(turn: Turn, verdict: Problem, *, starter_lost: bool = False, concluded
             before,
             starter_lost=before.starter_lost or starter_lost,
             concluded=before.concluded or concluded,
+            by=before.by or by,
         )
     else:
-        after = pa.Leaving(verdict, starter_lost, concluded)
+        after = pa.Leaving(verdict, starter_lost, concluded, by)
         if state.doing:
             turn.effects.append(pa.StopTrainers(2))
     enter(turn, after)
@@ -137,7 +140,9 @@ def go_if_over(turn: Turn) -> None:
             return
         # The starter cannot say it any more.
         if state.shown.run is not None and not state.shown.run.over:
-            turn.emit(ev.RunPhaseChanged(run=state.plan.run, phase=Failed(problem=state.stage.verdict)))
+            by, verdict = state.stage.by, state.stage.verdict
+            phase = Stopped(by=by) if by else Failed(problem=verdict)
+            turn.emit(ev.RunPhaseChanged(run=state.plan.run, phase=phase))
     go(turn)
 
 

@@ -71,6 +71,7 @@ def step(state: pa.Participation, input: pa.Input, now_s: float) -> Stepped:
         return state, ()
     turn: Turn = Draft(state, now_s)
     _take(turn, input)
+    patience.stand_still(turn)
     go_if_over(turn)
     return turn.state, tuple(turn.effects)
 
@@ -82,7 +83,7 @@ def _take(turn: Turn, input: pa.Input) -> None:
             _on_asked(turn, input)
         case pa.Decided(allowed) if isinstance(state.stage, pa.Asking):
             _on_decided(turn, allowed)
-        case pa.Listed(files) if isinstance(state.stage, pa.Listing):
+        case pa.Listed(files) if isinstance(state.stage, pa.Listing | pa.Receiving):
             _on_listed(turn, files)
         case pa.PiecesCame(done, total) if isinstance(state.stage, pa.Receiving):
             turn.wait("receive", limits.RECEIVE_S + limits.SLACK_S)
@@ -96,16 +97,20 @@ def _take(turn: Turn, input: pa.Input) -> None:
             decline(turn, problem)
         case From(device, message) if device == state.plan.starter:
             _on_message(turn, message)
-        case pa.StarterLost(problem) if not state.local and not state.starter_lost:
-            if patience.may_wait_for(turn, problem):
+        case pa.StarterLost(problem, by) if not state.local and not state.starter_lost:
+            if by:
+                leave(turn, problem, starter_lost=True, by=by)
+            elif patience.may_wait_for(turn, problem):
                 patience.miss_starter(turn)
             else:
                 lose_starter(turn, problem)
         case pa.StarterReturned():
             patience.welcome_starter(turn)
-        case pa.TrainersSeen(stopped):
+        case pa.TrainersSeen(stopped, cpu_s):
             patience.see(turn, stopped & set(state.doing))
+            patience.listen(turn, cpu_s)
         case pa.TrainerSaid(task, said) if task in state.doing:
+            patience.hear_word(turn, task)
             _on_said(turn, task, said)
         case pa.TrainerWrote(lines):
             report(turn, ev.MemberLogged(run=state.plan.run, device=state.me, lines=lines))
@@ -195,6 +200,7 @@ def _on_ready(turn: Turn, made: pa.MadeReady) -> None:
         certificates=dict(made.certificates),
         load_s=made.load_s,
     )
+    turn.state = replace(turn.state, prepared=prepared)
     tell_starter(turn, prepared)
     say_phase(turn, "prepared")
     turn.wait("launch", limits.LAUNCH_S)
@@ -215,6 +221,9 @@ def _on_message(turn: Turn, message: Message) -> None:
             say_doing(turn)
         case ms.RunAbandoned() if turn.state.unheard:
             go(turn)
+        case ms.Mirrored(event=ev.RunPhaseChanged(phase=phase)) if ended(phase) and turn.state.unseen:
+            # It came back to a run that was over before it was shown here.
+            go(turn) if turn.state.unheard else leave(turn, problems.over_meanwhile(turn.state.starter_name))
         case ms.RunAbandoned(problem=problem):
             leave(turn, problem)
         case ms.Mirrored(event=event, number=number):
@@ -297,8 +306,8 @@ def _on_said(turn: Turn, task: str, said: trainer_messages.Report) -> None:
             report(turn, ev.MemberEndedEpoch(run=run, device=me, epoch=epoch))
         case trainer_messages.Evaluated(logs=logs):
             say(turn, task, "evaluate: " + ", ".join(f"{key} {value:.4g}" for key, value in logs.items()))
-        case trainer_messages.Said(words=words):
-            say(turn, task, words)
+        case trainer_messages.Said(words=words, difference=difference):
+            say(turn, task, words, difference=difference)
         case trainer_messages.StandChanged(stand=stand):
             patience.tell_stand(turn, task, stand)
         case _:

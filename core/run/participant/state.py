@@ -14,7 +14,7 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Manifest
-from core.vocabulary.peer_messages import From
+from core.vocabulary.peer_messages import From, Prepared
 from core.vocabulary.phases import Exit, MemberPhase
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
@@ -79,6 +79,8 @@ class PreparingFailed:
 @dataclass(frozen=True, slots=True)
 class StarterLost:
     problem: Problem
+    by: str = ""
+    """This laptop's name, where its user leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,11 @@ class StarterReturned:
 
 @dataclass(frozen=True, slots=True)
 class TrainersSeen:
-    """The answer to ``LookAtTrainers``: the tasks whose process is stopped."""
+    """The answer to ``LookAtTrainers``: the tasks whose process is stopped, and the seconds of processor time
+    that each has used."""
 
     stopped: frozenset[str]
+    cpu_s: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +257,8 @@ class Leaving:
     """The starter will not say it any more."""
     concluded: bool = False
     """The last phase has been shown."""
+    by: str = ""
+    """Who ended it, where it was this laptop's user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +269,17 @@ class Gone:
 Stage = Invited | Asking | Listing | Receiving | Copying | Ready | Running | Trained | Leaving | Gone
 
 # --- the state ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A trainer's last one. ``cpu_s``: what its process had used when it was looked at first since."""
+
+    at_s: float
+    looked_s: float = 0.0
+    cpu_s: float = 0.0
+    held_told_s: float | None = None
+    """When the starter was told last that it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +303,8 @@ class Participation:
     said_phase: tuple[MemberPhase, str] = ("waiting", "")
     found: OutputsFound | None = None
     """What the chief's script wrote, once that is known."""
-    offered: bool = False
-    """The starter was told of it, over a link that stood."""
+    prepared: Prepared | None = None
+    """What the starter was told when this laptop was ready."""
     outputs_taken: bool = False
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
@@ -299,6 +316,8 @@ class Participation:
     """What was reported."""
     stopped: frozenset[str] = frozenset()
     """Tasks whose process is stopped."""
+    words: Mapping[str, Word] = field(default_factory=lambda: MappingProxyType({}))
+    """By task: when its trainer said something last."""
     unix_s: float = 0.0
     """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()
@@ -312,9 +331,14 @@ class Participation:
         return not isinstance(self.stage, Invited | Asking)
 
     @property
+    def unseen(self) -> bool:
+        """The starter has shown nothing of the run here."""
+        return not self.local and self.shown.run is None
+
+    @property
     def unheard(self) -> bool:
         """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
-        return self.joined and not self.local and self.shown.run is None
+        return self.joined and self.unseen
 
     @property
     def launched(self) -> bool:

@@ -55,6 +55,8 @@ class Cluster:
     """None: no checkpoints. Set on every member or on none."""
     collectives: Any = None
     """The ``Collectives`` by which members meet; None: the strategy's own."""
+    names: tuple[str, ...] = ()
+    """Of the members' laptops, by rank, for words about them."""
     folders: tuple[Path, ...] = ()
     """This member's own: its script's, its temporary one. Callbacks that write files do so there on every
     member, and on the chief alone elsewhere."""
@@ -101,7 +103,11 @@ class StepReport:
 class Observer(Protocol):
     """Hears of the training. `logs` are the metrics over all members, equal on each of them."""
 
-    def on_fit_began(self, epochs: int, steps: int | None, global_batch: int | None) -> None: ...
+    def on_fit_began(
+        self, epochs: int, steps: int | None, global_batch: int | None, first_epoch: int = 0, done: int = 0
+    ) -> None:
+        """`first_epoch`: that of the fit as the script calls it, wherever it resumes. `done`: steps of the
+        training before it."""
 
     def step_due(self) -> bool:
         """Whether a step's report would be passed on now. Asked before metrics are read from the device,
@@ -115,14 +121,16 @@ class Observer(Protocol):
     def on_shares(self, shares: tuple[int, ...]) -> None:
         """The shares of the steps to come."""
 
-    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float]) -> None: ...
+    def on_epoch_ended(self, epoch: int, logs: Mapping[str, float], steps: int, whole: bool) -> None:
+        """`steps` of it are done; `whole` False: it was broken off there."""
 
     def on_evaluated(self, logs: Mapping[str, float]) -> None: ...
 
     def on_fit_ended(self) -> None: ...
 
-    def on_said(self, words: str) -> None:
-        """Something about the training that the user should read, a fallback say."""
+    def on_said(self, words: str, difference: bool = False) -> None:
+        """Something about the training that the user should read, a fallback say. `difference`: by it the
+        result may differ from one machine's."""
 
     def should_stop(self) -> bool:
         """True once this member has been asked to stop. The members agree, end after the same step, run

@@ -4,20 +4,28 @@ import csv
 import math
 import threading
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QPoint
+from msgspec.structs import replace
+from PySide6.QtCore import QPoint, QRectF
 from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from app.charts.panel import ChartPanel
-from app.charts.points import GPU_USE, RunPoints, Source
+from app.charts.plot import Plot
+from app.charts.points import RunPoints, Source
+from core.report.curves import CPU_USE, GPU_USE
+from core.vocabulary.events import MemberEndedEpoch
 from core.vocabulary.ids import DeviceId
-from tests.app.charts.test_points import A, B, epoch, plan, step
+from core.vocabulary.laptops import LaptopUsed
+from core.vocabulary.progress import EpochEnd
+from tests.app import world
+from tests.app.charts.test_points import RUN, A, B, epoch, plan, step
+from tests.core.fake_node import ME
 
 LIMIT_MS = 60_000
 
@@ -364,3 +372,67 @@ def test_member_ids_that_nobody_named_are_shortened(qtbot: QtBot, panel: ChartPa
     points.hear(step(0, DeviceId("c" * 64), loss=1.0))
     shown(qtbot, panel, Source("now", points))
     assert panel.legend.names == ["cccccccc, training"]
+
+
+def words_in(plot: Plot) -> list[QRectF]:
+    plot.grab()
+    return list(plot.marks._said)
+
+
+@pytest.mark.parametrize("falling", [True, False], ids=["loss", "accuracy"])
+def test_words_in_a_short_runs_plot_hide_neither_curves_nor_each_other(
+    qtbot: QtBot, panel: ChartPanel, falling: bool
+) -> None:
+    """The best epoch's words lay over the end of the curve that they are about."""
+    metric = "loss" if falling else "accuracy"
+    points = RunPoints(plan())
+    for number in range(240):
+        value = math.exp(-number / 60)
+        value = value if falling else 1 - value
+        points.hear(step(number, A, fit=0, **{metric: value}))
+        if number % 20 == 19:
+            logs = {f"val_{metric}": value * (1.02 if falling else 0.98)}
+            end = EpochEnd(
+                at_s=100.0 + number, epoch=number // 20, epochs=12, step=number, logs=logs, seconds=1
+            )
+            points.hear(MemberEndedEpoch(run=RUN, device=A, epoch=end))
+    points.add_turn(B, "away", 120.0, 120.0)
+    points.add_turn(B, "back", 130.0, 130.0)
+    panel.resize(500, 300)
+    shown(qtbot, panel, Source("now", points, {A: "anna", B: "ben"}))
+    plot = panel.plots[0]
+    assert [turn.words for turn in plot.marks.turns] == ["ben away", "ben back"]
+    assert plot.marks.best is not None
+    said = words_in(plot)
+    assert len(said) == 3, "two laptops' turns and the best epoch"
+    assert not any(one.intersects(other) for one, other in combinations(said, 2))
+    assert not any(plot.marks.covers(place.adjusted(6, 0, -6, 0)) for place in said)
+    assert all(plot.canvas.area.adjusted(-8, -1, 8, 1).contains(place) for place in said)
+    bottom = plot.canvas.pixel(points.turns[0].step, 0.0)
+    assert plot.marks.covers(QRectF(bottom.x() - 2, 0, 4, 1000)), "it sees the curve where it is"
+
+
+def test_turns_follow_the_axis_and_are_left_out_of_several_runs(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = run_of(step(0, loss=1.0), step(100, loss=0.5))
+    points.add_turn(B, "left", 50.0, 40.0)
+    shown(qtbot, panel, Source("one", points, {B: "ben"}))
+    assert [(turn.x, turn.words) for turn in panel.plots[0].marks.turns] == [(40.0, "ben left")]
+    panel.bar.axis.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: [turn.x for turn in panel.plots[0].marks.turns] == [50.0], timeout=LIMIT_MS)
+    shown(qtbot, panel, Source("one", points), Source("two", run_of(step(0, loss=2.0))))
+    assert panel.plots[0].marks.turns == ()
+
+
+def test_a_past_runs_plots_have_the_use_below_over_the_same_axis_and_several_runs_none(
+    qtbot: QtBot, panel: ChartPanel
+) -> None:
+    past = replace(
+        world.details(world.entry(), steps=46),
+        uses={ME: tuple(LaptopUsed(device=ME, second=n / 10, cpu_pct=20, gpu_pct=80) for n in range(46))},
+    )
+    points = RunPoints.of(past)
+    shown(qtbot, panel, Source("past", points, {ME: "here"}))
+    assert [plot.shown for plot in panel.uses] == [GPU_USE, CPU_USE]
+    assert len({plot.range for plot in panel.all_plots}) == 1
+    shown(qtbot, panel, Source("past", points, {ME: "here"}), Source("other", RunPoints.of(past)))
+    assert panel.uses == []

@@ -4,7 +4,8 @@ import math
 
 from msgspec.structs import replace
 
-from app.charts.points import GPU_USE, MOST_CURVES, CurveKey, RunPoints
+from app.charts.points import MOST_CURVES, CurveKey, RunPoints
+from core.report.curves import GPU_USE
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.events import MemberEndedEpoch, MemberLogged, MemberProgressed
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
@@ -163,3 +164,19 @@ def test_an_epochs_points_know_which_epoch_it_was() -> None:
     points = RunPoints(plan())
     points.hear(epoch(9, loss=1.9, val_loss=2.5))
     assert list(points.curves[CurveKey(DeviceId(""), "loss", True)].epochs) == [0]
+
+
+def test_an_epoch_that_was_broken_off_is_no_point_beside_whole_ones() -> None:
+    points = RunPoints(plan())
+    points.hear(epoch(9, accuracy=0.5))
+    broken = epoch(10, accuracy=1.0)
+    assert not points.hear(replace(broken, epoch=replace(broken.epoch, whole=False, steps=1)))
+    assert list(points.curves[CurveKey(DeviceId(""), "accuracy", False)].values) == [0.5]
+
+
+def test_steps_that_count_the_whole_training_stand_where_they_say() -> None:
+    points = RunPoints(resumed(Moment(step=30, epoch=2, batch=5)))
+    for number, done in ((0, 1), (29, 30), (30, 31)):
+        told = step(number, loss=1.0)
+        points.hear(replace(told, progress=replace(told.progress, done=done)))
+    assert list(points.curves[CurveKey(DeviceId(""), "loss", False)].steps) == [0, 29, 30]

@@ -1,8 +1,15 @@
 """Laptops' readings on a run's axis."""
 
-from app.charts.points import CPU_USE, GPU_USE, CurveKey, RunPoints, UseMeter
+from app.charts.points import CurveKey, RunPoints, TurnPoint, UseMeter
+from core.report.curves import CPU_USE, GPU_USE
+from core.vocabulary.answers import RunDetails, RunEntry
+from core.vocabulary.events import WaitingChanged
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
+from core.vocabulary.phases import Finished
+from core.vocabulary.waits import WaitsFor
 from tests.app import world
-from tests.app.charts.test_points import A, B, plan, step
+from tests.app.charts.test_points import RUN, A, B, plan, step
 
 
 def test_a_reading_stands_where_the_run_was_when_it_came() -> None:
@@ -42,3 +49,49 @@ def test_numbers_that_are_none_are_left_out() -> None:
     meter = UseMeter(points, lambda: 0.0)
     meter.hear(world.told(A, world.reading(float("nan"), gpus=(world.gpu(float("inf")),))))
     assert [key.metric for key in points.curves] == ["loss"]
+
+
+def away(*devices: DeviceId) -> WaitingChanged:
+    return WaitingChanged(
+        run=RUN, waits=tuple(WaitsFor(device=each, cause="away", lasted_s=10.0) for each in devices)
+    )
+
+
+def test_a_laptop_that_goes_stands_where_the_run_was_and_comes_back_later() -> None:
+    now_s, points = [50.0], RunPoints(plan())
+    meter = UseMeter(points, lambda: now_s[0])
+    assert not meter.hear(away(B)), "no step yet, so no axis"
+    meter.hear(away())
+    points.hear(first := step(7, loss=1.0))
+    meter.hear(first)
+    now_s[0] = 60.0
+    assert meter.hear(away(B))
+    assert not meter.hear(away(B))
+    now_s[0] = 90.0
+    assert meter.hear(away())
+    assert points.turns == [TurnPoint(7.0, 10.0, B, "away"), TurnPoint(7.0, 40.0, B, "back")]
+
+
+def test_a_past_runs_laptops_stand_where_the_run_was_at_that_second() -> None:
+    details = RunDetails(
+        entry=RunEntry(run=RUN, started_s=0.0, script="train.py", phase=Finished()),
+        plan=plan(),
+        steps={A: tuple(step(number, loss=1.0).progress for number in (0, 10, 20))},
+        uses={
+            B: (
+                LaptopUsed(device=B, second=0.5, cpu_pct=20.0, gpu_pct=80.0),
+                LaptopUsed(device=B, second=10.5, cpu_pct=30.0),
+            )
+        },
+        membership=(
+            MembershipChanged(device=A, change="joined", at_s=0.0),
+            MembershipChanged(device=B, change="away", at_s=0.0, second=12.0),
+            MembershipChanged(device=B, change="left", at_s=0.0, second=99.0),
+        ),
+    )
+    points = RunPoints.of(details)
+    gpu, cpu = points.curves[CurveKey(B, GPU_USE, False)], points.curves[CurveKey(B, CPU_USE, False)]
+    assert (list(gpu.steps), list(gpu.seconds), list(gpu.values)) == ([0], [0.5], [80])
+    assert (list(cpu.steps), list(cpu.seconds), list(cpu.values)) == ([0, 10], [0.5, 10.5], [20, 30])
+    assert points.turns == [TurnPoint(10.0, 12.0, B, "away"), TurnPoint(20.0, 99.0, B, "left")]
+    assert points.metrics == ["loss"]

@@ -209,3 +209,20 @@ async def test_a_node_that_dies_in_a_run_ends_the_command() -> None:
         node.happen(ev.NodeStopped())
         with pytest.raises(TandemError, match="ended from elsewhere"):
             await run_command.follow(follow, Words(), RUN, Interrupts())
+
+
+TOLD = "The metric 'rmse' is of the batch as a whole."
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+async def test_a_told_difference_that_nobody_accepted_is_not_ok(accepted: bool) -> None:
+    summary = ev.RunSummarised(run=RUN, summary=Summary(steps=9, told=(TOLD,), accepted=accepted))
+    for screen in (Words(json=True), Words()):
+        code = await followed(running(), screen, *TO_TRAINING, summary, phase(Finished()))
+        assert code == (ExitCode.OK if accepted else ExitCode.DIFFERS)
+        if screen.json:
+            (told,) = screen.told
+            assert (told["ok"], told["told"]) == (accepted, [TOLD])
+        else:
+            assert ("not with the result of one machine" in screen.said) is not accepted
+            assert TOLD in screen.said

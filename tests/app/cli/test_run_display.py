@@ -115,6 +115,21 @@ def test_rows_that_move_are_shown() -> None:
     assert "51 of 64 rows" in screen.said
 
 
+def test_the_small_batch_at_an_epochs_end_is_not_taken_for_the_share() -> None:
+    node = running()
+    whole = replace(HALF, share=50, samples_s=640.0, step_s=0.1)
+    for device in (ME, OTHER):
+        node.happen(ev.MemberPhaseChanged(run=RUN, device=device, phase="training"))
+        node.happen(ev.MemberProgressed(run=RUN, device=device, progress=whole))
+    screen, clock = Words(), Clock()
+    display = Plain(screen, clock)
+    clock.now_s = 11.0
+    last = replace(whole, step=whole.step + 1, share=4, samples_s=50.0)
+    play(node, display, ev.MemberProgressed(run=RUN, device=ME, progress=last))
+    assert "50 of 64 rows" in screen.said
+    assert "4 of 5 rows" not in screen.said
+
+
 def test_a_long_epoch_gives_a_sign_of_life() -> None:
     screen, clock = Words(), Clock()
     node = running()

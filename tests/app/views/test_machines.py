@@ -117,6 +117,9 @@ def test_the_wires_part_of_a_step_and_each_ones_rows_are_shown(core: FakeCore, s
     assert view.wire.isVisible()
     assert view.wire.text() == "20 % of each step is network transfer (2.4 MB each way)."
     assert words(view, ME)["Share"] == "46 of 64 rows"
+    last = replace(step, step=22, share=4, samples_s=50.0)
+    core.happen(world.progressed(ME, last), world.told(ME, world.reading(42.0)))
+    assert words(view, ME)["Share"] == "46 of 64 rows", "an epoch's last batch is a small one"
     core.happen(*world.finished())
     assert not view.wire.isVisible()
 

@@ -17,12 +17,13 @@ from pytestqt.qtbot import QtBot
 from app import theme
 from app.bridge import Bridge
 from app.models.run_comparison import Compared, Line, compared
-from app.models.runs_model import MORE_ROLE, Column, more, when, words
+from app.models.runs_model import MORE_ROLE, Column, kind, more, when, words
 from app.views.runs import RunsView
 from core.run import problems
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry, RunList
 from core.vocabulary.commands import (
+    ChangeSettings,
     Command,
     DeleteRun,
     FindCheckpoints,
@@ -34,9 +35,10 @@ from core.vocabulary.commands import (
 )
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import RunId
-from core.vocabulary.phases import Failed, Stopped, Stopping, Training
+from core.vocabulary.phases import Failed, Finished, Stopped, Stopping, Training
 from core.vocabulary.plan import Moment, Role, RunSpec
 from core.vocabulary.progress import Best
+from core.vocabulary.settings import SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started
@@ -826,3 +828,25 @@ def test_hostile_entries_are_only_shown(qtbot: QtBot, text: str, number: float) 
     core.flush()
     view.grab()
     view.hide()
+
+
+def test_a_run_that_differs_from_one_machine_is_not_green_until_that_is_accepted(
+    qtbot: QtBot, core: FakeCore, view: RunsView
+) -> None:
+    core.happen(*world.begun())
+    summary = replace(world.SUMMARY, told=("The metric 'rmse' is of the batch as a whole.",))
+    entry = world.entry(last=Finished(), folder="/runs/differs")
+    entry = replace(entry, summary=summary)
+    details = world.details(entry, steps=46)
+    assert details.plan is not None
+    core.answers[GetRun] = replace(details, plan=replace(details.plan, code="c" * 64))
+    choose(view, 0)
+    view.open.click()
+    core.flush()
+    outcome = view.past.outcome
+    assert outcome.head.text() == "Finished, but not with the result of one machine"
+    assert outcome.head.property("kind") == "warning-heading"
+    assert any("'rmse'" in label.text() for label in outcome.lines)
+    outcome.accept.click()
+    assert core.asked(ChangeSettings) == [ChangeSettings(change=SettingsChange(accepted=("c" * 64,)))]
+    assert kind(entry) == "warning" and kind(replace(entry, summary=world.SUMMARY)) == "good"

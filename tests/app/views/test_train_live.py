@@ -11,12 +11,13 @@ from PySide6.QtCore import QUrl
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
-from app.charts.points import CPU_USE, GPU_USE, CurveKey
+from app.charts.points import CurveKey
 from app.models.headline import Figure
 from app.models.laptop_rows import LaptopRow
 from app.views.train import TrainView
 from app.views.train_live import TrainLive
 from app.widgets.run_progress import RunProgress
+from core.report.curves import CPU_USE, GPU_USE
 from core.telemetry.nvidia import Nvidia
 from core.vocabulary import events as ev
 from core.vocabulary.answers import PlanMade, Refused, RunDetails, RunEntry
@@ -507,7 +508,7 @@ def test_the_log_has_a_page_for_each_member_as_plain_text(
     core.happen(world.logged(ME, "three\n"))
     qtbot.waitUntil(lambda: live.log.text.toPlainText().endswith("three"), timeout=LIMIT_MS)
     live.log.pages.setCurrentIndex(1)
-    assert live.log.pages.currentText() == "Bob's laptop: worker:0"
+    assert live.log.pages.currentText() == "worker:0 on Bob's laptop"
     assert live.log.text.toPlainText() == "there"
 
 

@@ -8,18 +8,23 @@ import pytest
 from msgspec.structs import replace
 
 from core.history.index import History
-from core.history.read import LOG_BYTES, MOST_POINTS, read_outcome, read_run
+from core.history.read import LOG_BYTES, MOST_POINTS, read_metrics, read_outcome, read_run
 from core.history.record import RunRecord
 from core.vocabulary import events as ev
 from core.vocabulary import wire
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
 from core.vocabulary.phases import Exit, Finished, Planning, Preparing
+from core.vocabulary.plan import Moment
 from core.vocabulary.progress import Best, EpochEnd, Expectation, LogLines, Progress, Summary
+from core.vocabulary.readings import GpuReading, Reading
 from core.vocabulary.run_folder import EVENTS, METRICS, PROJECT, SUMMARY, log_name
+from core.vocabulary.waits import WaitsFor
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
+from tests.core.samples import sample
 
 PLAN = plan_of()
 RUN = PLAN.run
@@ -160,6 +165,38 @@ def test_the_files_that_a_run_begins_with_are_kept_beside_it(kept: Kept) -> None
     assert not kept.troubles
 
 
+def test_a_run_that_goes_on_has_the_numbers_of_the_one_before_up_to_its_checkpoint(
+    kept: Kept, tmp_path: Path
+) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    told = [replace(step(number).progress, done=number + 1, epoch=number // 4) for number in range(12)]
+    told = [replace(each, batch=each.step % 4) for each in told]
+    ends = [
+        EpochEnd(at_s=9.0, epoch=number, epochs=3, step=4 * number + 3, seconds=1.0) for number in range(3)
+    ]
+    lines = [ev.MemberProgressed(run=RUN, device=ANNA, progress=each) for each in told]
+    more = [ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=each) for each in ends]
+    (before / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in (*lines, *more)))
+    kept.record.go_on_from(before, Moment(step=6, epoch=1, batch=2))
+    kept.add(ev.MemberProgressed(run=RUN, device=ANNA, progress=told[6]))
+    kept.record.close()
+    read = read_run(kept.record.entry, kept.folder)
+    assert [each.step for each in read.steps[ANNA]] == [0, 1, 2, 3, 4, 5, 6]
+    assert [each.epoch for each in read.epochs[ANNA]] == [0]
+
+
+def test_every_member_records_the_starters_times(kept: Kept) -> None:
+    out = Summary(total_s=12.5, started_s=97.0)
+    kept.add(ev.RunSummarised(run=RUN, summary=out), ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    assert (kept.record.entry.started_s, kept.record.entry.duration_s) == (97.0, 12.5)
+
+
+def test_a_clock_that_is_out_of_the_world_is_not_believed(kept: Kept) -> None:
+    kept.add(ev.RunSummarised(run=RUN, summary=Summary(total_s=12.5, started_s=9e9)))
+    assert kept.record.entry.started_s == 100.0
+
+
 def test_the_best_epochs_of_the_chief_are_kept_while_the_run_is_under_way(kept: Kept) -> None:
     kept.add(ev.RunPlanned(plan=PLAN))
     for number, (chiefs, others) in enumerate(((0.9, 0.1), (0.4, 0.1), (0.6, 0.1))):
@@ -177,3 +214,79 @@ def test_a_name_given_during_the_run_outlasts_its_end(kept: Kept) -> None:
     kept.add(ev.RunPhaseChanged(run=RUN, phase=Finished()))
     entry = kept.history.find(RUN)
     assert (entry.name, entry.note) == ("Warm start", "with ben")
+
+
+def test_how_busy_the_laptops_were_is_kept_from_the_first_report_on(kept: Kept) -> None:
+    clock = [160.0]
+    kept.record._wall_clock = lambda: clock[0]
+    reading = Reading(
+        at_s=5.0,
+        cpu_pct=40.04,
+        memory_used_bytes=1,
+        memory_total_bytes=2,
+        sent_bytes_s=0.0,
+        received_bytes_s=0.0,
+        gpus=(GpuReading(name="one", use_pct=80.0), GpuReading(name="two", use_pct=90.0)),
+    )
+    kept.add(ev.RunPlanned(plan=PLAN))
+    kept.record.note_use(ANNA, reading)
+    kept.add(step(0))
+    clock[0] = 163.5
+    kept.record.note_use(ANNA, reading)
+    kept.record.note_use(DeviceId("f" * 64), reading)
+    kept.record.note_use(BEN, replace(reading, gpus=()))
+    kept.record.close()
+    details = read_run(kept.record.entry, kept.folder)
+    assert details.uses == {
+        ANNA: (LaptopUsed(device=ANNA, second=3.5, cpu_pct=40.0, gpu_pct=85.0),),
+        BEN: (LaptopUsed(device=BEN, second=3.5, cpu_pct=40.0),),
+    }, "nothing before the axis began, and nobody who is not in the run"
+    assert len(details.steps[ANNA]) == 1
+    assert [type(event) for event in read_metrics(kept.folder)] == [ev.MemberProgressed]
+
+
+def test_who_came_and_went_is_kept_with_the_moment(kept: Kept) -> None:
+    clock = [160.0]
+    kept.record._wall_clock = lambda: clock[0]
+    away = WaitsFor(device=BEN, cause="away", lasted_s=10.0)
+    kept.add(
+        ev.RunPlanned(plan=PLAN),
+        ev.MemberPhaseChanged(run=RUN, device=BEN, phase="training"),
+        step(0),
+    )
+    clock[0] = 170.0
+    kept.add(ev.WaitingChanged(run=RUN, waits=(away,)))
+    clock[0] = 200.0
+    kept.add(ev.WaitingChanged(run=RUN))
+    kept.record.close()
+    found = read_run(kept.record.entry, kept.folder).membership
+    assert found == (
+        MembershipChanged(device=BEN, change="joined", at_s=160.0),
+        MembershipChanged(device=BEN, change="away", at_s=170.0, second=10.0),
+        MembershipChanged(device=BEN, change="back", at_s=200.0, second=40.0),
+    )
+
+
+def test_a_resumed_runs_laptops_stand_on_the_axis_of_the_whole_training(kept: Kept) -> None:
+    """Its record begins with the reports of the run before it, by the chief's clock of then."""
+    clock = [5_000.0]
+    kept.record._wall_clock = lambda: clock[0]
+    before = [
+        replace(step(n), progress=replace(step(n).progress, at_s=100.0 + n, done=n + 1)) for n in (0, 1)
+    ]
+    old = kept.folder.parent / "before"
+    old.mkdir()
+    (old / METRICS).write_bytes(b"".join(wire.to_json(each) + b"\n" for each in before))
+    kept.add(ev.RunPlanned(plan=PLAN))
+    kept.record.go_on_from(old, Moment(step=2, batch=2))
+    reading = sample(Reading)
+    kept.record.note_use(ANNA, reading)  # TensorFlow still starts
+    clock[0] = 5_060.0
+    progress = replace(step(2).progress, at_s=200.0, done=3)
+    kept.add(ev.MemberProgressed(run=RUN, device=ANNA, progress=progress))
+    clock[0] = 5_070.0
+    kept.record.note_use(ANNA, reading)
+    kept.record.close()
+    details = read_run(kept.record.entry, kept.folder)
+    assert [each.at_s for each in details.steps[ANNA]] == [100.0, 101.0, 200.0]
+    assert [used.second for used in details.uses[ANNA]] == [110.0], "ten seconds after the report of 200"

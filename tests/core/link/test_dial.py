@@ -11,7 +11,7 @@ import pytest
 from core.link import dial
 from core.link.dial import Backoff, reach
 from core.net.address import Address
-from core.net.tls import Streams
+from core.net.tls import NOBODY_LISTENS, Streams
 from core.vocabulary.errors import TandemError
 
 reach_soon = partial(reach, head_start_s=0.001)
@@ -92,6 +92,17 @@ async def test_where_all_fail_the_most_telling_failure_is_raised(network: Networ
     with pytest.raises(TandemError) as failure:
         await reach_soon([BAD, stranger, BAD], network.connect)
     assert failure.value.code == "wrong-certificate"
+
+
+async def test_that_nobody_listens_is_not_hidden_by_a_stranger_at_an_earlier_address(
+    network: Network,
+) -> None:
+    stranger = Address("192.0.2.4")
+    network.codes |= {stranger: "wrong-certificate", GOOD: NOBODY_LISTENS}
+    for addresses in ([stranger, GOOD, BAD], [GOOD, stranger]):
+        with pytest.raises(TandemError) as failure:
+            await reach_soon(addresses, network.connect)
+        assert failure.value.code == NOBODY_LISTENS
 
 
 async def test_no_address_says_so(network: Network) -> None:

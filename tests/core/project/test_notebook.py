@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
 import pytest
 
 from core.project.find import SeveralScripts, find_script
-from core.project.notebook import Notebook, read_notebook
+from core.project.notebook import Notebook, parse_notebook, read_notebook
 from core.project.only_here import find_only_here
+from core.project.parse import raw_tree
 from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.vocabulary.errors import TandemError
@@ -60,6 +62,11 @@ def test_a_cell_whose_source_is_one_text_is_read(tmp_path: Path) -> None:
         ('x = """\n%matplotlib inline\n!ls\n"""', 'x = """\n%matplotlib inline\n!ls\n"""', []),
         ("x = 7 \\\n% 4", "x = 7 \\\n% 4", []),
         ("# !pip install x", "# !pip install x", []),
+        (
+            "!a\n%b \\\n c\nx = 1\n%time y = f(\n    1)\n!d",
+            "pass\npass\n\nx = 1\ny = f(\n    1)\npass",
+            ["!a", "%b \\", "%time y = f(", "!d"],
+        ),
     ],
 )  # fmt: skip
 def test_what_only_jupyter_can_do_is_left_out_and_lines_stay_where_they_are(
@@ -187,3 +194,23 @@ def test_a_file_that_is_only_here_is_named_with_cell_and_line(tmp_path: Path) ->
     manifest = scan_project(project / "train.ipynb").manifest
     (mistake,) = find_only_here(project / "train.ipynb", manifest)
     assert (mistake.path, mistake.line) == ("train.ipynb, cell 2", 3)
+
+
+def test_a_notebook_made_to_be_slow_is_read_in_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another laptop's is read before it is trusted: what is parsed does not grow with its commands."""
+    parsed: list[int] = []
+
+    def counting(source: str, name: str) -> ast.Module:
+        parsed.append(len(source))
+        return raw_tree(source, name)
+
+    monkeypatch.setattr("core.project.notebook.raw_tree", counting)
+    slow = "x = 1\n" * 20_000 + "%a\nx = 1\n" * 2_000
+    (cell,) = parse_notebook(notebook(slow).encode(), "slow.ipynb").cells
+    assert len(cell.left_out) == len(parsed) < 2_000, "it gave up"
+    assert sum(parsed) < 5_000_000
+    many = "\n".join(["!pip install x"] * 2_000)
+    (cell,) = parse_notebook(notebook(many).encode(), "many.ipynb").cells
+    assert len(cell.left_out) == 2_000

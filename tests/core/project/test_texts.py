@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.project.texts import LIMIT_TEXTS_BYTES, are_of, read_texts
+from core.project.texts import LIMIT_TEXTS_BYTES, are_of, find_unseen, read_texts
 from core.vocabulary.manifest import LIMIT_MANIFEST_BYTES, ProjectFile, manifest_of
 from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Prepare
 from core.vocabulary.wire import to_msgpack
@@ -76,3 +76,15 @@ def test_more_than_was_agreed_is_not_taken() -> None:
     files = {"train.py": b"1", "long.py": b"#" * LIMIT_TEXTS_BYTES}
     assert hashlib.sha256(files["long.py"]).hexdigest() == manifest_for(files).files[0].sha256
     assert not are_of(files, manifest_for(files))
+
+
+def test_a_script_too_large_to_be_looked_at_is_told_to_who_sends_it(tmp_path: Path) -> None:
+    assert find_unseen(manifest_for(FILES)) == ()
+    large = {"train.ipynb": b"{}" * LIMIT_TEXTS_BYTES}
+    write(tmp_path, dict(large))
+    (mistake,) = find_unseen(manifest_for(large, "train.ipynb"))
+    assert mistake.what.startswith(
+        "train.ipynb takes 1.0 MB: the other laptops' users cannot look at its code"
+    )
+    assert "Clear Outputs" in mistake.fix
+    assert read_texts(tmp_path, manifest_for(large, "train.ipynb")) == {}

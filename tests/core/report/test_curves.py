@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 
-from core.report.curves import MOST_CURVES, MOST_PANELS, fit_starts, panels, shown_devices
+from core.report.curves import CPU_USE, GPU_USE, MOST_CURVES, MOST_PANELS, fit_starts, panels, shown_devices
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed, MembershipChanged
 from core.vocabulary.progress import EpochEnd, Progress
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
@@ -58,3 +60,27 @@ def test_a_script_with_very_many_metrics_gives_a_plot_of_bounded_size() -> None:
     found = panels(run_told(steps={}, epochs={ANNA: (epoch,)}))
     assert len(found) == MOST_PANELS
     assert all(len(panel.curves) <= MOST_CURVES for panel in found)
+
+
+def test_how_busy_the_cards_were_lies_under_the_metrics_at_the_same_steps() -> None:
+    uses: tuple[LaptopUsed, ...] = tuple(
+        LaptopUsed(device=BEN, second=n, cpu_pct=20, gpu_pct=80 + n) for n in (0.0, 10.5, 99.0)
+    )
+    membership = (
+        MembershipChanged(device=BEN, change="joined", at_s=0.0),
+        MembershipChanged(device=BEN, change="away", at_s=0.0, second=20.0),
+        MembershipChanged(device=BEN, change="left", at_s=0.0, second=30.0),
+    )
+    found = panels(run_told(epochs={}, uses={BEN: uses}, membership=membership))
+    assert [panel.title for panel in found] == ["loss", "accuracy", GPU_USE]
+    (curve,) = found[-1].curves
+    assert (curve.name, curve.points) == ("Ben's", [(1.0, 80.0), (11.0, 90.5), (40.0, 179.0)])
+    assert all(panel.turns == [(21.0, "Ben's away"), (31.0, "Ben's left")] for panel in found)
+
+
+def test_without_a_card_the_processors_are_shown_and_without_numbers_nothing() -> None:
+    uses: dict[DeviceId, tuple[LaptopUsed, ...]] = {
+        ANNA: (LaptopUsed(device=ANNA, second=1.0, cpu_pct=20.0),)
+    }
+    assert [panel.title for panel in panels(run_told(uses=uses))] == ["loss", "accuracy", CPU_USE]
+    assert panels(run_told(uses=uses, steps={}, epochs={})) == []

@@ -12,8 +12,12 @@ from core.report.page import MOST_EPOCHS, MOST_FILES, TEMPLATE, outcome, page
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.phases import Exit, Failed, Finished, Phase, Stopped
-from core.vocabulary.progress import EpochEnd, Expectation, Progress, Settled, Summary
+from core.vocabulary.plan import with_ports, without_ports
+from core.vocabulary.progress import Best, EpochEnd, Expectation, Progress, Settled, Summary
+from core.vocabulary.readings import Hardware
+from core.vocabulary.versions import Versions
 from tests.core.cluster.laptops import ANNA, BEN, NAMES, plan_of
 from tests.core.run.told import epochs_of, run_told, steps_of
 
@@ -58,7 +62,7 @@ class Page(HTMLParser):
 
 def shown(details: RunDetails, plot: str | None = PLOT, **more: Any) -> Page:
     exits = more.pop("exits", [(ANNA, "chief:0", FINISHED), (BEN, "worker:0", FINISHED)])
-    return Page(page(details, plot, exits, more.pop("here", ())))
+    return Page(page(details, plot, exits, more.pop("here", ()), more.pop("said", ())))
 
 
 SUMMARY = Summary(
@@ -158,16 +162,89 @@ def test_nothing_foreign_becomes_markup() -> None:
         ),
         steps={ANNA: (step,), DeviceId(EVIL): (step,)},
         epochs={ANNA: (evil,), DeviceId(EVIL): (evil,)},
+        machines={
+            ANNA: Machine(
+                versions=Versions(
+                    tandem=EVIL, protocol=1, python=EVIL, tensorflow=EVIL, keras=EVIL, platform=EVIL
+                ),
+                hardware=Hardware(cpu=EVIL, cores=1, memory_bytes=1, gpus=(EVIL,)),
+            )
+        },
+        membership=(MembershipChanged(device=DeviceId(EVIL), change="left", at_s=1e300, words=EVIL),),
     )
+    best = {EVIL: Best(value=1.0, epoch=0)}
+    details = replace(details, entry=replace(details.entry, name=EVIL, note=EVIL, best=best))
     ended = Exit(reason="script-error", problem=Problem(code="x", what=EVIL, fix=EVIL))
     honest = shown(run_told(), here=())
-    found = shown(details, exits=[(ANNA, EVIL, ended), (DeviceId(EVIL), EVIL, ended)], here={EVIL})
+    found = shown(
+        details, exits=[(ANNA, EVIL, ended), (DeviceId(EVIL), EVIL, ended)], here={EVIL}, said=[EVIL]
+    )
     assert {tag for tag, _ in found.tags} <= {tag for tag, _ in honest.tags} | {"a", "div"}
     assert len(found.all("img")) == 1
     assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
     assert "<script>alert(1)</script>" in found.text, "shown, not run"
     assert "\x1b" not in found.text
     assert "\u202e" not in found.text
+
+
+MACHINE = Machine(
+    versions=Versions(
+        tandem="0.1.0",
+        protocol=1,
+        python="3.11",
+        tensorflow="2.21.0",
+        keras="3.12.0",
+        platform="Linux x86_64",
+    ),
+    hardware=Hardware(cpu="Ryzen 7", cores=16, memory_bytes=32 << 30, gpus=("NVIDIA RTX 4060",)),
+)
+
+
+def test_the_page_says_on_what_it_ran_who_was_there_and_with_which_tf_config() -> None:
+    details = run_told(
+        plan=with_ports(plan_of(), {ANNA: {"chief:0": 20001}, BEN: {"worker:0": 20002}}),
+        machines={ANNA: MACHINE},
+        uses={
+            device: tuple(
+                LaptopUsed(device=device, second=n, cpu_pct=10 * n, gpu_pct=gpu) for n in (1.0, 2.0)
+            )
+            for device, gpu in ((ANNA, 84.0), (BEN, None))
+        },
+        membership=(
+            MembershipChanged(device=ANNA, change="joined", at_s=1_790_000_008.0),
+            MembershipChanged(device=BEN, change="away", at_s=1_790_000_075.0, second=60.0),
+            MembershipChanged(
+                device=BEN, change="left", at_s=1_790_003_700.0, second=99.0, words="It was killed."
+            ),
+        ),
+    )
+    best = {"val_loss": Best(value=0.55, epoch=2)}
+    details = replace(
+        details, entry=replace(details.entry, best=best, name="Warm start", note="half the rate")
+    )
+    said = ["wombat is a metric of the batch as a whole (train.py, line 12)."]
+    found = shown(details, said=said)
+    for words in (
+        "Warm start: finished Warm start finished · 2 laptops",
+        "1 min 15 s half the rate Laptops",
+        "Anna's Ryzen 7, 16 cores, 32 GiB NVIDIA RTX 4060 Linux x86_64 "
+        "Tandem 0.1.0, Python 3.11, TensorFlow 2.21.0, Keras 3.12.0 GPU 84 %, CPU 15 %",
+        "Ben's CPU 15 %",
+        "0:08 Anna's began to train",
+        "1:15 Ben's was away: nothing came from it",
+        "1:01:40 Ben's left: It was killed.",
+        f"What Tandem said {said[0]}",
+        "Best epochs val_loss 0.55 in epoch 3",
+        'TF_CONFIG chief:0 on Anna\'s {"cluster": {"chief": ["192.168.1.10:20001"], "worker"',
+    ):
+        assert words in found.text, (words, found.text)
+    assert "TF_CONFIG" not in shown(run_told(plan=without_ports(plan_of()))).text, "no ports yet"
+
+
+def test_a_record_of_an_earlier_tandem_has_none_of_these_tables() -> None:
+    text = shown(run_told()).text
+    for title in ("Machines", "Who was there", "What Tandem said", "Best epochs"):
+        assert title not in text
 
 
 def test_the_template_takes_nothing_for_safe() -> None:

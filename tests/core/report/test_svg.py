@@ -122,6 +122,18 @@ def test_powers_of_ten_are_thinned() -> None:
     assert [label(value) for value in (0.0, 0.25, 1e-7, 123456.0)] == ["0", "0.25", "1e-07", "123456"]
 
 
+def test_panels_have_one_axis_and_say_who_came_and_went() -> None:
+    long, short = panel((0, 2.0), (100, 1.0)), panel((50, 1.0), (75, 2.0))
+    long.turns = [(25, "Ben away"), (100, "Ben & Co left")]
+    picture = drawn([long, short])
+    upper, lower = curves(picture)
+    assert (upper[0][0], upper[-1][0]) == (LEFT, RIGHT)
+    assert lower[0][0] == pytest.approx((LEFT + RIGHT) / 2), "where step 50 is above it, too"
+    turns = [line for line in picture.iter(f"{SVG}line") if line.get("stroke-dasharray")]
+    assert [float(str(line.get("x1"))) for line in turns] == [LEFT + (RIGHT - LEFT) / 4, RIGHT]
+    assert {"Ben away", "Ben & Co left"} <= set(words(picture))
+
+
 LOOKED_AT = [
     Panel(
         "loss",
@@ -132,6 +144,7 @@ LOOKED_AT = [
                 "loss", [(step, 2.3 - step / 100 + (step % 7) / 10) for step in range(1, 200, 3)], faint=True
             ),
         ],
+        turns=[(60, "Ben's away"), (80, "Ben's back"), (199, "a <laptop> left")],
     ),
     Panel("learning_rate", [Curve("learning_rate", [(0, 1.0), (5, 1e-3), (10, 1e-6)])]),
     Panel("a flat <line>", [Curve("a flat <line>", [(step, 3.0) for step in range(300)])]),

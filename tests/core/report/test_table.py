@@ -4,6 +4,7 @@ import csv
 import json
 
 from core.report.table import history_csv, history_json
+from core.speed.sentences import epoch_words
 from core.vocabulary.progress import EpochEnd
 from tests.core.cluster.laptops import ANNA, BEN
 from tests.core.run.told import epochs_of, run_told
@@ -22,6 +23,8 @@ def test_the_table_has_a_row_an_epoch_and_member_and_counts_from_one() -> None:
         "epoch": "1",
         "steps": "10",
         "seconds": "1.5",
+        "epoch_steps": "",
+        "epoch_steps_planned": "",
         "loss": "2.0",
         "val_loss": "2.2",
         "accuracy": "0.5",
@@ -54,5 +57,14 @@ def test_the_json_has_each_members_epochs_as_they_were_reported() -> None:
 
 def test_a_run_without_epochs_leaves_a_table_with_its_head() -> None:
     details = run_told(epochs={})
-    assert history_csv(details) == "member,fit,epoch,steps,seconds\r\n"
+    assert history_csv(details) == "member,fit,epoch,steps,seconds,epoch_steps,epoch_steps_planned\r\n"
     assert json.loads(history_json(details))["members"] == []
+
+
+def test_an_epoch_that_was_broken_off_says_how_many_of_its_steps_were_done() -> None:
+    epoch = EpochEnd(
+        at_s=0.0, epoch=0, epochs=1, step=34, seconds=1.0, whole=False, steps=35, steps_in_epoch=2000
+    )
+    (row,) = rows(history_csv(run_told(epochs={ANNA: (epoch,)})))
+    assert (row["steps"], row["epoch_steps"], row["epoch_steps_planned"]) == ("35", "35", "2000")
+    assert epoch_words(epoch) == "1/1, broken off after 35 of 2,000 steps"

@@ -16,7 +16,7 @@ from core.vocabulary import events as ev
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit, Finished, Planning
-from core.vocabulary.progress import Summary
+from core.vocabulary.progress import LogLines, Summary
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.told import epochs_of, steps_of
 
@@ -122,3 +122,11 @@ def test_only_outputs_inside_the_runs_own_folder_can_be_opened(tmp_path: Path) -
     text = (ended.record.folder / "report.html").read_text()
     assert text.count("href=") == 1
     assert 'href="outputs/model.keras"' in text
+
+
+def test_what_tandem_said_during_the_run_stands_in_its_report(tmp_path: Path) -> None:
+    lines = LogLines(task="chief:0", stream="tandem", text="wombat is not <exact> (train.py, line 12).")
+    ended = Ended(tmp_path, *told(), ev.MemberLogged(run=RUN, device=ANNA, lines=lines))
+    write_report(ended.record)
+    text = (ended.record.folder / "report.html").read_text()
+    assert "wombat is not &lt;exact&gt; (train.py, line 12)." in text

@@ -103,6 +103,7 @@ class FakeTrainer:
         self.started = False
         self.over = False
         self.is_stopped = False
+        self.cpu_s = 0.0
         self.forces: list[int] = []
 
     @property

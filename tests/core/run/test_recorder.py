@@ -9,14 +9,17 @@ from msgspec.structs import replace
 
 from core.history.record import RunRecord
 from core.run import recorder
-from core.run.recorder import Recorder
+from core.run.recorder import Recorder, machines
 from core.vocabulary import events as ev
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId, RunId
+from core.vocabulary.laptops import Machine
 from core.vocabulary.phases import Finished
 from core.vocabulary.plan import Moment, Resumption
-from tests.core.cluster.laptops import ANNA, plan_of
+from core.vocabulary.state import Device, Me, State
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
 from tests.core.run.told import epochs_of
+from tests.core.samples import sample
 
 PLAN = plan_of()
 RUN = PLAN.run
@@ -107,4 +110,21 @@ async def test_the_run_that_is_resumed_at_present_is_not_deleted(tmp_path: Path)
     records.record(ev.RunPhaseChanged(run=again.run, phase=Finished()))
     await records.delete(RUN)
     assert [entry.run for entry in (await records.newest(5)).runs] == [again.run]
+    await records.close()
+
+
+async def test_what_the_laptops_are_is_kept_where_somebody_knows_it(tmp_path: Path) -> None:
+    records = await opened(tmp_path, [])
+    here = sample(Me)
+    ben = Device(device=BEN, name="Ben's", versions=here.versions)
+    state = State(me=replace(here, device=ANNA), devices={BEN: ben})
+    records.begin(PLAN, state=state)
+    records.record(ev.RunPlanned(plan=PLAN))
+    records.record(ev.RunPhaseChanged(run=RUN, phase=Finished()))
+    entry = (await records.newest(1)).runs[0]
+    assert entry.machines == {
+        ANNA: Machine(versions=here.versions, hardware=here.hardware),
+        BEN: Machine(versions=here.versions),
+    }
+    assert machines(PLAN, State()) == {}, "of laptops that were never linked"
     await records.close()

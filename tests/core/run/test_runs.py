@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import logging
@@ -452,14 +453,120 @@ async def test_a_user_who_never_answers(lan: Lan, spec: RunSpec) -> None:
 # --- losses ----------------------------------------------------------------------------------------
 
 
-async def test_a_link_lost_at_the_question(lan: Lan, spec: RunSpec) -> None:
+async def test_a_laptop_closed_at_the_question(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await ask(lan, spec)
     assert isinstance(anna.phase, Preparing)
-    lan.cut(anna, ben)
+    lan.cut(anna, ben, CLOSED)
     await lan.wait_until(lambda: anna.over and not ben.runs.busy)
     assert problem_of(anna) == "device-lost"
     assert not ben.state.consents
+
+
+async def test_a_link_lost_at_the_question_is_waited_for_and_an_answer_given_meanwhile_counts(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    await ask(lan, spec)
+    lan.cut(anna, ben)
+    lan.clock.advance(limits.CONSENT_S + 30.0)
+    assert anna.state.run is not None and anna.state.run.waiting is not None
+    assert [wait.cause for wait in anna.state.run.waiting.waits] == ["away"]
+    await ben.runs.answer_consent(ben.state.consents[0].run, "once")
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished) and ben.phase == anna.phase
+
+
+async def test_a_run_stopped_while_the_laptop_that_is_asked_is_away_ends_there_when_it_is_back(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    await ask(lan, spec)
+    lan.cut(anna, ben)
+    anna.runs.stop()
+    await lan.wait_until(lambda: anna.over)
+    assert ben.state.consents
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: not ben.runs.busy)
+    assert not ben.state.consents and not ben.trainers
+
+
+async def test_a_request_that_a_dying_link_swallowed_comes_with_the_next_one(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    lan.pause()
+    await anna.runs.start(spec)
+    await lan.wait_until(lambda: anna.member_phase(anna) == "prepared")
+    lan.cut(anna, ben)
+    lan.go_on()
+    await lan.wait_until(lambda: not ben.runs.busy)
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+
+
+async def test_a_link_lost_while_files_travel_sends_what_is_missing_over_the_next_one(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    for number in range(8):
+        Path(spec.script).with_name(f"part{number}.bin").write_bytes(bytes([number]) * 1_000_000)
+    await anna.runs.start(spec)
+
+    def came() -> int:
+        part = ben.runs._participant
+        receipt = part._delivery._parts[0].receipt if part and part._delivery else None
+        return receipt.received_bytes if receipt else 0
+
+    await lan.wait_until(lambda: came() > 2_000_000)
+    lan.cut(anna, ben)
+    assert came() < 8_000_000 and isinstance(anna.phase, Preparing)
+    lan.clock.advance(limits.RECEIVE_S + 60.0)
+    assert isinstance(anna.phase, Preparing), "nobody was given up meanwhile"
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: anna.runs_a_trainer and ben.runs_a_trainer)
+    assert (ben.trainers[0].work / "part7.bin").read_bytes() == bytes([7]) * 1_000_000
+    for node in (anna, ben):
+        node.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished)
+
+
+@pytest.mark.parametrize("others_train", [True, False])
+async def test_a_link_lost_while_outputs_come_brings_them_from_the_first_on(
+    lan: Lan, spec: RunSpec, others_train: bool
+) -> None:
+    anna, ben = both(lan)
+    await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
+    (ben.trainers[0].work / "first.bin").write_bytes(b"1" * 300_000)
+    (ben.trainers[0].work / "second.bin").write_bytes(b"2" * 6_000_000)
+    if not others_train:
+        anna.trainers[0].end()
+    ben.trainers[0].end()
+    coordinator = anna.runs._coordinator
+    assert coordinator is not None
+    await lan.wait_until(lambda: coordinator._incoming and coordinator._incoming.receipt)
+    incoming = coordinator._incoming
+    assert incoming is not None
+    await lan.wait_until(lambda: incoming.receipt and incoming.receipt.received_bytes > 300_000)
+    lan.cut(anna, ben)
+    assert coordinator.state.outputs == "cut"
+    assert incoming.receipt is not None and incoming.receipt.received_bytes < 6_300_000
+    await asyncio.sleep(0)  # what was being sent meets the lost link
+    lan.clock.advance(limits.OUTPUTS_S + 30.0)
+    assert anna.state.run is not None and not anna.over
+    lan.mend(anna, ben)
+    await lan.wait_until(lambda: coordinator.state.outputs == "here")
+    assert coordinator._incoming is not incoming, "they were offered twice"
+    if others_train:
+        anna.trainers[0].end()
+    await wait_over(lan)
+    assert isinstance(anna.phase, Finished) and ben.phase == anna.phase
+    outputs = anna.home.runs / anna.state.run.plan.run / "outputs"
+    assert (outputs / "first.bin").stat().st_size == 300_000
+    assert (outputs / "second.bin").read_bytes() == b"2" * 6_000_000
 
 
 @pytest.mark.parametrize("stage", ["starting", "training"])

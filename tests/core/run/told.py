@@ -6,6 +6,7 @@ import math
 
 from core.vocabulary.answers import RunDetails, RunEntry
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.phases import Finished, Phase
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import EpochEnd, Progress, Summary
@@ -58,6 +59,9 @@ def run_told(
     summary: Summary | None = None,
     steps: dict[DeviceId, tuple[Progress, ...]] | None = None,
     epochs: dict[DeviceId, tuple[EpochEnd, ...]] | None = None,
+    uses: dict[DeviceId, tuple[LaptopUsed, ...]] | None = None,
+    membership: tuple[MembershipChanged, ...] = (),
+    machines: dict[DeviceId, Machine] | None = None,
 ) -> RunDetails:
     members = plan.members if plan is not None else ()
     entry = RunEntry(
@@ -70,6 +74,7 @@ def run_told(
         devices=tuple(member.name for member in members),
         phase=phase or Finished(),
         summary=summary or Summary(),
+        machines=machines or {},
     )
     both = (ANNA, BEN)
     return RunDetails(
@@ -77,4 +82,6 @@ def run_told(
         plan=plan,
         steps=dict.fromkeys(both, steps_of(40)) if steps is None else steps,
         epochs=dict.fromkeys(both, epochs_of(4)) if epochs is None else epochs,
+        uses=uses or {},
+        membership=membership,
     )

@@ -28,6 +28,7 @@ from core.vocabulary.state import State, apply
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
 
 LOST = Problem(code="link-closed", what="The link closed.")
+CLOSED = Problem(code="closed", what="Tandem was closed there.")
 MANIFEST = manifest_of("train.py", [ProjectFile(path="train.py", size=3, sha256="a" * 64)])
 OUTPUTS = manifest_of("", [ProjectFile(path="model.keras", size=3, sha256="b" * 64)])
 FINISHED = Exit(reason="finished", weights_sha256="f" * 64)
@@ -142,7 +143,11 @@ class World:
     def deliver_to_member(self, device: DeviceId) -> None:
         message = self.to_member[device].popleft()
         side = self.members[device]
-        if isinstance(message, ms.Prepare):
+        if isinstance(message, ms.Prepare) and side.known is not None:  # said again; as ``NodeRuns`` answers
+            if isinstance(side.known.stage, pa.Gone):
+                refusal = ms.Declined(run=message.plan.run, problem=problems.known_run())
+                self.to_starter[device].append(refusal)
+        elif isinstance(message, ms.Prepare):
             side.known = participant.take_part(device, message, "Anna's")
             self.tell_member(device, pa.Asked(allowed=self.allowed))
         elif side.known is not None and not isinstance(side.known.stage, pa.Gone):

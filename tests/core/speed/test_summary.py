@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.speed.summary import LEAST, MOST, Settling, Tally, counted, summary
+from core.speed.sentences import steps_words
+from core.speed.summary import LEAST, MOST, MOST_TOLD, TOLD_LENGTH, Settling, Tally, counted, summary
 from core.vocabulary import events as ev
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.phases import Exit
-from core.vocabulary.progress import EpochEnd, Expectation, Progress
+from core.vocabulary.plan import Moment, Resumption
+from core.vocabulary.progress import EpochEnd, EpochPart, Expectation, LogLines, Progress, Summary
 from tests.core.cluster.laptops import ANNA, BEN, RUN, plan_of
 
 
@@ -262,3 +264,82 @@ def test_a_share_that_cannot_be_is_left_out_and_none_at_all_is_a_share() -> None
 def test_a_new_fit_begins_with_nothing() -> None:
     known = after(*(report(n, 0.1, share=3) for n in range(3)), report(0, 0.2, fit=1))
     assert (known.fit, known.seen, len(known.reports), known.shares) == (1, 1, 1, ())
+
+
+def epoch_end(number: int, done: int, planned: int | None = 10, loss: float = 0.5) -> ev.MemberEndedEpoch:
+    whole = done == planned
+    epoch = EpochEnd(
+        at_s=float(number),
+        epoch=number,
+        epochs=9,
+        step=number,
+        seconds=1.0,
+        logs={"loss": loss},
+        whole=whole,
+        steps=done,
+        steps_in_epoch=planned,
+    )
+    return ev.MemberEndedEpoch(run=RUN, device=ANNA, epoch=epoch)
+
+
+def test_an_epoch_that_was_broken_off_is_recorded_as_what_it_was() -> None:
+    done = summary(tally((step(34, 1.0), 20.0), (epoch_end(0, 35, 2000, loss=0.7), 25.0)), 30.0)
+    assert (done.epochs, done.steps, done.part) == (0, 35, EpochPart(steps=35, steps_in_epoch=2000))
+    assert done.last_logs == {"loss": 0.7}
+    assert steps_words(done) == "35 of 2,000 steps of the first epoch"
+
+
+def test_the_logs_of_a_few_steps_do_not_replace_those_of_a_whole_epoch() -> None:
+    heard = ((step(9, 1.0), 20.0), (epoch_end(0, 10, loss=0.4), 25.0), (epoch_end(1, 1, loss=0.0), 26.0))
+    done = summary(tally(*heard), 30.0)
+    assert done.last_logs == {"loss": 0.4}
+    assert (done.epochs, done.part) == (1, EpochPart(steps=1, steps_in_epoch=10))
+    assert steps_words(done) == "10 steps: 1 epoch, and 1 of 10 steps of the next"
+
+
+def test_an_epoch_whose_end_was_never_told_ends_at_its_last_step() -> None:
+    progress = replace(step(13, 2.0).progress, epoch=1, batch=3, steps_in_epoch=10)
+    killed = ev.MemberProgressed(run=RUN, device=ANNA, progress=progress)
+    done = summary(tally((step(9, 1.0), 20.0), (epoch_end(0, 10), 21.0), (killed, 22.0)), 30.0)
+    assert done.part == EpochPart(steps=4, steps_in_epoch=10)
+    assert summary(tally((step(9, 1.0), 20.0), (epoch_end(0, 10), 21.0)), 30.0).part is None
+
+
+def test_a_run_that_goes_on_counts_from_where_the_one_before_was() -> None:
+    moment = Moment(step=35, epoch=3, batch=5, epochs=3)
+    plan = replace(plan_of(), resume=Resumption(run=RUN, checkpoint=ProjectId("c"), moment=moment))
+    first = replace(step(35, 1.0).progress, done=36)
+    last = replace(step(39, 3.0).progress, done=40)
+    heard: list[tuple[ev.RunEvent, float]] = [
+        (ev.RunPlanned(plan=plan), 11.0),
+        *((ev.MemberProgressed(run=RUN, device=ANNA, progress=each), 12.0) for each in (first, last)),
+        (epoch_end(3, 10), 13.0),
+    ]
+    done = summary(tally(*heard), 30.0)
+    assert (done.steps, done.epochs, done.steps_s) == (40, 4, 2.0)
+    assert steps_words(done) == "40 steps in 4 epochs"
+
+
+def told(words: str, *, difference: bool = True, device: DeviceId = ANNA) -> ev.MemberLogged:
+    lines = LogLines(task="chief:0", stream="tandem", text=words, difference=difference)
+    return ev.MemberLogged(run=RUN, device=device, lines=lines)
+
+
+def test_what_makes_a_result_differ_is_kept_once_and_the_rest_of_the_words_is_not() -> None:
+    said = told("The metric 'rmse' differs."), told("The metric 'rmse' differs.", device=BEN)
+    heard = tally(*((event, 11.0) for event in (*said, told("jit_compile is left out.", difference=False))))
+    out = summary(heard, 12.0)
+    assert out.told == ("The metric 'rmse' differs.",)
+    assert out.differs and not Summary().differs
+
+
+def test_what_was_accepted_beforehand_is_told_and_makes_no_difference() -> None:
+    accepting = ev.RunPlanned(plan=replace(plan_of(), accept_differences=True))
+    out = summary(tally((accepting, 11.0), (told("It differs."), 12.0)), 13.0)
+    assert (out.told, out.accepted, out.differs) == (("It differs.",), True, False)
+
+
+def test_a_peer_that_tells_without_end_is_kept_short() -> None:
+    heard = tally(*((told(f"{number} " + "x" * 5000), 11.0) for number in range(99)))
+    kept = summary(heard, 12.0).told
+    assert len(kept) == MOST_TOLD and max(map(len, kept)) <= TOLD_LENGTH

@@ -18,7 +18,7 @@ from core.vocabulary.progress import EpochEnd, Progress
 PIPE_LINE = (
     b'{"type":"progressed","progress":{"at_s":1001.0,"fit":0,"epoch":1,"epochs":5,"step":3,"batc'
     b'h":3,"steps_in_epoch":10,"logs":{"loss":0.5},"samples_s":3200.0,"steps_s":50.0,"step_s":0.'
-    b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196}}'
+    b'02,"wait_s":0.005,"grad_norm":1.25,"share":16,"wire_s":0.004,"wire_bytes":196,"done":14}}'
 )
 
 
@@ -257,3 +257,31 @@ def test_of_the_backend_that_it_is_nothing_is_told(kept: Kept, monkeypatch: pyte
         monkeypatch.setenv(variable, "tensorflow")
     observing(kept, rank=0).on_fit_began(1, 10, 64)
     assert kept.of(trainer_messages.Said) == []
+
+
+def test_an_epoch_that_is_broken_off_ends_at_the_step_that_was_done(
+    observer: ReportingObserver, kept: Kept
+) -> None:
+    observer.on_fit_began(3, 2000, 64, 0, 0)
+    step(observer, 30, 0, 30, steps=2000)
+    observer.on_epoch_ended(0, {"loss": 0.5}, 35, False)
+    (end,) = kept.of(EpochEnd)
+    assert (end.whole, end.steps, end.steps_in_epoch, end.step) == (False, 35, 2000, 34)
+    newest = kept.of(Progress)[-1]
+    assert (newest.step, newest.batch, newest.done, newest.steps_in_epoch) == (34, 34, 35, 2000)
+
+
+def test_a_fit_that_resumes_counts_from_where_it_was(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_fit_began(5, 10, 64, 0, 0)
+    step(observer, 36, 3, 6)
+    observer.on_epoch_ended(3, {"loss": 0.5}, 10, True)
+    progress, at_end = kept.of(Progress)
+    assert (progress.step, progress.done) == (35, 36)
+    assert (at_end.step, at_end.done) == (39, 40)
+    assert kept.of(EpochEnd)[0].whole
+
+
+def test_so_does_one_of_unknown_length(observer: ReportingObserver, kept: Kept) -> None:
+    observer.on_fit_began(5, None, 64, 0, 20)
+    step(observer, 56, 3, 6, steps=None)
+    assert (kept.of(Progress)[0].step, kept.of(Progress)[0].done) == (35, 56)

@@ -143,6 +143,7 @@ async def test_stop_ends_a_fit_at_a_step_with_its_callbacks_ended(tmp_path: Path
     assert exit.problem is None
     assert "callbacks ended" in trainer.text()
     assert "evaluated" not in trainer.text()
+    assert_ended_where_it_stopped(trainer)
     assert (tmp_path / "kept" / "model.keras").is_file()
 
 
@@ -208,6 +209,16 @@ async def test_stop_ends_both_members_at_one_step(tmp_path: Path) -> None:
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
     assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
     assert all("callbacks ended" in trainer.text() for trainer in trainers)
+    for trainer in trainers:
+        assert_ended_where_it_stopped(trainer)
+
+
+def assert_ended_where_it_stopped(trainer: Attended) -> None:
+    """The last epoch is recorded with the steps that were done of its four, and its last is the newest."""
+    end, newest = trainer.epochs()[-1], trainer.progress()[-1]
+    assert end.steps_in_epoch == 4 and end.steps is not None
+    assert end.whole == (end.steps == 4)
+    assert newest.done == end.step + 1 == 4 * end.epoch + end.steps
 
 
 def usual(trainer: Attended) -> Progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import subprocess
 import sys
 import threading
 import time
@@ -192,3 +193,38 @@ def test_the_watch_reports_by_itself_and_ends_when_told(tmp_path: Path) -> None:
     watch.end()
     assert "standstill" not in [thread.name for thread in threading.enumerate()]
     assert not isinstance(report, Said)
+
+
+HOLDS = """
+import ctypes
+import os
+import sys
+import time
+from pathlib import Path
+
+from core.trainer import standstill
+from core.trainer.reporter import Reporter
+from tests.core.trainer.test_standstill import Stuck
+
+standstill.LOOK_S, standstill.HELD_STACK_S = 0.05, 0.5
+watch = standstill.Lookout(Stuck(), Reporter(os.open(os.devnull, os.O_WRONLY)), Path("/nowhere"))
+
+def hold_the_interpreter():
+    ctypes.PyDLL(None).sleep(int(sys.argv[1]))
+
+time.sleep(1.0)  # whoever watches has begun
+hold_the_interpreter()
+watch.end()
+"""
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform == "win32", reason="the C library of POSIX sleeps")
+def test_native_code_that_holds_the_interpreter_leaves_its_stack_in_the_log() -> None:
+    root = Path(__file__).parents[3]
+    for seconds, shows in ((3, True), (0, False)):
+        command = [sys.executable, "-c", HOLDS, str(seconds)]
+        said = subprocess.run(
+            command, cwd=root, capture_output=True, text=True, timeout=60, check=True
+        ).stderr
+        assert ("in hold_the_interpreter" in said) == shows, said

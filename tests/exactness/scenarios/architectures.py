@@ -249,7 +249,7 @@ def batch_normalisation_plain(folder: Path) -> Outcome:
     return normalised(False)
 
 
-@scenario(exact=False, core=True)
+@scenario(core=True)
 def dropout(folder: Path) -> Outcome:
     x, y = table()
     model = keras.Sequential(

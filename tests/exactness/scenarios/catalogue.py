@@ -2,22 +2,36 @@
 
 from tests.exactness.scenarios import (
     architectures,
+    batch_axes,
     callbacks,
     calls,
     data_sources,
+    keras_layers,
+    keras_losses,
+    keras_metrics,
+    keras_namespaces,
+    keras_optimizers,
     losses,
     optimizers,
     patterns,
+    scripts,
 )
 from tests.exactness.scenarios.registry import SCENARIOS
 
 __all__ = [
     "SCENARIOS",
     "architectures",
+    "batch_axes",
     "callbacks",
     "calls",
     "data_sources",
+    "keras_layers",
+    "keras_losses",
+    "keras_metrics",
+    "keras_namespaces",
+    "keras_optimizers",
     "losses",
     "optimizers",
     "patterns",
+    "scripts",
 ]

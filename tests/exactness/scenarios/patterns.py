@@ -189,17 +189,17 @@ def labelled(loss: Any) -> Outcome:
     return Outcome([model], history.history)
 
 
-@scenario(core=True)
+@scenario(core=True, gathers=True)
 def dice(folder: Path) -> Outcome:
     return labelled(keras.losses.Dice())
 
 
-@scenario()
+@scenario(gathers=True)
 def tversky(folder: Path) -> Outcome:
     return labelled(keras.losses.Tversky(0.3, 0.7))
 
 
-@scenario()
+@scenario(gathers=True)
 def circle(folder: Path) -> Outcome:
     x, kind = classes(1200)
     model = keras.Sequential(
@@ -216,7 +216,7 @@ def summed_by_a_function(folder: Path) -> Outcome:
     return Outcome(outcome.models, {name: np.divide(value, 64) for name, value in outcome.values.items()})
 
 
-@scenario(core=True)
+@scenario(core=True, gathers=True)
 def masked_mean_by_hand(folder: Path) -> Outcome:
     x, y = sequences()
 
@@ -231,18 +231,31 @@ def masked_mean_by_hand(folder: Path) -> Outcome:
     return Outcome([model], history.history)
 
 
-@scenario()
+@scenario(gathers=True)
 def root_of_the_mean(folder: Path) -> Outcome:
     return compiled(lambda true, seen: ops.sqrt(ops.mean(ops.square(true - seen))))
 
 
-@scenario()
+@scenario(gathers=True)
 def correlation(folder: Path) -> Outcome:
     def loss(true: Any, seen: Any) -> Any:
         true, seen = true - ops.mean(true), seen - ops.mean(seen)
         return -ops.sum(true * seen) / ops.sqrt(ops.sum(true**2) * ops.sum(seen**2) + 1e-9)
 
     return compiled(loss)
+
+
+@scenario(gathers=True)
+def small_loss_beside_a_large_one(folder: Path) -> Outcome:
+    """Adam makes as large a step of a small loss as of a large one."""
+    x, y = table(1200)
+    inputs = keras.Input((FEATURES,))
+    large, small = layers.Dense(1, name="large")(inputs), layers.Dense(1, "sigmoid", name="small")(inputs)
+    model = keras.Model(inputs, {"large": large, "small": small})
+    losses = {"large": "mse", "small": keras.losses.Dice()}
+    model.compile(keras.optimizers.Adam(0.01), loss=losses, loss_weights={"large": 1.0, "small": 1e-5})
+    model.fit(x, {"large": y, "small": (y > 0).astype("float32")}, batch_size=BATCH, verbose=0)
+    return Outcome([model])
 
 
 # --- the batch as a whole inside a step
@@ -342,6 +355,26 @@ def a_tensor_without_rows(folder: Path) -> Outcome:
     return Outcome([model], history.history)
 
 
+class Positions(layers.Layer):
+    """Looked up alike for every row: as many slices of a gradient in a step, however many rows it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = layers.Embedding(FEATURES, 4)
+
+    def call(self, x: Any) -> Any:
+        return ops.expand_dims(x, -1) * self.table(ops.expand_dims(tf.range(tf.shape(x)[-1]), 0))
+
+
+@scenario()
+def embedding_of_positions(folder: Path) -> Outcome:
+    x, y = table()
+    model = keras.Sequential([keras.Input((FEATURES,)), Positions(), layers.Flatten(), layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.01), loss="mse")
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
 # --- state of layers
 
 
@@ -393,6 +426,40 @@ def stateful_recurrent(folder: Path) -> Outcome:
     return Outcome([model], {**history.history, "predicted": predicted})
 
 
+# --- random numbers
+
+
+class Noisy(Worked):
+    """Draws for its rows in every way, and for what has no rows."""
+
+    def __init__(self) -> None:
+        super().__init__(applied)
+        self.seed = keras.random.SeedGenerator(5)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        if training:
+            rows = tf.shape(x)[0]
+            x = x + 0.1 * keras.random.normal(ops.shape(x), seed=self.seed)
+            x = x * keras.random.uniform((rows, 1), 0.5, 1.5, seed=self.seed)
+            x = x + tf.random.normal((rows, FEATURES), stddev=0.1)
+            x = tf.nn.dropout(x * tf.random.uniform([rows, 1]), 0.2)
+            x = keras.random.dropout(x, 0.2, noise_shape=(None, 1), seed=self.seed)
+            halves = tf.reshape(x, [2 * rows, FEATURES // 2])
+            halves += keras.random.truncated_normal((2 * rows, FEATURES // 2), stddev=0.1, seed=self.seed)
+            x = tf.reshape(halves, [rows, FEATURES]) + keras.random.normal((1, FEATURES), seed=self.seed)
+        return self.outer(self.inner(x))
+
+
+@scenario()
+def noise_of_every_kind(folder: Path) -> Outcome:
+    """Each row's is the one that one process draws."""
+    x, y = table(1200)
+    model = Noisy()
+    model.compile(keras.optimizers.SGD(0.05))
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
 # --- metrics of the batch as a whole
 
 
@@ -422,6 +489,31 @@ def metrics_of_a_batch(folder: Path) -> Outcome:
     model.compile(keras.optimizers.SGD(0.05), loss="mse", metrics=[Largest(), rmse, "mae"])
     model.fit(x, y, batch_size=BATCH, verbose=0)
     return Outcome([model])
+
+
+class Named(Worked):
+    """Gives its logs other names than its metrics have, and values that follow from two of them."""
+
+    def __init__(self) -> None:
+        super().__init__(applied)
+        self.total = keras.metrics.Mean(name="total_loss")
+        self.error = keras.metrics.MeanAbsoluteError(name="error")
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        self.total.update_state(super().train_step(data)["loss"])
+        self.error.update_state(y, self(x))
+        total, error = self.total.result(), self.error.result()
+        return {"loss": total, "both": total + 2.0 * error}
+
+
+@scenario()
+def logs_by_other_names(folder: Path) -> Outcome:
+    x, y = table(1200)
+    model = Named()
+    model.compile(keras.optimizers.SGD(0.05))
+    history = model.fit(x, y, batch_size=BATCH, epochs=2, verbose=0)
+    return Outcome([model], history.history)
 
 
 @scenario()

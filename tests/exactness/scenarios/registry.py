@@ -34,18 +34,21 @@ SCENARIOS: dict[str, Scenario] = {}
 def scenario(
     *,
     core: bool = False,
+    once: bool = False,
     exact: bool = True,
     near: bool = False,
     tolerance: float = TOLERANCE,
     values_tolerance: float = VALUES_TOLERANCE,
     told: str = "",
+    gathers: bool = False,
 ) -> Callable[[Callable[[Path], Outcome]], Callable[[Path], Outcome]]:
     """Registers a scenario under its function's name.
 
-    `core`: runs at all four shares, in `make test` with three members. `exact=False`: members must be equal,
-    one process may differ; with `near=True` by no more than the tolerances. `told`: words of what the user is
-    told; nothing else is told, and where it is empty nothing at all. The options are read from the source, so
-    they are literals.
+    `core`: runs at all four shares, in `make test` with three members. `once`: runs at (48, 16) alone, and in
+    `make test` only if it is `core` as well. `exact=False`: members must be equal, one process may differ;
+    with `near=True` by no more than the tolerances. `told`: words of what the user is told; nothing else is
+    told, and where it is empty nothing at all. `gathers`: its losses have the predictions of all rows, in one
+    of its models at least. The options are read from the source, so they are literals.
     """
 
     def register(run: Callable[[Path], Outcome]) -> Callable[[Path], Outcome]:

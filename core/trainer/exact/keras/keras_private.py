@@ -16,7 +16,6 @@ shared step):
   metrics Mean.update_state, Sum.update_state   a scalar without weight is a mean over the own rows
   SYNCHRONISED_MOMENTS                          unequal shares, in one all-reduce, right gradient
   BATCH_MOMENTS                                 noted: they are of the own rows by intention
-  SeedGenerator.next                            different dropout masks on different members
   saving.load_model, Model.load_weights         files that only the chief wrote
 
 What is read or called stands below, each under a public name. Nothing outside this module names a private
@@ -40,7 +39,7 @@ from keras.src.losses import loss as loss_module
 from keras.src.metrics import reduction_metrics
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.random import seed_generator
-from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, SeedGenerator
+from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
 from keras.src.trainers.compile_utils import CompileLoss
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
@@ -86,7 +85,6 @@ __all__ = [
     "Callbacks",
     "EpochIterator",
     "Epochs",
-    "SeedGenerator",
     "TFEpochIterator",
     "TensorFlowTrainer",
     "Trainer",
@@ -94,10 +92,12 @@ __all__ = [
     "attributes",
     "build",
     "check_release",
+    "every_metric",
     "flatten",
     "function_graph",
     "global_seed_generator",
     "initial_epoch",
+    "is_built_in_a_step",
     "is_default",
     "loss_module",
     "made_global_seed_generator",
@@ -260,6 +260,22 @@ def assert_compiled(model: Any, call: str) -> None:
 def build(model: Any, data_spec: Any) -> None:
     """Makes the variables of model, metrics and optimizer for batches like `data_spec`, without a step."""
     model._symbolic_build(data_batch=data_spec)
+
+
+def is_built_in_a_step(optimizer: Any) -> bool:
+    """Whether an optimizer gives its variables values beside their initial ones.
+
+    Keras' `fit` builds it while it traces a step, where those are lost; so they have to be here.
+    """
+    build = type(optimizer).build
+    return isinstance(optimizer, keras.optimizers.ScheduleFreeAdamW) or not build.__module__.startswith(
+        "keras."
+    )
+
+
+def every_metric(model: Any) -> list[Any]:
+    """Those of ``model.metrics``, and those that Keras' step updates although the script left them out."""
+    return list({id(metric): metric for metric in [*model.metrics, *Trainer.metrics.fget(model)]}.values())
 
 
 def metrics_in_order(model: Any, logs: Any) -> Any:

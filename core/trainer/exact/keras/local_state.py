@@ -16,9 +16,12 @@ from tensorflow.python.framework import auto_control_deps_utils
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members.collectives import Collectives
 
+LOOKUPS = {"LookupTableFindV2", "LookupTableSizeV2"}
+"""Operations that only read a table, of words say; TensorFlow lists them with those that write."""
+
 
 def metric_variables(model: Any) -> list[Any]:
-    return values_of(variable for metric in model.metrics for variable in metric.variables)
+    return values_of(variable for metric in private.every_metric(model) for variable in metric.variables)
 
 
 def statistic_variables(model: Any) -> list[Any]:
@@ -39,7 +42,9 @@ def written_handles(graph: Any) -> list[Any]:
     return [
         outer
         for outer, inner in graph.captures
-        if outer.dtype == tf.resource and places.get(id(inner)) not in reads
+        if outer.dtype == tf.resource
+        and places.get(id(inner)) not in reads
+        and not all(op.type in LOOKUPS for op in inner.consumers())
     ]
 
 

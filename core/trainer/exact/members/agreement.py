@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import tensorflow as tf
 
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
+from core.trainer.exact.members.data_marks import unlike
 from core.vocabulary.errors import TandemError
 
 _SUMS = 4
@@ -29,7 +31,7 @@ def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "
 
     Raises TandemError where they differ in more. Called by every member alike.
     """
-    own = [_marks(leaf, name) for name, leaf in _parts(batch)]
+    own = [_marks(leaf, name) for name, leaf in parts(batch)]
     gathered = collectives.gather_bytes(json.dumps(own).encode(), what)
     told = [json.loads(data) for data in gathered]
     unlike = sorted({name for each in told[1:] for name in _differing(told[0], each)})
@@ -52,6 +54,22 @@ def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "
     )
 
 
+def assert_same_marks(marks: np.ndarray, names: Sequence[str], place: str, *, drawn: bool) -> None:
+    """Of the steps since members met last (`data_marks`). Raises TandemError where their data differ."""
+    found = unlike(marks, drawn=drawn)
+    if not found:
+        return
+    who = " and ".join(names[rank] for rank in found)
+    what = ", ".join(dict.fromkeys(name for each in found.values() for name in each))
+    raise TandemError(
+        code="data-differs",
+        what=f"{who} read{'s' if len(found) == 1 else ''} other data than {names[0]} ({what}), "
+        f"though the first batch was the same: {place}",
+        fix="Give every random generator a seed, in later epochs, too (np.random.default_rng(1)), and read "
+        "no clock, no network and no file that another laptop does not have.",
+    )
+
+
 def marks_of(array: Any) -> list[float]:
     """Short for an array of numbers: its norm, and its sums with random signs, over that norm."""
     flat = np.nan_to_num(np.asarray(array, np.float64).ravel(), nan=3.0, posinf=5.0, neginf=-5.0)
@@ -71,12 +89,13 @@ def near(one: list[float], other: list[float], tolerance: float = _TOLERANCE) ->
     )
 
 
-def _parts(batch: Any) -> list[tuple[str, Any]]:
+def parts(batch: Any) -> list[tuple[str, Any]]:
+    """Every tensor of a batch, with what it is of in words."""
     whole = tf.nest.map_structure(steps.without_optional, batch)
-    parts = whole if isinstance(whole, tuple) else (whole,)
+    pieces = whole if isinstance(whole, tuple) else (whole,)
     return [
         (_PARTS[min(place, 2)], leaf)
-        for place, part in enumerate(parts)
+        for place, part in enumerate(pieces)
         for leaf in tf.nest.flatten(part, expand_composites=True)
         if leaf is not None
     ]

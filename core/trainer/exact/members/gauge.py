@@ -1,4 +1,5 @@
-"""Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, gradients' norm.
+"""Measures inside a step what cannot be seen from outside: the wait for others, bytes sent, gradients' norm,
+and marks of its data.
 
 All are kept in variables of this process alone; the wait is read where members meet, the others when a
 step is reported. Measured on 2 cores: a few microseconds a step, and one pass over the gradients every
@@ -12,6 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from core.trainer.exact.members.data_marks import DataMarks
 
 NORM_EVERY_S = 0.5
 """The norm of a large model's gradients takes milliseconds: not in every step."""
@@ -27,10 +30,11 @@ class Gauge:
             self._norm = tf.Variable(math.nan, trainable=False, dtype=tf.float32)
             self._norm_at_s = tf.Variable(0.0, trainable=False, dtype=tf.float64)
         self._counted_at_step = 0
+        self.data = DataMarks()
 
     @property
     def variables(self) -> list[Any]:
-        return [self._waited_s, self._sent_bytes, self._norm, self._norm_at_s]
+        return [self._waited_s, self._sent_bytes, self._norm, self._norm_at_s, self.data.sums]
 
     def exchange(self, own: Sequence[Any], exchange: Callable[[], list[Any]]) -> list[Any]:
         """What `exchange` returns; counts the time from when `own` is there until all of that is."""

@@ -54,6 +54,19 @@ class Notes:
     def is_same(self, tensors: Iterable[Any]) -> None:
         self.same.update(key(tensor) for tensor in _traced(tensors))
 
+    def depends(self, tensor: Any) -> bool:
+        """Whether a traced tensor may be another one on other members."""
+        seen, left = set(), [tensor]
+        while left:
+            each = left.pop()
+            if key(each) in seen or key(each) in self.same:
+                continue
+            seen.add(key(each))
+            if key(each) in self.own or (each.op.type == "Placeholder" and each.dtype != tf.resource):
+                return True
+            left += [] if _is_size_of_a_row(each.op) else each.op.inputs
+        return False
+
     def scalar(self, site: Site, tensor: Any, name: str = "") -> int:
         """Notes one number; returns its place among all of them, the same each time the step is traced."""
         self.scalars.append(Scalar(site, tensor, name))
@@ -71,6 +84,14 @@ def line_of(op: Any) -> str:
         if not name.startswith((*_LIBRARIES, "<")) and "site-packages" not in name:
             return f"{Path(name).name}, line {frame.lineno}"
     return ""
+
+
+def _is_size_of_a_row(op: Any) -> bool:
+    """Whether it takes another size of a tensor than that of its first axis."""
+    if op.type != "StridedSlice" or op.inputs[0].op.type != "Shape":
+        return False
+    rank, begin = op.inputs[0].op.inputs[0].shape.rank, tf.get_static_value(op.inputs[1])
+    return rank is not None and begin is not None and int(begin[0]) % rank > 0
 
 
 def _traced(tensors: Iterable[Any]) -> list[Any]:

@@ -38,6 +38,8 @@ class Step:
     """Inside an optimizer's apply: gradients are already reduced."""
     at_tape: bool = False
     """Gradients are reduced where a tape gives them: the script's own step may work on them."""
+    own_step: bool = False
+    """The script wrote it."""
     begin: Any = None
     """int64: the first own row, and the one past the last."""
     end: Any = None
@@ -128,6 +130,15 @@ def rows_differ(data: Any) -> bool:
     leaves = [without_optional(leaf) for leaf in tf.nest.flatten(data)]
     lengths = {int(rows_of(leaf)) for leaf in leaves if leaf is not None and leaf.shape.rank != 0}
     return len(lengths) > 1
+
+
+def may_be_pairs(data: Any) -> bool:
+    """Whether a batch looks like two or three things side by side (an anchor, its partner, another one), each
+    with rows along its second axis."""
+    leaves = [without_optional(leaf) for leaf in tf.nest.flatten(data)]
+    return int(rows_of(data)) in (2, 3) and any(
+        leaf is not None and (leaf.shape.rank or 0) > 2 for leaf in leaves
+    )
 
 
 def without_optional(leaf: Any) -> Any:

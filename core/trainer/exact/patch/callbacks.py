@@ -77,8 +77,8 @@ class SharedCallbacks(private.Callbacks):
         super().on_epoch_end(epoch, logs)
         due = self._agree(self._engine.rank == 0 and self._engine.keeper.due_at_epochs_end)
         last = self.model.stop_training or epoch + 1 == self._engine.fit.epochs
-        self._progress.epoch_ended(epoch, last=last, due=due)
         self._engine.on_epoch_ended(epoch, logs)
+        self._progress.epoch_ended(epoch, last=last, due=due)
 
     @property
     def _progress(self) -> FitProgress:

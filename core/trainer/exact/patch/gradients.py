@@ -105,8 +105,15 @@ def _known_size(grad: Any) -> int:
 
 
 def _gathered(step: Step, grad: Any) -> Any:
-    """All members' slices in rank order, which is the order of the rows in the global batch."""
+    """All members' slices in rank order, which is the order of the rows in the global batch.
+
+    Slices that every member has, of positions in a text say, are the same ones in one process: summed.
+    """
     values = tf.math.multiply_no_nan(grad.values, tf.cast(step.weight, grad.values.dtype))
+    if not tf.executing_eagerly() and not step.notes.depends(grad.indices):
+        step.gauge.sends(summed_bytes([values], step.collectives.members))
+        total = step.collectives.sum([values], "gradients of a table")[0]
+        return tf.IndexedSlices(total, grad.indices, dense_shape=grad.dense_shape)
     values = step.collectives.gather(values, "gradients of rows of a table")
     indices = step.collectives.gather(grad.indices, "which rows of a table")
     # What travels is as long as the longest member's: this is the mean, which is the same for equal shares.

@@ -1,4 +1,4 @@
-"""What Keras computes inside a step: losses, metrics and batch statistics of all rows, random numbers.
+"""What Keras computes inside a step: losses, metrics and batch statistics of all rows.
 
 Each function takes Keras' original first, for use outside a step, and has Keras' arguments otherwise.
 """
@@ -14,9 +14,6 @@ from keras import ops
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.step import Step
 
-_SEED_STRIDE = 0x3C6EF372
-"""Far from the small increments by which Keras advances a seed's state."""
-
 # --- losses
 
 
@@ -28,21 +25,26 @@ def reduce_values(
 ) -> Any:
     """Weighted values to one loss: this member's estimate of the global one (see step.py)."""
     step = steps.current()
-    if step is not None and tuple(values.shape) == ():
-        return _one_number(step, original(values, sample_weight, reduction))
     if step is None or tuple(values.shape) == (0,):
         return original(values, sample_weight, reduction)
-    if reduction == "sum":
-        return step.per_weight(ops.sum(values))
-    if reduction == "mean_with_sample_weight" and sample_weight is not None:
-        divisor = step.total(ops.cast(ops.sum(sample_weight), values.dtype))
-        return step.per_weight(tf.math.divide_no_nan(ops.sum(values), divisor))
-    return original(values, sample_weight, reduction)
-
-
-def _one_number(step: Step, loss: Any) -> Any:
-    """What a loss of the script's own gave for the own rows at once: their mean, unless known better."""
+    loss = _estimate(step, original, values, sample_weight, reduction)
+    if tuple(loss.shape) != ():
+        return loss
+    # Noted by itself: beside a larger loss, nothing would be seen of it.
     return step.per_weight(loss) if step.summed(step.notes.scalar("loss", loss)) else loss
+
+
+def _estimate(
+    step: Step, original: Callable[..., Any], values: Any, sample_weight: Any, reduction: str | None
+) -> Any:
+    """What a loss of the script's own gave at once, for the own rows, is their mean unless known better."""
+    if tuple(values.shape) != ():
+        if reduction == "sum":
+            return step.per_weight(ops.sum(values))
+        if reduction == "mean_with_sample_weight" and sample_weight is not None:
+            divisor = step.total(ops.cast(ops.sum(sample_weight), values.dtype))
+            return step.per_weight(tf.math.divide_no_nan(ops.sum(values), divisor))
+    return original(values, sample_weight, reduction)
 
 
 def apply_mask(
@@ -83,6 +85,8 @@ def update_mean(original: Callable[..., Any], metric: Any, values: Any, sample_w
             values = step.per_weight(values)
         if sample_weight is None:
             sample_weight = step.weight
+    elif step is not None and step.own_step:  # as an estimate of the sum over all rows
+        step.notes.scalar("metric", step.per_weight(tf.reduce_sum(values)), metric.name)
     return original(metric, values, sample_weight)
 
 
@@ -129,18 +133,3 @@ def _total(step: Step, value: Any) -> Any:
         return step.total(own), back
 
     return tf.custom_gradient(total)(value)
-
-
-# --- random numbers
-
-
-def next_seed(original: Callable[..., Any], generator: Any, *args: Any, **kwargs: Any) -> Any:
-    """A SeedGenerator's next value, offset by rank inside a step. The chief draws what one process would."""
-    value = original(generator, *args, **kwargs)
-    step = steps.current()
-    if step is None:
-        return value
-    offset = tf.constant([(step.collectives.rank * _SEED_STRIDE) % 2**31, 0], tf.int64)
-    value += tf.cast(offset, value.dtype)
-    step.notes.is_own([value])
-    return value

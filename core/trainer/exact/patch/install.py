@@ -20,6 +20,7 @@ from core.trainer.exact.patch import (
     load_files,
     one_member,
     predict,
+    random_numbers,
     tape,
     whole_loss,
 )
@@ -127,7 +128,7 @@ def _replace_all(engine: Engine) -> None:
     private.replace(private.reduction_metrics.Sum, "update_state", in_step.update_mean)
     private.replace(*private.SYNCHRONISED_MOMENTS, in_step.moments)
     private.replace(*private.BATCH_MOMENTS, in_step.batch_moments)
-    private.replace(private.SeedGenerator, "next", in_step.next_seed)
+    random_numbers.replace_drawing()
     private.replace(tf.GradientTape, "gradient", tape.gradient)
     for name in ("jacobian", "batch_jacobian"):
         private.replace(tf.GradientTape, name, tape.jacobian)
@@ -159,7 +160,7 @@ def _fit(engine: Engine) -> Any:
             epochs=call["epochs"],
             steps=None,
         )
-        with engine.inside(model, "fit", heard, call["epochs"], progress):
+        with engine.inside(model, "fit", heard, call["epochs"], progress, call["initial_epoch"]):
             progress.began()
             progress.change(call)
             history = original(model, **call)

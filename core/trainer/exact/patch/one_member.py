@@ -23,6 +23,7 @@ class OneMember:
         self.observer = observer
         self.trained: list[Any] = []
         self.step = 0
+        self.epochs = 0
         self.stopping = False
         self.share_numbers = (1,)
         self.opened: FitProgress | None = None
@@ -30,8 +31,8 @@ class OneMember:
         self.said: set[str] = set()
         self.keeper = Keeper(checkpointing, self)
 
-    def begin_after(self, step: int) -> None:
-        self.step = step
+    def begin_after(self, step: int, epochs: int) -> None:
+        self.step, self.epochs = step, epochs
 
     def from_chief(self, data: bytes) -> bytes:
         return data
@@ -54,8 +55,11 @@ class ReportingCallback(keras.callbacks.Callback):
 
     async_safe = True
 
-    def __init__(self, host: OneMember, progress: FitProgress, global_batch: int | None) -> None:
+    def __init__(
+        self, host: OneMember, progress: FitProgress, global_batch: int | None, first_epoch: int
+    ) -> None:
         super().__init__()
+        self._first_epoch = first_epoch
         self._host = host
         self._progress = progress
         self._global_batch = global_batch
@@ -65,7 +69,16 @@ class ReportingCallback(keras.callbacks.Callback):
         self._told_s = time.perf_counter()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        self._host.observer.on_fit_began(self.params["epochs"], self.params["steps"], self._global_batch)
+        restored = private.initial_epoch(self.model)
+        if restored is not None and self._progress.resumed is None:
+            self._first_epoch = restored
+        self._host.observer.on_fit_began(
+            self.params["epochs"],
+            self.params["steps"],
+            self._global_batch,
+            self._first_epoch,
+            self._host.step,
+        )
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self._epoch, self._last, self._batches_told = epoch, None, 0
@@ -83,7 +96,10 @@ class ReportingCallback(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self._last is not None and self._last[0] > self._batches_told:
             self._tell()
-        self._host.observer.on_epoch_ended(epoch, private.numbers(logs))
+        done, planned = self._batches_told, self.params.get("steps")
+        whole = not self._host.stopping if planned is None else done >= planned
+        self._host.epochs += whole
+        self._host.observer.on_epoch_ended(epoch, private.numbers(logs), done, whole)
 
     def count_from(self, batch: int) -> None:
         """The previous run told the steps of this epoch up to there."""
@@ -186,7 +202,7 @@ def install(observer: Observer, checkpointing: Checkpointing | None = None) -> O
         progress = host.opened
         call["callbacks"] = OneMemberCallbacks(
             progress,
-            ReportingCallback(host, progress, _batch_size(call)),
+            ReportingCallback(host, progress, _batch_size(call), call["initial_epoch"]),
             users if progress.outcome is None else [],
             model=model,
             add_history=True,

@@ -13,6 +13,7 @@ from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.patch.callbacks import SharedCallbacks
 from core.trainer.exact.steps.data import SharedEpochIterator
+from core.trainer.exact.steps.division import ROWS_DIFFER
 from core.trainer.exact.steps.engine import Engine
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import split_rows
@@ -23,8 +24,8 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
 
     Outputs are exchanged at the end, or after each batch where a callback wants to see them.
     """
-    function = _function(engine, model)
-    every, whole = iterator.pace.each_batch, model in engine.whole
+    function: Callable[..., Any] | None = None
+    every, whole = iterator.pace.each_batch, False
     batches: list[Any] = []
     own: list[list[np.ndarray]] = []
     rows: list[int] = []
@@ -36,9 +37,14 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
             callbacks.on_predict_batch_begin(begin)
             for _ in range(portion.steps):
                 try:
-                    outputs, batch_rows = function(next(portion.iterator), engine.shares)
+                    data = next(portion.iterator)
                 except (StopIteration, tf.errors.OutOfRangeError):
                     break
+                if function is None:
+                    if steps.rows_differ(data):
+                        engine.compute_whole(model, ROWS_DIFFER)
+                    whole, function = model in engine.whole, _function(engine, model)
+                outputs, batch_rows = function(data, engine.shares)
                 portion.done += 1
                 structure = outputs
                 rows.append(int(batch_rows))

@@ -29,7 +29,11 @@ def gradient(
     places = [place for place, source in enumerate(every) if _is_weight(source)]
     if not places:
         return found
-    numbers = [step.notes.scalar("gradient", leaf) for leaf in tf.nest.flatten(target) if _is_one(leaf)]
+    targets = [leaf for leaf in tf.nest.flatten(target) if getattr(leaf, "shape", None) is not None]
+    numbers = [step.notes.scalar("gradient", leaf) for leaf in targets if _is_one(leaf)]
+    for leaf in targets:
+        if not _is_one(leaf):  # the tape adds them up: noted as an estimate of the sum over all
+            step.notes.scalar("gradient", step.per_weight(tf.reduce_sum(leaf)))
     if not step.at_tape:
         return found
     own = [grads[place] for place in places]
@@ -98,5 +102,4 @@ def _is_weight(source: Any) -> bool:
 
 def _is_one(target: Any) -> bool:
     """Whether it is one number; one for each row is summed by the tape."""
-    shape = getattr(target, "shape", None)
-    return shape is not None and all(size == 1 for size in shape)
+    return all(size == 1 for size in target.shape)

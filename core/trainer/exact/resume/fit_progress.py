@@ -17,6 +17,8 @@ class Host(Protocol):
 
     step: int
     """Steps done in this training."""
+    epochs: int
+    """Whole epochs done in it."""
 
     @property
     def share_numbers(self) -> tuple[int, ...]: ...
@@ -24,8 +26,8 @@ class Host(Protocol):
     @property
     def stopping(self) -> bool: ...
 
-    def begin_after(self, step: int) -> None:
-        """So many steps were done in the run that is resumed."""
+    def begin_after(self, step: int, epochs: int) -> None:
+        """So many steps and whole epochs were done in the run that is resumed."""
 
     def from_chief(self, data: bytes) -> bytes:
         """The chief's bytes, on every member."""
@@ -141,7 +143,7 @@ class FitProgress:
         self._prepared(self.outcome["model"])
         writer.restore(self.model, self.outcome["model"])
         self._restore_callbacks(self.outcome, history)
-        self.keeper.host.begin_after(self.outcome["step"])
+        self.keeper.host.begin_after(self.outcome["step"], self.outcome.get("epochs", 0))
         randomness.restore(self.outcome["random"])
 
     def opened(self, iterator: Positioned) -> None:
@@ -205,7 +207,10 @@ class FitProgress:
     # --- checkpoint and resume
 
     def _moment(self) -> Moment:
-        return Moment(step=self.keeper.host.step, fit=self.number, epoch=self._epoch, batch=self.batch)
+        host = self.keeper.host
+        return Moment(
+            step=host.step, fit=self.number, epoch=self._epoch, batch=self.batch, epochs=host.epochs
+        )
 
     def _tree(self) -> dict[str, Any]:
         data = self._iterator
@@ -214,6 +219,7 @@ class FitProgress:
             "epoch": self._epoch,
             "batch": self.batch,
             "step": self.keeper.host.step,
+            "epochs": self.keeper.host.epochs,
             "passes": data.passes - (1 if self.batch else 0),
             "validations": self._validations,
             "logs": private.numbers(self.logs),
@@ -237,7 +243,7 @@ class FitProgress:
         self._epoch, self.batch = tree["epoch"], tree["batch"]
         self.logs = self.logs_before = tree["logs"]
         self._validations = self._validations_unread = tree["validations"]
-        host.begin_after(tree["step"])
+        host.begin_after(tree["step"], tree.get("epochs", 0))
         randomness.restore(tree["random"]["now"])
         host.say_once(
             f"Going on with fit {self.number + 1} in epoch {self._epoch + 1}, "

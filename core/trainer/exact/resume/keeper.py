@@ -107,10 +107,12 @@ class Keeper:
             "callbacks": self.callbacks(progress.callbacks),
             "random": randomness.capture(),
             "step": self.host.step,
+            "epochs": self.host.epochs,
         }
         self._writer.add_finished(progress.number, tree)
         if due:
-            self.write(Moment(step=self.host.step, fit=progress.number + 1), None)
+            done = {"step": self.host.step, "epochs": self.host.epochs}
+            self.write(Moment(fit=progress.number + 1, **done), None)
 
     def end(self) -> None:
         """The training ended: nothing more is written."""

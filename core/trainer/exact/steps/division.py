@@ -23,6 +23,7 @@ from core.trainer.exact.steps.result import Batch, Sharing, Traced
 
 _GATHERED_BYTES = 1 << 20
 """Of predictions and targets of a batch: more takes as long on the wire as the gradients of a large model."""
+ROWS_DIFFER = "a batch has tensors without an entry a row"
 
 
 class Sharings:
@@ -37,8 +38,17 @@ class Sharings:
     @property
     def at_tape(self) -> bool:
         """In a step of the script's own, which may work on gradients, they meet where a tape gives them."""
-        own = type(self._model).train_step is not private.TensorFlowTrainer.train_step
-        return self._is_training and own
+        return self._is_training and self.own_step
+
+    @property
+    def own_step(self) -> bool:
+        """Whether the script wrote the step."""
+        name = "train_step" if self._is_training else "test_step"
+        return getattr(type(self._model), name) is not getattr(private.TensorFlowTrainer, name)
+
+    @property
+    def _weights(self) -> list[Any]:
+        return local_state.values_of(self._model.trainable_variables)
 
     def of(self, key: str) -> Sharing:
         return self._known.get(key, Sharing())
@@ -48,15 +58,18 @@ class Sharings:
         if _batch_is_fixed(self._model):
             self.share_nothing(key, "the model's input has a fixed batch size")
         elif batch is not None and steps.rows_differ(batch):
-            self.share_nothing(key, "a batch has tensors without an entry a row")
+            self.share_nothing(key, ROWS_DIFFER)
+        elif batch is not None and self._model.run_eagerly and steps.may_be_pairs(batch):
+            # A traced step would be tried; of this one there is nothing to be seen before it is run.
+            self.share_nothing(key, "the first axis of a batch may not be that of its rows")
+
+    def fits(self, key: str, batch: Batch) -> bool:
+        """Whether another call's first batch may be shared as the ones before were."""
+        return self.of(key).whole or not steps.rows_differ(batch)
 
     def share_nothing(self, key: str, why: str) -> None:
         self._known[key] = Sharing(whole=True)
-        self._engine.whole.add(self._model)
-        self._engine.say_once(
-            f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
-            "are no faster than one."
-        )
+        self._engine.compute_whole(self._model, why)
 
     def write_alike(self, key: str, step: Any, notes: Notes) -> bool:
         """Whether a traced step writes the same on all members; otherwise nothing is shared from now on."""
@@ -76,7 +89,7 @@ class Sharings:
         sites: set[Site] = {"loss", "gradient"} if self._is_training else {"metric"}
         half = "16" in self._model.dtype_policy.compute_dtype
         known = traced.sharing
-        verdict = probe.judged(self._engine, traced, batch, sites, half=half)
+        verdict = probe.judged(self._engine, traced, batch, sites, self._weights, half=half)
         found = self._next(traced.notes, known, verdict, _rows(batch))
         if found.whole:
             self.share_nothing(key, _words_of_loss(traced.notes, verdict))
@@ -90,22 +103,25 @@ class Sharings:
         notes, known, unsummed = traced.notes, traced.sharing, []
         notes.scalars += states(traced.step.graph, self._model.metrics)
         if any(scalar.site == "metric" and scalar.name != "loss" for scalar in notes.scalars):
-            verdict = probe.judged(self._engine, traced, batch, {"metric"}, half=half)
+            verdict = probe.judged(self._engine, traced, batch, {"metric"}, self._weights, half=half)
             unsummed += [verdict.whole] if verdict.whole is not None else []
             known = replace(known, sums=known.sums | verdict.sums)
         if any(scalar.site == "state" for scalar in notes.scalars):
-            unsummed += probe.judged(self._engine, traced, batch, {"state"}, half=half).unsummed
+            unsummed += probe.judged(
+                self._engine, traced, batch, {"state"}, self._weights, half=half
+            ).unsummed
         for name in dict.fromkeys(scalar.name for scalar in unsummed):
             self._engine.say_once(
                 f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows: its "
-                "value may differ from that of one laptop. The training does not depend on it."
+                "value may differ from that of one laptop. The training does not depend on it.",
+                difference=True,
             )
         return known
 
     def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
         if verdict.whole is not None:
             sizes = notes.loss_row_bytes
-            able = bool(sizes) and self._engine.collectives.gathers_any_length
+            able = bool(sizes) and self._engine.collectives.gathers_any_length and not verdict.broke
             small = able and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
             return Sharing(gathers=True) if small and not known.gathers else Sharing(whole=True)
         found = verdict.sums - known.sums

@@ -38,6 +38,7 @@ class Fit:
     each_batch: tuple[bool, bool] = (False, False)
     """Whether callbacks hear of every batch of training; of testing or predicting."""
     epochs: int = 1
+    first_epoch: int = 0
     epoch: int = 0
     batch: int = 0
     iterator: SharedEpochIterator | None = None
@@ -92,6 +93,9 @@ class Engine:
         self.alone = False
         """A callback runs that must not wait for other members."""
         self.folders = cluster.folders
+        self._names = cluster.names or tuple(f"member {rank}" for rank in range(cluster.members))
+        self._drawn: set[str] = set()
+        """Calls, by their kind and number, of whose data each member draws x itself."""
         self._observer = observer
         self._fits: list[Fit] = []
         self._calls: Counter[str] = Counter()
@@ -107,6 +111,8 @@ class Engine:
         """Models trained batch by batch since their last fit ended."""
         self.step = 0
         """Steps done in this training; those before it was resumed count."""
+        self.epochs = 0
+        """Whole epochs, likewise."""
         self._timed_steps = 0
         self._waited_s = [0.0] * cluster.members
         """By rank, in the timed steps since the last report."""
@@ -151,10 +157,12 @@ class Engine:
         each_batch: tuple[bool, bool],
         epochs: int = 1,
         progress: FitProgress | None = None,
+        first_epoch: int = 0,
     ) -> Iterator[Fit]:
         """A call of fit, evaluate or predict. A stop agreed on in it leaves as StopRequested."""
         self._calls[kind] += not self.alone
-        fit = Fit(model, kind, f"{kind} {self._calls[kind]}", each_batch, epochs, progress=progress)
+        name = f"{kind} {self._calls[kind]}"
+        fit = Fit(model, kind, name, each_batch, epochs, first_epoch, progress=progress)
         self._fits.append(fit)
         try:
             yield fit
@@ -223,8 +231,18 @@ class Engine:
         of = f" of {self.fit.data}" if self._fits and self.fit.iterator else ""
         what = f"the first batch, of {int(steps.rows_of(batch))} rows{of}"
         if words := agreement.agree_on_data(self.collectives, batch, call, what):
-            self.say_once(words)
+            self.say_once(words, difference=True)
+            self._drawn.add(self._call)
         return words is None
+
+    @property
+    def _call(self) -> str:
+        return self.fit.name if self._fits else ""
+
+    def compare_data(self, marks: Any) -> None:
+        """Of the steps that are done, float64 [2 * groups, members]. Raises TandemError where they differ."""
+        drawn = self._call in self._drawn
+        agreement.assert_same_marks(marks, self._names, self.place(), drawn=drawn)
 
     # --- what happens
 
@@ -235,13 +253,19 @@ class Engine:
         chief = self.collectives.gather_words(first, "to begin")[0][0]
         private.set_initial_epoch(model, None if chief < 0 else chief)
         fit = self.fit
-        self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch)
+        resumed = fit.progress is not None and fit.progress.resumed is not None
+        if chief >= 0 and not resumed:
+            fit.first_epoch = chief
+        self._observer.on_fit_began(fit.epochs, fit.steps, fit.global_batch, fit.first_epoch, self.step)
 
     def on_epoch_began(self, epoch: int) -> None:
         self.fit.epoch, self.fit.batch = epoch, 0
 
     def on_epoch_ended(self, epoch: int, logs: Any) -> None:
-        self._observer.on_epoch_ended(epoch, private.numbers(logs))
+        fit = self.fit
+        whole = not self.stopping if fit.steps is None else fit.batch >= fit.steps
+        self.epochs += whole
+        self._observer.on_epoch_ended(epoch, private.numbers(logs), fit.batch, whole)
 
     def on_evaluated(self, logs: Any) -> None:
         if isinstance(logs, dict):
@@ -299,8 +323,8 @@ class Engine:
 
     # --- what checkpoints ask
 
-    def begin_after(self, step: int) -> None:
-        self.step = step
+    def begin_after(self, step: int, epochs: int) -> None:
+        self.step, self.epochs = step, epochs
         self.gauge.begin_after(step)
 
     def from_chief(self, data: bytes) -> bytes:
@@ -313,7 +337,15 @@ class Engine:
     def asked_to_stop(self) -> bool:
         return self._observer.should_stop()
 
-    def say_once(self, words: str) -> None:
+    def compute_whole(self, model: Any, why: str) -> None:
+        """From the next trace on, every member computes whole batches of this model."""
+        self.whole.add(model)
+        self.say_once(
+            f"Every laptop computes each batch whole, since {why}. The result is exact, but several laptops "
+            "are no faster than one."
+        )
+
+    def say_once(self, words: str, *, difference: bool = False) -> None:
         if words not in self.said:
             self.said.add(words)
-            self._observer.on_said(words)
+            self._observer.on_said(words, difference)

@@ -6,6 +6,7 @@ batches are not normalised, so that its value follows from the rows alone.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,16 +19,22 @@ _KEPT = 0.999
 """In the place of a uniform number: no dropout drops at it."""
 _AWAY = 0.5
 """In the place of a normal number."""
+_CREATE = inspect.unwrap(tf.Graph.create_op)
+"""What wraps it looks for old arguments' names, for longer than it takes to make an operation."""
+
+_TURN = 12.9898
+"""Radians between two entries of a bias that is stirred: they become unlike each other."""
 
 
 class Unreadable(Exception):
     """The value of these tensors does not follow from the rows alone."""
 
 
-def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any]) -> Any:
-    """A function of (batch, shares), as the traced `step` has them, to the values of its `tensors`.
+def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: Sequence[Any]) -> Any:
+    """A function of (batch, shares, stir), two of them as the traced `step` has them, to its `tensors`.
 
-    ``moments``: of batches, in pairs of a mean and a variance. Raises Unreadable.
+    ``moments``: of batches, in pairs of a mean and a variance. ``weights``: variables of which those with one
+    axis, biases mostly, count as others by at most `stir`. Raises Unreadable.
     """
     for tensor in tensors:
         if tensor.graph is not step.graph:
@@ -35,62 +42,74 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any]) -> Any:
     own = len(step.graph.inputs) - len(step.captured_inputs)
     inputs, captured = step.graph.inputs[:own], step.graph.inputs[own:]
 
-    def values(batch: Any, shares: Any) -> list[Any]:
+    biases = {id(weight.handle) for weight in weights if weight.shape.rank == 1 and weight.dtype.is_floating}
+    stirred = {
+        inner.name for inner, outer in zip(captured, step.captured_inputs, strict=True) if id(outer) in biases
+    }
+
+    def values(batch: Any, shares: Any, stir: Any) -> list[Any]:
         given = tf.nest.flatten((batch, shares), expand_composites=True)
         given = [leaf for leaf in given if leaf is not None]
         if len(given) != len(inputs):
             raise Unreadable("the batch has other parts than the traced step's")
         graph = tf.compat.v1.get_default_graph()
-        known = {id(inner): tensor for inner, tensor in zip(inputs, given, strict=True)}
+        known = {inner.name: tensor for inner, tensor in zip(inputs, given, strict=True)}
         for inner, outer in zip(captured, step.captured_inputs, strict=True):
-            known[id(inner)] = graph.capture(outer)
-        copy = _Copy(step.graph, known)
+            known[inner.name] = graph.capture(outer)
+        copy = _Copy(known, stirred, stir)
         for number, moment in enumerate(moments):
             if moment.graph is step.graph and moment.shape.is_fully_defined():
-                known[id(moment)] = tf.fill(moment.shape, tf.cast(number % 2, moment.dtype))
+                known[moment.name] = tf.fill(moment.shape, tf.cast(number % 2, moment.dtype))
         return [copy.of(tensor) for tensor in tensors]
 
     return tf.function(values, autograph=False)
 
 
 class _Copy:
-    """Into the graph that is being traced."""
+    """Into the graph that is being traced. Tensors by name: a loop's are made anew for its gradient."""
 
-    def __init__(self, graph: Any, known: dict[int, Any]) -> None:
-        self._order = {op.name: place for place, op in enumerate(graph.get_operations())}
+    def __init__(self, known: dict[str, Any], stirred: set[str], stir: Any) -> None:
         self._known = known
+        self._stirred, self._stir = stirred, stir
         self._ops: dict[str, Any] = {}
 
     def of(self, tensor: Any) -> Any:
         for op in self._needed(tensor):
             self._copy(op)
-        return self._known[id(tensor)]
+        return self._known[tensor.name]
 
     def _needed(self, tensor: Any) -> list[Any]:
-        """Operations that are still to be copied, in the order of the trace."""
-        found: dict[str, Any] = {}
-        left = [] if id(tensor) in self._known else [tensor.op]
+        """Operations that are still to be copied, each after those that it needs.
+
+        That is not the order of the trace: a loop keeps what its gradient needs in lists that are made later.
+        """
+        order: list[Any] = []
+        seen = set(self._ops)
+        left = [] if tensor.name in self._known else [(tensor.op, False)]
         while left:
-            op = left.pop()
-            if op.name in found or op.name in self._ops:
-                continue
-            found[op.name] = op
-            left += [each.op for each in op.inputs if id(each) not in self._known]
-            left += [each for each in op.control_inputs if each.type != "Placeholder"]
-        return sorted(found.values(), key=lambda op: self._order[op.name])
+            op, is_ready = left.pop()
+            if is_ready:
+                order.append(op)
+            elif op.name not in seen:
+                seen.add(op.name)
+                left.append((op, True))
+                left += [(each.op, False) for each in op.inputs if each.name not in self._known]
+                left += [(each, False) for each in op.control_inputs if each.type != "Placeholder"]
+        return order
 
     def _copy(self, op: Any) -> None:
-        inputs = [self._known[id(each)] for each in op.inputs]
+        inputs = [self._known[each.name] for each in op.inputs]
         neutral = _neutral(op, inputs)
         if neutral is not None:
             self._ops[op.name] = neutral.op
-            self._known[id(op.outputs[0])] = neutral
+            self._known[op.outputs[0].name] = neutral
             return
         if any(_is_random(inner) for graph in functions(op) for inner in graph.get_operations()):
             raise Unreadable(f"{op.name} is random inside")
         before = [self._ops[each.name] for each in op.control_inputs if each.name in self._ops]
         with tf.control_dependencies(before), tf.device(op.device):
-            copy = tf.compat.v1.get_default_graph().create_op(
+            copy = _CREATE(
+                tf.compat.v1.get_default_graph(),
                 op.type,
                 inputs,
                 [each.dtype for each in op.outputs],
@@ -100,7 +119,11 @@ class _Copy:
         self._ops[op.name] = copy
         for old, new in zip(op.outputs, copy.outputs, strict=True):
             new.set_shape(old.shape)
-            self._known.setdefault(id(old), new)
+            if op.type == "ReadVariableOp" and op.inputs[0].name in self._stirred:
+                new += tf.cast(self._stir, new.dtype) * tf.sin(
+                    tf.range(1.0, tf.size(new) + 1, dtype=new.dtype) * _TURN
+                )
+            self._known.setdefault(old.name, new)
 
 
 def _is_random(op: Any) -> bool:

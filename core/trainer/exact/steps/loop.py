@@ -14,12 +14,13 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import LocalState
+from core.trainer.exact.members import agreement
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.members.gauge import Gauge, arrived
 from core.trainer.exact.members.notes import Notes
 from core.trainer.exact.members.step import Step
-from core.trainer.exact.steps import calibration, while_loop
+from core.trainer.exact.steps import calibration, log_values, while_loop
 from core.trainer.exact.steps.data import Portion
 from core.trainer.exact.steps.division import Sharings
 from core.trainer.exact.steps.engine import Engine
@@ -155,10 +156,16 @@ class Loop:
         done = int(outputs.done)
         step_s = (time.perf_counter() - began) / done if timed and done else 0.0
         own_s, wait_s = (tuple(row) for row in outputs.times_s.numpy().tolist())
+        self.engine.compare_data(outputs.marks.numpy())
         stop = bool(outputs.stops > 0)
         return PortionResult(outputs.logs, int(outputs.rows), done, stop, step_s, own_s, wait_s)
 
     # --- shares
+
+    @property
+    def sharings(self) -> list[Sharing]:
+        """How the rows of each kind of step so far are shared."""
+        return [traced.sharing for traced in self._traced.values()]
 
     def _share(self, traced: Traced) -> None:
         """Each kind of step has shares of its own."""
@@ -182,7 +189,7 @@ class Loop:
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
         same = batch is not None and self.engine.agree_on_data(batch)
-        if key not in self._traced:
+        if key not in self._traced or (batch is not None and not self._sharings.fits(key, batch)):
             self._sharings.look(key, batch)
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
         if same and not self._traced[key].judged:
@@ -215,6 +222,7 @@ class Loop:
         traced = Traced(
             step, state, notes=self._notes, sharing=plan, judged=plan.whole, calibrated=plan.whole
         )
+        traced.log_values = log_values.of_metrics(step, state.metrics)
         for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
             bound = functools.partial(call, traced)
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
@@ -235,7 +243,8 @@ class Loop:
         optimizer = self.model.optimizer
         if self.is_training and type(self.model).train_step is not private.TensorFlowTrainer.train_step:
             return
-        if not self.is_training and optimizer is not None and not optimizer.built:
+        in_a_step = not self.is_training or (optimizer is not None and private.is_built_in_a_step(optimizer))
+        if optimizer is not None and not optimizer.built and in_a_step:
             return
         try:
             private.build(self.model, data_spec)
@@ -257,6 +266,7 @@ class Loop:
         """One step on a global batch."""
         data = tf.nest.map_structure(steps.without_optional, data)
         rows = steps.rows_of(data)
+        gauge.data.take([(name == "x", tensor) for name, tensor in agreement.parts(data)])
         if plan.whole:
             # What every member computes, the chief tells.
             weight = tf.constant(1.0 if self.engine.rank == 0 else 0.0)
@@ -266,7 +276,7 @@ class Loop:
         weight = tf.cast(end - begin, tf.float32) / tf.cast(rows, tf.float32)
         step = Step(collectives, weight, present, rows, gauge, self.engine.wire)
         step.begin, step.end, step.gathers = begin, end, plan.gathers
-        step.at_tape, step.sums = self._sharings.at_tape, plan.sums
+        step.at_tape, step.own_step, step.sums = self._sharings.at_tape, self._sharings.own_step, plan.sums
         step.notes.is_own([begin, end])
         self._notes = step.notes
         # A member without rows computes on the batch's first row, and all of it counts for nothing.
@@ -337,6 +347,7 @@ class Loop:
     # --- meeting
 
     def _before(self, traced: Traced) -> _Before:
+        self.engine.gauge.data.begin()
         return _Before(traced.state.snapshot(), self.engine.gauge.waited_s())
 
     def _meet(
@@ -351,7 +362,8 @@ class Loop:
             for name, value in (logs.items() if isinstance(logs, dict) else ())
             if getattr(value, "shape", None) == () and value.dtype not in (tf.bool, tf.string)
         }
-        times = self._times(before, traced.state.snapshot(), done, words)
+        marks = tf.unstack(engine.gauge.data.so_far())
+        times = (*self._times(before, traced.state.snapshot(), done, words), *marks)
         told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
         sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()], done)
         stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
@@ -360,8 +372,8 @@ class Loop:
         if isinstance(logs, dict):
             # What is a metric is the metric of all rows; another value is the rows' mean in the last step.
             logs = {name: results.get(name, averages.get(name, logs[name])) for name in logs}
-        times_s = tf.reshape(tf.stack(every), [2, engine.members])
-        return CallOutputs(logs, last.rows, done, stops, times_s)
+        every = tf.reshape(tf.stack(every), [len(times), engine.members])
+        return CallOutputs(logs, last.rows, done, stops, every[:2], every[2:])
 
     def _times(self, before: _Before, after: list[Tensor], done: Tensor, words: Tensor) -> tuple[Tensor, ...]:
         """Seconds of a step since the call began: of own work; of waiting. 0 where it is not to be timed."""
@@ -383,4 +395,6 @@ class Loop:
             for metric in self.model.metrics:
                 if not local_state.written(traced.step.graph, local_state.values_of(metric.variables)):
                     results.pop(metric.name, None)
-        return {name: tf.convert_to_tensor(value) for name, value in results.items()}
+        results = {name: tf.convert_to_tensor(value) for name, value in results.items()}
+        others = {name: value() for name, value in traced.log_values.items() if name not in results}
+        return {**results, **others}

@@ -116,8 +116,8 @@ class _Walk:
     def _written(self, op: Any, handles: dict[str, Any]) -> None:
         if "Rng" in op.type or "Random" in op.type:
             return  # a generator's place: what is random differs
-        if op.type.startswith("Collective"):
-            return  # the token by which TensorFlow orders meetings
+        if op.type.startswith("Collective") or op.type in local_state.LOOKUPS:
+            return  # the token by which TensorFlow orders meetings; a table that is read
         _, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
         for tensor in written:
             if tensor.name in handles:

@@ -2,12 +2,14 @@
 
 The step's own numbers are computed of the whole batch at once, then of unequal parts by all members together:
 the parts' mean, weighted by rows, must be the whole's. The same again with a part of the batch's entries set
-to zero, which shows what equal masks hide. Called by every member alike; what is decided is the same on all.
+to zero and with other biases, which shows what equal masks hide, and what a model hides that was not trained
+yet and gives every row nearly the same loss. Called by every member; what is decided is the same on all.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,8 @@ _TOLERANCE_HALF = 3e-2
 """Where numbers are of 16 bits."""
 _NONE = 1e300
 """Travels in the place of what is no number."""
+_BROKE = -1e300
+"""Travels in the place of what a member's part of the batch could not give."""
 _MOST = 64
 """Numbers of one step that are looked at; always as many travel, so that one trace serves."""
 
@@ -44,33 +48,40 @@ class Verdict:
     """The first that is neither a mean nor a sum, but something of the batch as a whole."""
     unsummed: tuple[Scalar, ...] = ()
     """Those that are no sums."""
+    broke: bool = False
+    """A part of the batch breaks the script's step: what is cut are no rows."""
 
 
-def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half: bool) -> Verdict:
+def judged(
+    engine: Engine, traced: Traced, batch: Any, sites: set[Site], weights: Sequence[Any], *, half: bool
+) -> Verdict:
     """Of the numbers noted at `sites`. Every variable has its value again afterwards.
 
-    ``batch``: as the traced step takes it. ``half``: numbers are of 16 bits.
+    ``batch``: as the traced step takes it. ``weights``: the variables that are trained. ``half``: numbers are
+    of 16 bits.
     """
     step, rows = traced.step, int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))
     chosen = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites][:_MOST]
     scalars = [scalar for _, scalar in chosen]
-    if rows < engine.members or not scalars:
+    if rows < 2 or not scalars:  # one row is one member's, whole
         return Verdict()
     found, known = np.zeros((2, 2, _MOST)), np.zeros((2, 2, _MOST))
     snapshot = None
     try:
-        values = excerpt(step, [scalar.tensor for scalar in scalars], traced.notes.moments)
+        values = excerpt(step, [scalar.tensor for scalar in scalars], traced.notes.moments, weights)
         snapshot = StateSnapshot([step.graph])
-        for number, given in enumerate((batch, _thinned(batch))):
+        for number, (given, stir) in enumerate(((batch, 0.0), (_thinned(batch), 1.0))):
             for place, shares in enumerate((_on_chief(engine.members), _unequal(engine.members))):
                 snapshot.restore()  # a number may come after a variable was written
-                computed = values(given, tf.constant(shares, tf.int64))
+                computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir))
                 told = [float(np.sum(v)) - s.before for v, s in zip(computed, scalars, strict=True)]
                 found[number, place, : len(told)], known[number, place, : len(told)] = told, 1.0
+    except tf.errors.ResourceExhaustedError:
+        _log.info("There is no memory to look at the losses", exc_info=True)
     except tf.errors.OpError:
         _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
         if engine.rank != 0 or known[0, 0, 0]:
-            found[0, 1], known[0] = np.inf, 1.0
+            found[0, 1], known[0] = _BROKE, 1.0
     except Exception as why:  # What cannot be looked at is trained as it is.
         _log.info("The losses are not looked at: %s", why, exc_info=not isinstance(why, Unreadable))
     finally:
@@ -80,7 +91,7 @@ def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half
     gathered = engine.collectives.gather_numbers([*finite.ravel(), *known.ravel()], "a step that is tried")
     by_rank = np.array(gathered).reshape(engine.members, 2, *found.shape)
     values_of, known_of = by_rank[:, 0], by_rank[:, 1].min(axis=0)
-    weights = np.array([end - begin for begin, end in split_rows(rows, _unequal(engine.members))]) / rows
+    by_rows = np.array([end - begin for begin, end in split_rows(rows, _unequal(engine.members))]) / rows
     tolerance = _TOLERANCE_HALF if half else _TOLERANCE
     sums, whole, unsummed = set(), None, []
     for number_of, (place, scalar) in enumerate(chosen):
@@ -89,20 +100,21 @@ def judged(engine: Engine, traced: Traced, batch: Any, sites: set[Site], *, half
             at_once, parts = values_of[0, number, 0, number_of], values_of[:, number, 1, number_of]
             if at_once == _NONE or not known_of[number, :, number_of].all():
                 continue
-            kinds.append(_kind(at_once, parts, weights, tolerance))
+            kinds.append(_kind(at_once, parts, by_rows, tolerance))
         if "neither" in kinds or len({kind for kind in kinds if kind != "both"}) > 1:
             whole = whole or scalar
         elif "sum" in kinds:
             sums.add(place)
         if {"neither", "mean"} & set(kinds):
             unsummed.append(scalar)
-    return Verdict(frozenset(sums), whole, tuple(unsummed))
+    broke = bool((values_of[:, 0, 1] == _BROKE).any())
+    return Verdict(frozenset(sums), whole or (scalars[0] if broke else None), tuple(unsummed), broke)
 
 
-def _kind(at_once: float, parts: Any, weights: Any, tolerance: float) -> str:
-    parts = np.where(weights > 0, parts, 0.0)
-    size = max(abs(at_once), float(np.abs(parts * weights).sum()), 1e-6)
-    is_mean = bool(abs(float((parts * weights).sum()) - at_once) <= tolerance * size)
+def _kind(at_once: float, parts: Any, by_rows: Any, tolerance: float) -> str:
+    parts = np.where(by_rows > 0, parts, 0.0)
+    size = max(abs(at_once), float(np.abs(parts * by_rows).sum()), 1e-6)
+    is_mean = bool(abs(float((parts * by_rows).sum()) - at_once) <= tolerance * size)
     is_sum = bool(abs(float(parts.sum()) - at_once) <= tolerance * size)
     return "both" if is_mean and is_sum else "mean" if is_mean else "sum" if is_sum else "neither"
 

@@ -42,6 +42,8 @@ class CallOutputs(NamedTuple):
     """float64: how many members are asked to stop."""
     times_s: Tensor
     """float64 [2, members]: a step's own work, and its wait for others."""
+    marks: Tensor
+    """float64 [2 * groups, members]: of the steps' data (members/data_marks.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Traced:
     notes: Notes = field(default_factory=Notes)
     """Of the trace."""
     sharing: Sharing = field(default_factory=Sharing)
+    log_values: dict[str, Callable[[], Tensor]] = field(default_factory=dict)
+    """By name, what computes a value of the logs from metrics."""
     judged: bool = False
     """Whether its losses are means over rows is known."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,21 +48,29 @@ def test_a_caller_is_known_at_its_host_and_the_port_that_it_says_where_there_is_
 
 
 @pytest.mark.parametrize(
-    ("refuses", "codes"),
-    [("10.0.0.2", ["link-closed", "nobody-listens"]), ("10.0.0.9", ["link-closed"])],
-    ids=["where it was linked", "an old address, which may be another machine's"],
+    ("answers", "refuses", "codes"),
+    [
+        ("10.0.0.2", "10.0.0.2", ["link-closed", "nobody-listens"]),
+        ("10.0.0.2", "10.0.0.9", ["link-closed"]),
+        ("", "10.0.0.2", ["link-closed"]),
+    ],
+    ids=["where it answered", "an old address, which may be another machine's", "by its firewall"],
 )
-async def test_a_device_is_gone_where_the_address_of_its_last_link_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: str, codes: list[str]
+async def test_a_device_is_gone_where_it_answered_during_its_last_link_and_refuses_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str, refuses: str, codes: list[str]
 ) -> None:
     async def connect(host: str, port: int, *_: object) -> tls.Streams:
         called.append(host)
+        if linked and host == answers:
+            return asyncio.StreamReader(), cast(asyncio.StreamWriter, writer)
         raise TandemError(code=tls.NOBODY_LISTENS if host == refuses else "unreachable", what=host)
 
     monkeypatch.setattr(tls, "connect", connect)
     ours, theirs = load_or_create(tmp_path / "ours"), load_or_create(tmp_path / "theirs")
     called: list[str] = []
     told: list[str] = []
+    linked, hung_up = True, list[bool]()
+    writer = SimpleNamespace(transport=SimpleNamespace(abort=lambda: hung_up.append(True)))
     hub = SimpleNamespace(
         identity=ours,
         background=SimpleNamespace(start=call_nobody),
@@ -76,6 +85,10 @@ async def test_a_device_is_gone_where_the_address_of_its_last_link_refuses(
     )
     link = cast(Connection, SimpleNamespace(ends=(("10.0.0.1", 27_600), ("10.0.0.2", 51_234))))
     peer.on_up(link, hello("bert", port=27_600))
+    await peer._dial()
+    assert hung_up == ([True] if answers else []), "that its port is open is all that was to be known"
+    linked = False
+    called.clear()
     peer.on_over(link, problems.closed("bert"))
     peer.try_now()
     await peer._dial()

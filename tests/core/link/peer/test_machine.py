@@ -39,6 +39,8 @@ AWAY = Problem(code="unreachable", what="It is not there.")
 REFUSED = Problem(code="link-refused", what="It refused.")
 DIFFERS = Problem(code="versions-differ", what="Another protocol.")
 LOST = Problem(code="link-closed", what="It closed.")
+GONE = Problem(code="nobody-listens", what="Nothing listens there.")
+ANSWERED = Linked(since_s=0.0, failures=0, answered=True)
 
 
 def after(*events: Event, state: State | None = None, now_s: float = 0.0) -> tuple[State, list[Effect]]:
@@ -59,7 +61,7 @@ def test_a_device_is_called_as_soon_as_it_is_known() -> None:
 
 def test_what_answers_is_greeted_and_may_become_the_link() -> None:
     state, effects = after(Reached(), CameUp(ours=True), now_s=7.0)
-    assert state == Linked(since_s=7.0, failures=0)
+    assert state == Linked(since_s=7.0, failures=0, answered=True)
     assert effects == [Dial(), Greet()]
 
 
@@ -95,23 +97,31 @@ def test_hope_while_a_call_is_under_way_begins_no_second_one() -> None:
     assert effects.count(Dial()) == 2
 
 
-def test_the_devices_own_call_ends_the_pause() -> None:
+def test_the_devices_own_call_ends_the_pause_and_one_of_ours_tries_whether_its_port_is_open() -> None:
     state, effects = after(CallFailed(AWAY), CameUp(ours=False), now_s=3.0)
-    assert state == Linked(since_s=3.0, failures=1)
-    assert effects[-1] == EndPause()
+    assert state == Linked(since_s=3.0, failures=1, call="dialling")
+    assert effects[-2:] == [EndPause(), Dial()]
+    assert after(CallFailed(AWAY), state=state) == (Linked(since_s=3.0, failures=1), [])
+    assert after(Reached(), state=state) == (Linked(since_s=3.0, failures=1, answered=True), [HangUp()])
+
+
+def test_a_call_of_the_device_that_replaces_its_link_is_tried_back_unless_it_answered_already() -> None:
+    closed, open_ = Linked(since_s=0.0, failures=0), Linked(since_s=0.0, failures=0, answered=True)
+    assert after(CameUp(ours=False), state=closed) == (Linked(0.0, 0, "dialling"), [Dial()])
+    assert after(CameUp(ours=False), state=open_, now_s=1.0) == (Linked(1.0, 0, answered=True), [])
 
 
 def test_a_call_is_given_up_where_the_devices_own_one_was_quicker() -> None:
     state, effects = after(CameUp(ours=False), Reached())
-    assert state == Linked(since_s=0.0, failures=0, call="none")
+    assert state == Linked(since_s=0.0, failures=0, call="none", answered=True)
     assert effects == [Dial(), HangUp()]
 
 
 def test_a_call_that_crossed_the_devices_own_one_may_still_win_or_lose() -> None:
     crossed = after(Reached(), CameUp(ours=False))[0]
-    assert crossed == Linked(since_s=0.0, failures=0, call="greeting")
-    assert after(CallFailed(LOST), state=crossed) == (Linked(0.0, 0), [])
-    assert after(CameUp(ours=True), state=crossed, now_s=1.0) == (Linked(1.0, 0), [])
+    assert crossed == Linked(since_s=0.0, failures=0, call="greeting", answered=True)
+    assert after(CallFailed(LOST), state=crossed) == (Linked(0.0, 0, answered=True), [])
+    assert after(CameUp(ours=True), state=crossed, now_s=1.0) == (Linked(1.0, 0, answered=True), [])
 
 
 @pytest.mark.parametrize(
@@ -126,21 +136,34 @@ def test_a_link_that_is_lost_is_told_and_a_call_under_way_goes_on(call: str, exp
 
 
 def test_who_refuses_calls_after_this_laptop_slept_is_told_as_gone() -> None:
-    gone = Problem(code="nobody-listens", what="Nothing listens there.")
     slept = Problem(code="link-slept", what="This laptop slept.")
-    effects = after(WentDown(slept), PauseOver(), CallFailed(gone), state=Linked(0.0, 0))[1]
-    assert effects.count(TellDown(gone)) == 1
+    effects = after(WentDown(slept), PauseOver(), CallFailed(GONE), state=ANSWERED)[1]
+    assert effects.count(TellDown(GONE)) == 1
 
 
 def test_a_link_closed_without_a_word_whose_laptop_refuses_calls_is_told_as_gone_once() -> None:
-    gone = Problem(code="nobody-listens", what="Nothing listens there.")
-    calls: tuple[Event, ...] = (CallFailed(gone), PauseOver())
-    effects = after(WentDown(LOST), PauseOver(), *calls, *calls, *calls, state=Linked(0.0, 0))[1]
-    assert effects.count(TellDown(gone)) == 1
+    calls: tuple[Event, ...] = (CallFailed(GONE), PauseOver())
+    effects = after(WentDown(LOST), PauseOver(), *calls, *calls, *calls, state=ANSWERED)[1]
+    assert effects.count(TellDown(GONE)) == 1
     silent = Problem(code="link-silent", what="It fell silent.")
-    effects = after(WentDown(silent), PauseOver(), *calls, state=Linked(0.0, 0))[1]
-    assert TellDown(gone) not in effects, "it may have another address by now"
-    assert TellDown(gone) not in after(*calls, *calls)[1], "it was never there"
+    effects = after(WentDown(silent), PauseOver(), *calls, state=ANSWERED)[1]
+    assert TellDown(GONE) not in effects, "it may have another address by now"
+    assert TellDown(GONE) not in after(*calls, *calls)[1], "it was never there"
+
+
+def test_a_laptop_whose_firewall_refused_our_calls_all_the_time_is_not_gone_for_that() -> None:
+    linked = after(CallFailed(GONE), CameUp(ours=False), CallFailed(GONE))[0]
+    assert linked == Linked(since_s=0.0, failures=1, answered=False)
+    calls: tuple[Event, ...] = (CallFailed(GONE), PauseOver())
+    assert TellDown(GONE) not in after(WentDown(LOST), PauseOver(), *calls, *calls, state=linked)[1]
+
+
+def test_a_call_that_reaches_nobody_in_between_does_not_hide_that_tandem_has_ended() -> None:
+    calls = (CallFailed(AWAY), PauseOver(), CallFailed(GONE), PauseOver(), CallFailed(GONE))
+    state, effects = after(WentDown(LOST), PauseOver(), *calls, state=ANSWERED)
+    assert effects.count(TellDown(GONE)) == 1
+    again = after(PauseOver(), Reached(), CameUp(ours=True), WentDown(LOST), PauseOver(), *calls, state=state)
+    assert again[1].count(TellDown(GONE)) == 1, "of the next link it is told anew"
 
 
 def test_a_link_that_stood_was_a_success() -> None:
@@ -186,7 +209,7 @@ class World:
 
     def __init__(self) -> None:
         self.call = ""
-        self.paused = self.linked = self.left = False
+        self.paused = self.linked = self.answered = self.left = False
         self.state, effects = begun()
         self.follow(effects)
 
@@ -214,10 +237,12 @@ class World:
                 self.paused = False
             case Reached() | CallFailed():
                 self.call = ""
+                self.answered |= self.linked and isinstance(event, Reached)
             case CameUp(ours):
+                self.answered |= ours or self.call == "greeting"
                 self.linked, self.call = True, "" if ours else self.call
             case WentDown():
-                self.linked = False
+                self.linked = self.answered = False
             case Leaving():
                 self.left = True
         self.state, effects = step(self.state, event, 0.0)
@@ -227,7 +252,8 @@ class World:
         for effect in effects:
             match effect:
                 case Dial():
-                    assert self.call == "" and not self.linked and not self.left
+                    assert self.call == "" and not self.left
+                    assert not (self.linked and self.answered), "one that answered need not be tried"
                     self.call = "dialling"
                 case Greet():
                     assert self.call == "" and not self.linked

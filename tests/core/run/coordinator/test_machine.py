@@ -22,7 +22,7 @@ from core.vocabulary.plan import Exchange, Plan, Role
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Booted, Measured, Meeting, Met, Progressed
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, World, failing, progress
+from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, OUTPUTS, World, failing, progress
 
 
 def verdict(world: World) -> Problem:
@@ -294,7 +294,7 @@ def test_two_members_that_choose_one_address_are_told_so() -> None:
 def test_a_member_lost_while_preparing_is_named() -> None:
     world = World(allowed=False)
     world.settle()
-    world.cut_link(BEN)
+    world.tell(co.MemberLost(BEN, CLOSED))
     assert verdict(world).code == "device-lost"
     assert "Ben's" in verdict(world).what
 
@@ -820,7 +820,7 @@ def test_a_chief_lost_before_its_outputs_came_failed() -> None:
         world.trainer_ends(device, task, FINISHED)
     world.members[BEN].jobs.clear()
     world.settle()
-    world.tell(co.MemberLost(BEN, LOST))
+    world.tell(co.MemberLost(BEN, CLOSED))
     assert verdict(world).code == "outputs-missing"
 
 

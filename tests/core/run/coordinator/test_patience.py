@@ -13,17 +13,16 @@ from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.phases import Failed, Finished, Stopped, Training
+from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.progress import EpochEnd, LogLines
 from core.vocabulary.trainer_messages import EpochEnded, Meeting, StandChanged
 from core.vocabulary.waits import Cause, PeerWait, Stand
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import FINISHED, LOST, MANIFEST, World, failing, progress
+from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, World, failing, progress
 
 OVER_TENSORFLOW = plan_of(exchange="tensorflow", project=MANIFEST.digest)
 TLS = plan_of(exchange="tls", project=MANIFEST.digest)
-CLOSED = Problem(code="closed", what="Tandem was closed there.")
 
 
 def training(plan: Plan = TLS) -> World:
@@ -211,13 +210,34 @@ def test_nobody_is_given_up_while_steps_end() -> None:
         assert isinstance(world.phase, Training) and "away" in world.waits
 
 
-@pytest.mark.parametrize("code", ["closed", "forgotten", "bad-frame", "nobody-listens"])
+@pytest.mark.parametrize("code", ["forgotten", "bad-frame", "nobody-listens"])
 def test_a_laptop_that_is_known_to_be_gone_ends_the_run_at_once(code: str) -> None:
     world = training()
     world.cut.add(BEN)
     world.tell(co.MemberLost(BEN, replace(CLOSED, code=code)))
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed) and "Tandem was closed there" in world.phase.problem.what
+
+
+@pytest.mark.parametrize("told", ["by a message", "by its link"])
+def test_a_user_who_closes_tandem_has_stopped_the_run(told: str) -> None:
+    world = training()
+    if told == "by a message":
+        closed = Problem(code="closed", what="Tandem was closed on Ben's.")
+        world.tell(ms.From(BEN, ms.Declined(run=TLS.run, problem=closed)))
+    world.cut.add(BEN)
+    world.tell(co.MemberLost(BEN, replace(CLOSED, code="closed")))
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Ben's")
+
+
+def test_a_failure_that_was_known_before_stays_one_where_a_user_leaves() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
+    world.settle()
+    world.tell(ms.From(BEN, ms.Declined(run=TLS.run, problem=Problem(code="closed", what="Closed."))))
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed)
 
 
 def test_an_absent_laptop_that_turns_out_to_be_gone_is_waited_for_no_longer() -> None:
@@ -294,11 +314,134 @@ def test_over_tensorflow_a_lost_link_is_the_end_as_ever() -> None:
     assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
 
 
-def test_while_laptops_prepare_a_lost_link_is_the_end() -> None:
-    world = World(TLS)
+# --- away before the launch --------------------------------------------------------------------------------
+
+
+def train_on(world: World) -> None:
+    """From wherever it is to a good end."""
+    world.settle()
+    world.each_trainer_says(progress())
+    world.each_trainer_ends(FINISHED)
+    assert isinstance(world.phase, Finished), world.phase
+    bens, annas = world.screens[BEN].run, world.state.run
+    assert bens is not None and annas is not None
+    assert (bens.phase, bens.plan, bens.summary) == (annas.phase, annas.plan, annas.summary)
+
+
+def test_over_tensorflow_a_link_lost_while_laptops_prepare_is_the_end() -> None:
+    world = World(OVER_TENSORFLOW)
     world.cut_link(BEN)
     world.settle()
-    assert isinstance(world.phase, Failed)
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
+
+
+def test_a_laptop_lost_at_any_moment_of_preparing_comes_back_and_the_run_begins() -> None:
+    moments = 0
+    while True:
+        world = World(TLS)
+        for _ in range(moments):
+            todo = world.possible()
+            if not todo:
+                break
+            todo[0]()
+        if not isinstance(world.starter.stage, co.Assembling):
+            break
+        world.cut.add(BEN)  # nobody notices it at first: what is said is lost
+        world.settle()
+        world.cut_link(BEN)
+        assert isinstance(world.phase, Preparing | Starting)
+        assert not {"consent", "receive", "start"} & set(world.waits)
+        world.fire("look")
+        assert shown(world, ANNA) == ["away"]
+        world.restore_link(BEN)
+        train_on(world)
+        moments += 1
+    assert moments > 6
+
+
+def test_a_launch_that_a_dying_link_swallowed_is_said_again() -> None:
+    world = World(TLS)
+    while isinstance(world.starter.stage, co.Assembling):
+        world.possible()[0]()
+    assert any(isinstance(message, ms.Launch) for message in world.to_member[BEN])
+    world.cut_link(BEN)
+    world.settle()
+    assert not world.members[BEN].trainers
+    world.restore_link(BEN)
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": -1}
+    train_on(world)
+
+
+def test_nobody_launches_while_a_laptop_that_was_ready_is_away() -> None:
+    world = World(plan_of((ANNA, BEN, CLEO), exchange="tls", project=MANIFEST.digest), allowed=False)
+    world.settle()
+    for device in (BEN, CLEO):
+        world.tell_member(device, pa.Decided(True))
+        if device == BEN:
+            world.settle()
+            world.cut_link(BEN)
+    world.settle()
+    assert all(part.prepared is not None for part in world.starter.parts.values())
+    assert isinstance(world.starter.stage, co.Assembling)
+    world.restore_link(BEN)
+    train_on(world)
+
+
+def test_an_answer_given_while_the_starter_is_away_counts_once_it_is_back() -> None:
+    world = World(TLS, allowed=False)
+    world.settle()
+    world.cut_link(BEN)
+    world.tell_member(BEN, pa.Decided(True))
+    world.settle()
+    assert not world.starter.parts[BEN].joined and world.members[BEN].waits.keys() == {"away", "look"}
+    world.restore_link(BEN)
+    assert "consent" in world.waits
+    train_on(world)
+
+
+def test_a_run_given_up_while_a_laptop_is_asked_takes_the_question_along_when_it_is_back() -> None:
+    world = World(TLS, allowed=False)
+    world.settle()
+    world.cut_link(BEN)
+    world.tell(co.StopWanted("Anna's", 0))
+    assert world.phase == Stopped(by="Anna's"), "Stop works at once"
+    bens = world.members[BEN].known
+    assert bens is not None and isinstance(bens.stage, pa.Asking)
+    world.restore_link(BEN)
+    phase = ev.RunPhaseChanged(run=TLS.run, phase=world.phase)
+    world.tell_member(BEN, ms.From(ANNA, ms.Mirrored(event=phase)))  # as ``NodeRuns`` answers
+    assert ev.ConsentSettled(run=TLS.run, allowed=False) in world.members[BEN].shown
+    bens = world.members[BEN].known
+    assert bens is not None and isinstance(bens.stage, pa.Gone)
+
+
+def test_a_laptop_away_too_long_before_the_launch_ends_the_run_with_nothing_to_resume() -> None:
+    world = World(TLS)
+    world.cut_link(BEN)
+    world.fire("away")
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-away"
+    assert "train again" in world.phase.problem.fix and "resume" not in world.phase.problem.fix
+
+
+def test_what_is_told_of_trainers_before_any_runs_is_left_aside() -> None:
+    world = World(TLS)
+    world.tell(ms.From(BEN, ms.StandTold(run=TLS.run, task="worker:0", stand=busy().stand)))
+    assert not world.starter.stands
+
+
+def test_a_starter_that_is_no_member_tells_who_comes_back_that_the_run_is_over() -> None:
+    world = World(plan_of((BEN, CLEO), exchange="tls", project=MANIFEST.digest))
+    world.start_training()
+    world.cut_link(BEN)
+    world.tell(co.StopWanted("Anna's", 0))
+    assert isinstance(world.starter.stage, co.Ending)
+    world.restore_link(BEN)
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 2} or world.members[BEN].trainers == {"chief:0": 2}
+
+
+# --- the start ---------------------------------------------------------------------------------------------
 
 
 def test_the_start_waits_as_long_for_the_others_as_the_run_does_for_a_silent_one() -> None:
@@ -374,20 +517,140 @@ def test_an_offer_that_a_dying_link_swallowed_with_the_chiefs_end_is_made_again(
     bring_outputs_after_an_absence(world)
 
 
-def test_outputs_that_the_starter_takes_already_are_not_offered_again() -> None:
+def bring_until(world: World, outputs: str) -> None:
+    while world.starter.outputs != outputs:
+        world.possible()[0]()
+
+
+def sends_outputs(world: World) -> bool:
+    return any(isinstance(job, pa.SendOutputs) for job in world.members[BEN].jobs)
+
+
+def test_outputs_cut_short_midway_are_offered_again_and_sent_from_the_first_on() -> None:
     world = training(BENS_CHIEF)
     world.trainer_ends(BEN, "chief:0", FINISHED)
-    while world.members[BEN].jobs or world.to_starter[BEN]:
-        world.possible()[0]()
-        if world.starter.outputs == "coming":
-            break
-    assert world.starter.outputs == "coming"
+    bring_until(world, "coming")
     world.members[BEN].jobs.clear()
+    world.jobs.clear()  # the rest of them is lost with the link
+    world.cut_link(BEN)
+    assert world.starter.outputs == "cut"
+    world.tell(co.OutputsFailed(LOST))
+    assert isinstance(world.phase, Training), "what fails for want of a link fails nothing"
+    world.restore_link(BEN)
+    bring_until(world, "coming")
+    assert sends_outputs(world)
+    bring_outputs_after_an_absence(world)
+
+
+def test_outputs_that_are_here_are_not_taken_again_and_the_chief_is_told_so() -> None:
+    world = training(BENS_CHIEF)
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    bring_until(world, "here")
+    world.to_member[BEN].clear()  # it never hears of it
+    world.settle()
+    world.cut_link(BEN)
+    world.restore_link(BEN)
+    while world.to_starter[BEN] or world.to_member[BEN] or world.members[BEN].jobs:
+        world.possible()[0]()
+    bens = world.members[BEN].known
+    assert bens is not None and bens.outputs_taken
+    assert world.starter.outputs == "here" and not world.jobs
     world.cut_link(BEN)
     world.restore_link(BEN)
     while world.to_starter[BEN] or world.to_member[BEN]:
         world.possible()[0]()
-    assert not any(isinstance(job, pa.SendOutputs) for job in world.members[BEN].jobs)
+    assert not sends_outputs(world)
+    bring_outputs_after_an_absence(world)
+
+
+def test_outputs_that_came_whole_just_before_the_link_was_lost_are_stored() -> None:
+    world = training(BENS_CHIEF)
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    bring_until(world, "coming")
+    world.cut_link(BEN)
+    world.do_job()
+    assert world.starter.outputs == "here"
+    bring_outputs_after_an_absence(world)
+
+
+def drains(world: World) -> None:
+    """Every trainer has ended and is known to have; what the chief wrote has not even been looked for."""
+    for device, task in ((ANNA, "worker:0"), (BEN, "chief:0")):
+        world.trainer_ends(device, task, FINISHED)
+    while world.to_starter[ANNA] or world.to_starter[BEN]:
+        world.deliver_to_starter(ANNA if world.to_starter[ANNA] else BEN)
+    assert isinstance(world.starter.stage, co.Draining) and world.starter.outputs == "expected"
+
+
+@pytest.mark.parametrize("moment", ["before they are found", "before they are offered", "midway"])
+def test_a_chief_that_is_silent_when_all_is_done_but_for_its_outputs_is_waited_for(moment: str) -> None:
+    world = training(BENS_CHIEF)
+    drains(world)
+    if moment != "before they are found":
+        world.do_job_of(BEN)
+    if moment == "midway":
+        bring_until(world, "coming")
+        world.jobs.clear()
+    world.cut_link(BEN)
+    assert isinstance(world.phase, Training) and "outputs" not in world.waits
+    world.fire("look")
+    world.fire_member(BEN, "look")
+    assert shown(world, ANNA) == shown(world, BEN) == ["away"]
+    bring_outputs_after_its_return(world)
+
+
+def bring_outputs_after_its_return(world: World) -> None:
+    world.restore_link(BEN)
+    assert "outputs" in world.waits and shown(world, ANNA) == []
+    world.settle()
+    assert world.starter.tally.outputs == ("model.keras",)
+    assert isinstance(world.phase, Finished)
+
+
+def test_a_chief_that_is_away_when_the_others_end_is_waited_for_longer_than_outputs_are() -> None:
+    world = training(BENS_CHIEF)
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    while world.to_starter[BEN]:
+        world.deliver_to_starter(BEN)
+    world.cut_link(BEN)
+    world.trainer_ends(ANNA, "worker:0", FINISHED)
+    world.settle()
+    assert isinstance(world.starter.stage, co.Draining) and "outputs" not in world.waits
+    bring_outputs_after_its_return(world)
+
+
+def test_outputs_of_a_laptop_that_stays_away_are_named_as_what_is_missing() -> None:
+    world = training(BENS_CHIEF)
+    drains(world)
+    world.cut_link(BEN)
+    world.fire("away")
+    world.settle()
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "outputs-missing"
+    assert "Nothing has come from Ben's for 10 minutes" in world.phase.problem.what
+
+
+def test_stop_ends_the_wait_for_outputs_at_once() -> None:
+    world = training(BENS_CHIEF)
+    drains(world)
+    world.cut_link(BEN)
+    world.tell(co.StopWanted("Anna's", world.starter.next_force))
+    assert world.phase == Stopped(by="Anna's") and world.over
+
+
+def test_a_chief_that_ended_and_falls_silent_while_others_stop_is_waited_for() -> None:
+    world = training(BENS_CHIEF)
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    world.trainer_ends(BEN, "chief:0", FINISHED)
+    while world.to_starter[BEN]:
+        world.deliver_to_starter(BEN)
+    world.cut_link(BEN)
+    assert isinstance(world.starter.stage, co.Halting)
+    world.trainer_ends(ANNA, "worker:0", FINISHED)
+    world.settle()
+    world.restore_link(BEN)
+    world.settle()
+    assert world.phase == Stopped(by="Anna's") and world.starter.tally.outputs == ("model.keras",)
 
 
 def test_a_member_that_was_asked_to_stop_does_not_wait_for_a_starter_that_is_lost() -> None:
@@ -472,6 +735,14 @@ def test_where_all_scripts_hang_the_user_is_asked() -> None:
     assert shown(world, ANNA) == shown(world, BEN) == ["script", "script"]
 
 
+def test_where_all_scripts_hang_they_are_named_although_nobody_is_to_be_asked() -> None:
+    world = training(replace(TLS, ask_after_s=0.0))
+    for lasted_s in (200.0, 301.0):
+        assert not told(world)
+        world.each_trainer_says(StandChanged(stand=Stand(activity="script", where="t.py", lasted_s=lasted_s)))
+    assert shown(world, ANNA) == ["script", "script"] and not told(world)[-1].asks
+
+
 def test_bytes_that_come_are_progress() -> None:
     world = training(replace(TLS, ask_after_s=60.0))
     for come in range(60):
@@ -513,6 +784,74 @@ def test_a_process_that_is_stopped_is_told_by_its_node_until_it_goes_on() -> Non
     world.tell_member(BEN, pa.TrainersSeen(frozenset()))
     world.settle()
     assert shown(world, ANNA) != ["stopped"]
+
+
+# --- a process that cannot speak ---------------------------------------------------------------------------
+
+
+def cannot_hear_ben(lasted_s: float = 10.0, heard_s: float = 9.0) -> StandChanged:
+    peer = PeerWait(rank=1, lasted_s=lasted_s, heard_s=heard_s)
+    return StandChanged(stand=Stand(activity="exchange", lasted_s=lasted_s, peers=(peer,)))
+
+
+def ben_says_nothing(world: World, cpu_s: float = 12.0) -> None:
+    world.now_s += 2.0
+    world.tell_member(BEN, pa.TrainersSeen(frozenset(), {"worker:0": 4.0}))
+    world.now_s += limits.HELD_S
+    world.tell_member(BEN, pa.TrainersSeen(frozenset(), {"worker:0": cpu_s}))
+    world.settle()
+
+
+def test_a_trainer_in_which_nothing_of_python_runs_is_named_by_its_node_with_what_it_uses() -> None:
+    world = training()
+    ben_says_nothing(world)
+    assert shown(world, ANNA) == [], "nobody needs anything of it"
+    world.trainer_says(ANNA, "chief:0", cannot_hear_ben())
+    world.settle()
+    (wait,) = told(world)[-1].waits
+    assert (wait.device, wait.cause, wait.held, wait.cores) == (BEN, "script", True, 1.0)
+    assert shown(world, BEN) == ["script"]
+    world.trainer_says(BEN, "worker:0", progress(2))
+    world.settle()
+    assert not world.starter.stands.keys() & {"worker:0"}, "it speaks again"
+
+
+def test_stop_does_not_wait_for_the_end_of_a_step_where_nothing_of_python_runs() -> None:
+    world = training()
+    ben_says_nothing(world)
+    world.trainer_says(ANNA, "chief:0", cannot_hear_ben())
+    world.settle()
+    world.tell(co.StopWanted("Anna's", 0))
+    world.settle()
+    assert world.members[BEN].trainers == {"worker:0": 1}
+
+
+def test_a_trainer_that_has_nothing_to_say_is_no_suspect_while_its_keep_alives_come() -> None:
+    world = training()
+    ben_says_nothing(world)
+    world.trainer_says(ANNA, "chief:0", cannot_hear_ben(lasted_s=3.0, heard_s=0.5))
+    world.settle()
+    assert shown(world, ANNA) == ["wire"] or shown(world, ANNA) == []
+    assert not any(wait.held for event in told(world) for wait in event.waits)
+
+
+def test_trainers_that_have_nothing_to_say_for_long_are_not_taken_for_scripts_that_hang() -> None:
+    world = training(replace(TLS, ask_after_s=60.0))
+    for _ in range(40):
+        for device, task in ((ANNA, "chief:0"), (BEN, "worker:0")):
+            world.tell_member(device, pa.TrainersSeen(frozenset(), {task: world.now_s}))
+        world.now_s += 4.0
+        world.settle()
+    assert {"chief:0", "worker:0"} <= set(world.starter.stands)
+    assert told(world) == [], "predict, say: each of its batches ends soon"
+
+
+def test_one_that_has_not_met_the_others_yet_may_be_silent() -> None:
+    world = World(TLS)
+    world.settle()
+    world.trainer_says(BEN, "worker:0", Meeting())
+    ben_says_nothing(world)
+    assert "worker:0" not in world.starter.stands
 
 
 @pytest.mark.parametrize("stopped_at_last", [True, False])

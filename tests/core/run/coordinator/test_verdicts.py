@@ -73,7 +73,9 @@ def test_where_all_are_in_their_own_code_for_as_long_as_it_takes_to_ask_each_is_
     assert seen({ANNA: busy(lasted_s=1000.0)}) == {}, "Ben's has told nothing that takes long"
     assert seen(stands | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}) == {}
     assert causes(seen(stands, away={BEN: NOW_S - 9})) == {BEN: "away"}
-    assert seen(stands, ask_after_s=0.0) == {}, "nobody is asked, so nobody is named"
+    never = seen(stands, ask_after_s=0.0)
+    assert causes(never) == {ANNA: "script", BEN: "script"}, "nobody is asked, and yet each is named"
+    assert seen(stands | {BEN: busy(lasted_s=ASK_AFTER_S - 1)}, ask_after_s=0.0) == {}
 
 
 def test_a_script_in_its_own_code_is_named_with_its_line() -> None:

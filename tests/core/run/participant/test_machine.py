@@ -18,11 +18,11 @@ from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import Manifest, ProjectFile, manifest_of
-from core.vocabulary.phases import Exit, Failed, Finished, Preparing
+from core.vocabulary.phases import Exit, Failed, Finished, Preparing, Stopped
 from core.vocabulary.plan import Plan, Role, with_ports
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, plan_of
-from tests.core.run.world import FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
+from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, OUTPUTS, failing, progress
 
 PLAN = plan_of(project=MANIFEST.digest)
 RUN = PLAN.run
@@ -137,7 +137,20 @@ def test_a_question_that_nobody_answers_goes_away() -> None:
 def test_the_starter_going_away_takes_the_question_with_it() -> None:
     ben = Ben()
     ben.tell(pa.Asked(allowed=False))
+    ben.tell(pa.StarterLost(CLOSED))
+    assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
+    assert isinstance(ben.known.stage, pa.Gone)
+
+
+def test_a_starter_that_falls_silent_is_waited_for_with_the_question_open() -> None:
+    ben = Ben()
+    ben.tell(pa.Asked(allowed=False))
     ben.tell(pa.StarterLost(LOST))
+    assert isinstance(ben.known.stage, pa.Asking)
+    assert ben.known.waits == {"away", "look"}, "whoever reads it has no limit while nobody hears the answer"
+    ben.tell(pa.StarterReturned())
+    assert ben.known.waits == {"consent", "look"}
+    ben.tell(pa.StarterLost(LOST), TimerFired("away"))
     assert ben.shown()[-1] == ev.ConsentSettled(run=RUN, allowed=False)
     assert isinstance(ben.known.stage, pa.Gone)
 
@@ -463,3 +476,21 @@ def test_the_waits_of_a_member_outlast_the_starters() -> None:
     ben.tell(pa.Asked(allowed=False))
     waits = [effect.seconds for effect in ben.effects if isinstance(effect, SetTimer)]
     assert waits[0] > limits.CONSENT_S
+
+
+def test_a_member_whose_user_leaves_records_a_stop_and_no_failure() -> None:
+    ben = Ben(plan_of(exchange="tensorflow", project=MANIFEST.digest)).launched()
+    closed = Problem(code="closed", what="Tandem was closed on Ben's.")
+    assert pa.StopTrainers(2) in ben.tell(pa.StarterLost(closed, by="Ben's"))
+    ben.tell(pa.TrainerEnded("worker:0", failing("killed")))
+    assert ben.shown()[-1] == ev.RunPhaseChanged(run=RUN, phase=Stopped(by="Ben's"))
+    assert isinstance(ben.effects[-1], pa.Leave)
+
+
+def test_what_makes_a_difference_is_told_as_such() -> None:
+    ben = Ben().launched()
+    said = trainer_messages.Said(words="Local times differ.", difference=True)
+    ben.tell(pa.TrainerSaid("worker:0", said))
+    messages = [effect.message for effect in ben.effects if isinstance(effect, Send)]
+    (event,) = [message.event for message in messages[-1:] if isinstance(message, ms.Reported)]
+    assert isinstance(event, ev.MemberLogged) and event.lines.difference

@@ -30,7 +30,7 @@ class Asked(member.Quiet):
         super().__init__()
         self.said = []
 
-    def on_said(self, words: str) -> None:
+    def on_said(self, words: str, difference: bool = False) -> None:
         self.said.append(words)
 
     def should_stop(self) -> bool:

@@ -35,7 +35,7 @@ class Recorder:
         place = [report.step, report.epoch, report.batch, report.steps_in_epoch]
         self.heard.append(["step", *place, report.rows, report.logs["loss"]])
 
-    def on_epoch_ended(self, epoch: int, logs: Any) -> None:
+    def on_epoch_ended(self, epoch: int, logs: Any, steps: int, whole: bool) -> None:
         self.heard.append(["epoch", epoch, logs["loss"]])
 
     def on_evaluated(self, logs: Any) -> None:
@@ -50,7 +50,7 @@ class Recorder:
     def on_shares(self, shares: tuple[int, ...]) -> None:
         self.shares.append((self.step, shares))
 
-    def on_said(self, words: str) -> None:
+    def on_said(self, words: str, difference: bool = False) -> None:
         self.heard.append(["said", words])
 
     def should_stop(self) -> bool:

@@ -39,7 +39,6 @@ SIGNATURES = {
     (private.loss_module, "apply_mask"): "(sample_weight, mask, dtype, reduction)",
     (private.reduction_metrics.Mean, "update_state"): "(self, values, sample_weight=None)",
     (private.reduction_metrics.Sum, "update_state"): "(self, values, sample_weight=None)",
-    (private.SeedGenerator, "next"): "(self, ordered=True)",
 }
 SOURCES = {
     # What the engine relies on inside functions that it leaves as they are.

@@ -66,7 +66,7 @@ def test_one_member_asked_to_stop_stops_all_after_the_same_step(records: list[di
 def test_an_observer_hears_a_fit_from_its_beginning_to_its_end(records: list[dict[str, Any]]) -> None:
     for record in records:
         heard = [heard for heard in record["heard"] if heard[0] != "said"]
-        assert heard[0] == ["fit", 3, 20, 64]
+        assert heard[0] == ["fit", 3, 20, 64, 0, 0]
         kinds = [said[0] for said in heard]
         assert kinds.count("epoch") >= 3 and kinds.count("evaluated") == 1 and kinds.count("ended") == 2
         steps = [said for said in heard if said[0] == "step"]

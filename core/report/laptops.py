@@ -1,0 +1,128 @@
+"""What a run's report says of its laptops: what they are, how busy they were, who came and went. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.cluster.tf_config import tf_config
+from core.report.curves import member_names
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.laptops import Change, Machine
+
+MOST_TURNS = 200
+_CHANGES: dict[Change, str] = {
+    "joined": "began to train",
+    "away": "was away: nothing came from it",
+    "back": "was back",
+    "left": "left",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A laptop. Words are empty where nobody knew."""
+
+    name: str
+    hardware: str
+    gpus: str
+    system: str
+    versions: str
+    use: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """``after`` the run was begun, ``12:03:10`` by the clock of the laptop that keeps this record."""
+
+    clock: str
+    after: str
+    name: str
+    words: str
+
+
+def machines(details: RunDetails) -> list[Row]:
+    """In the plan's order; none where nothing is known of any."""
+    known = details.entry.machines
+    if not known and not details.uses:
+        return []
+    return [_row(details, device, name, known.get(device)) for device, name in member_names(details).items()]
+
+
+def timeline(details: RunDetails) -> list[TimelineRow]:
+    names, began_s = member_names(details), details.entry.started_s
+    return [
+        TimelineRow(
+            clock=_clock(turn.at_s),
+            after=_after(turn.at_s - began_s),
+            name=names.get(turn.device, short(turn.device)),
+            words=f"{_CHANGES[turn.change]}: {turn.words}" if turn.words else _CHANGES[turn.change],
+        )
+        for turn in details.membership[:MOST_TURNS]
+    ]
+
+
+def tf_configs(details: RunDetails) -> list[tuple[str, str]]:
+    """By task, with the laptop's name; none for one process alone. A run that ended before its laptops had
+    chosen their ports has none either."""
+    plan = details.plan
+    if plan is None or plan.solo or not all(task.host and task.port for task in plan.tasks):
+        return []
+    names = member_names(details)
+    return [
+        (f"{task.name} on {names.get(task.device, short(task.device))}", tf_config(plan, task))
+        for task in plan.tasks
+    ]
+
+
+def _row(details: RunDetails, device: DeviceId, name: str, machine: Machine | None) -> Row:
+    hardware = machine.hardware if machine is not None else None
+    versions = machine.versions if machine is not None else None
+    packages: Sequence[tuple[str, str]] = (
+        ()
+        if versions is None
+        else (
+            ("Tandem", versions.tandem),
+            ("Python", versions.python),
+            ("TensorFlow", versions.tensorflow),
+            ("Keras", versions.keras),
+        )
+    )
+    return Row(
+        name=name,
+        hardware=""
+        if hardware is None
+        else f"{hardware.cpu}, {hardware.cores} cores, {hardware.memory_bytes / (1 << 30):.0f} GiB",
+        gpus="" if hardware is None else ", ".join(hardware.gpus) or "none",
+        system="" if versions is None else versions.platform,
+        versions=", ".join(f"{label} {version}" for label, version in packages if version),
+        use=_use(details, device),
+    )
+
+
+def _use(details: RunDetails, device: DeviceId) -> str:
+    """``GPU 84 %, CPU 31 %``: means over the run."""
+    uses = details.uses.get(device, ())
+    cards = [used.gpu_pct for used in uses if used.gpu_pct is not None]
+    processors = [used.cpu_pct for used in uses]
+    said = [
+        f"{label} {sum(values) / len(values):.0f} %"
+        for label, values in (("GPU", cards), ("CPU", processors))
+        if values
+    ]
+    return ", ".join(said)
+
+
+def _clock(unix_s: float) -> str:
+    try:
+        return time.strftime("%H:%M:%S", time.localtime(unix_s))
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def _after(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

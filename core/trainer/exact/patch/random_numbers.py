@@ -1,0 +1,89 @@
+"""Random numbers inside a step: each member has those that one process would draw for its rows.
+
+What has a number for each row is drawn for all rows of the batch, by the same generator on every member, and
+the own ones are taken. What has no rows, a matrix of noise for weights say, is the same on all members as it
+stands. What is drawn in other ways differs between members: as good, but not what one process draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import random_ops, stateless_random_ops
+
+from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members import step as steps
+from core.trainer.exact.members.step import Step
+
+_SEED_STRIDE = 0x3C6EF372
+"""Far from the small increments by which Keras advances a seed's state."""
+_BY_SHAPE = (
+    (tf.random, "stateless_normal"),
+    (tf.random, "stateless_truncated_normal"),
+    (tf.random, "stateless_uniform"),
+    (stateless_random_ops, "stateless_random_uniform"),  # by which Keras' dropout draws
+    (tf.random, "normal"),
+    (tf.random, "truncated_normal"),
+    (tf.random, "uniform"),
+    (random_ops, "random_uniform"),  # by which tf.nn.dropout does
+)
+_BY_SEED = (
+    (tf.random, "stateless_binomial"),
+    (tf.random, "stateless_categorical"),
+    (tf.random, "stateless_gamma"),
+    (tf.random, "stateless_poisson"),
+    (tf.random.experimental, "stateless_shuffle"),
+)
+
+
+def replace_drawing() -> None:
+    for owner, name in _BY_SHAPE:
+        private.replace(owner, name, by_shape)
+    for owner, name in _BY_SEED:
+        private.replace(owner, name, by_seed)
+
+
+def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function that draws numbers of a shape."""
+    step = steps.current()
+    if step is None:
+        return original(shape, *args, **kwargs)
+    if tf.executing_eagerly():  # where a size may be that of the own rows by chance
+        return original(shape, *args, **_of_rank(step, kwargs))
+    shape = tf.convert_to_tensor(shape, tf.int32)
+    if not _begins_with_rows(shape):
+        return original(shape, *args, **kwargs)
+    own = tf.cast(tf.maximum(step.end - step.begin, 1), tf.int32)
+    # A first axis of heads within rows, say, is as many times as long on every member.
+    times = tf.where(shape[0] % own == 0, shape[0] // own, 0)
+    length = tf.where(times > 0, times * tf.cast(step.rows, tf.int32), shape[0])
+    begin = tf.where(step.present, times * tf.cast(step.begin, tf.int32), 0)
+    every = original(tf.concat([[length], shape[1:]], axis=0), *args, **kwargs)
+    return every[begin : begin + shape[0]]
+
+
+def by_seed(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function that draws in another way."""
+    step = steps.current()
+    return original(*args, **kwargs) if step is None else original(*args, **_of_rank(step, kwargs))
+
+
+def _of_rank(step: Step, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """With a seed of this member's own; the chief draws what one process would."""
+    seed = kwargs.get("seed")
+    if seed is None or tuple(getattr(seed, "shape", ())) != (2,):
+        return kwargs
+    offset = tf.constant([(step.collectives.rank * _SEED_STRIDE) % 2**31, 0], tf.int64)
+    own = seed + tf.cast(offset, seed.dtype)
+    step.notes.is_own([own])
+    return {**kwargs, "seed": own}
+
+
+def _begins_with_rows(shape: Any) -> bool:
+    """Whether the first axis is known only where the batch is. Any other is one of the model's."""
+    if shape.shape.rank != 1 or shape.shape[0] == 0:
+        return False
+    known = tf.get_static_value(shape, partial=True)
+    return known is None or known[0] is None

@@ -1,0 +1,265 @@
+"""What every screen keeps to: one width, no sideways scrolling, all in reach, at any size of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractScrollArea,
+    QApplication,
+    QGraphicsView,
+    QLineEdit,
+    QSlider,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app import theme
+from app.bridge import Bridge
+from app.screens import DEVICES, MACHINES, SCREENS, SETTINGS, TRAIN
+from app.views.settings import SettingsView
+from app.views.train import TrainView
+from app.widgets.page import Page
+from app.window import Window
+from core.vocabulary import events as ev
+from core.vocabulary.answers import RunAccepted
+from core.vocabulary.commands import AnalyseScript, PlanRun, StartRun
+from tests.app import world
+from tests.app.fake_core import FakeCore
+from tests.app.views.test_train_setup import planned
+from tests.core.fake_node import ME, OTHER
+
+LONG = "Donaudampfschifffahrtsgesellschaft 笔记本电脑 кэмпъютар"
+SIZES = ((1120, 760), (1000, 720))
+LIMIT_MS = 60_000
+Show = Callable[[int], QWidget]
+
+
+@pytest.fixture
+def window(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> Iterator[Window]:
+    """Every screen, and a paired laptop whose name is as long as names are."""
+    core.answers = {
+        AnalyseScript: world.script_read("a_rather_long_name_of_a_script_that_trains_digits.py"),
+        PlanRun: planned,
+        StartRun: RunAccepted(run=world.RUN),
+    }
+    window = Window(tuple(screen.entry for screen in SCREENS))
+    qtbot.addWidget(window, before_close_func=lambda window: setattr(window, "may_close", True))
+    for index, screen in enumerate(SCREENS):
+        window.fill(index, screen.load()(bridge), core.state)
+    bridge.changed.connect(lambda events, state: window.show_state(state, events))
+    window.resize(*SIZES[0])
+    window.show()
+    core.happen(*world.linked(name=LONG))
+    yield window
+    window.hide()
+
+
+@pytest.fixture
+def train(window: Window) -> TrainView:
+    view = window.view(TRAIN)
+    assert isinstance(view, TrainView)
+    return view
+
+
+@pytest.fixture
+def running(window: Window, train: TrainView, core: FakeCore, qtbot: QtBot) -> TrainView:
+    """A run with what laptops tell, in front."""
+    window.go_to(TRAIN)
+    members = ((ME, "here", 48), (OTHER, LONG, 16))
+    core.happen(*world.begun(world.plan(members=members)))
+    for step in range(40):
+        core.happen(*(world.progressed(device, world.progress(step)) for device in (ME, OTHER)))
+    core.happen(*(world.told(device, world.reading(gpus=(world.gpu(),))) for device in (ME, OTHER)))
+    core.happen(world.logged(ME, "x" * 400), world.logged(OTHER, "here", task="worker:0"))
+    qtbot.waitUntil(lambda: bool(train.live.charts.plots), timeout=LIMIT_MS)
+    return train
+
+
+@pytest.fixture
+def large_text(qapp: QApplication) -> Iterator[None]:
+    """200 %."""
+    before = qapp.font()
+    font = qapp.font()
+    font.setPointSizeF(before.pointSizeF() * 2)
+    qapp.setFont(font)
+    theme.paint()
+    yield
+    qapp.setFont(before)
+    theme.paint()
+
+
+def settle(qtbot: QtBot) -> None:
+    for _ in range(4):
+        qtbot.wait(5)
+
+
+def bars(window: QWidget) -> list[str]:
+    """Areas that could be scrolled sideways."""
+    return [
+        f"{type(area).__name__} {area.accessibleName()}"
+        for area in window.findChildren(QAbstractScrollArea)
+        if area.isVisible()
+        and area.horizontalScrollBar().maximum() > 0
+        and not isinstance(area, QGraphicsView)  # a plot: it has none
+    ]
+
+
+def beyond(window: QWidget) -> list[str]:
+    """What one presses or types into, and cannot reach since it goes on beyond the window's right edge."""
+    return [
+        f"{type(each).__name__} {each.objectName()} {each.accessibleName()}"
+        for kind in (QAbstractButton, QLineEdit, QSlider)
+        for each in window.findChildren(kind)
+        if each.isVisible() and each.mapTo(window, QPoint(each.width(), 0)).x() > window.width() + 1
+    ]
+
+
+def column(view: QWidget) -> int:
+    """The width of what stands in a screen's page."""
+    page = next(page for page in view.findChildren(Page) if page.isVisible())
+    return page.body.geometry().width()
+
+
+def test_every_page_is_as_wide_as_the_others_with_a_scroll_bar_and_without(
+    qtbot: QtBot, window: Window, running: TrainView
+) -> None:
+    for size in (*SIZES, (1600, 900)):
+        window.resize(*size)
+        widths, scrolled = {}, set()
+        for index in (DEVICES, TRAIN, MACHINES, SETTINGS):
+            window.go_to(index)
+            settle(qtbot)
+            view = window.view(index)
+            assert view is not None
+            widths[index] = column(view)
+            page = next(page for page in view.findChildren(Page) if page.isVisible())
+            scrolled.add(page.verticalScrollBar().maximum() > 0)
+        assert len(set(widths.values())) == 1, (size, widths)
+        if size == SIZES[0]:
+            assert scrolled == {True, False}, "one page has to be longer than the window, another one not"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_scrolls_sideways(
+    qtbot: QtBot, window: Window, running: TrainView, size: tuple[int, int]
+) -> None:
+    window.resize(*size)
+    running.live.log.head.setChecked(True)
+    for index in (DEVICES, TRAIN, MACHINES, SETTINGS):
+        window.go_to(index)
+        settle(qtbot)
+        assert not bars(window), index
+    running.show_setup()
+    running.setup.choose("/home/ada/digits/digits.py")
+    running.setup.ready.more.head.setChecked(True)
+    running.setup.roles.tf_config.head.setChecked(True)
+    running.setup.options.head.setChecked(True)
+    window.go_to(TRAIN)
+    settle(qtbot)
+    assert not bars(window)
+
+
+def test_the_log_says_whose_it_is_with_the_role_in_sight(
+    qtbot: QtBot, window: Window, running: TrainView
+) -> None:
+    window.resize(*SIZES[1])
+    log = running.live.log
+    log.head.setChecked(True)
+    settle(qtbot)
+    assert [log.pages.itemText(at).split(" on ")[0] for at in range(2)] == ["chief:0", "worker:0"]
+    log.pages.setCurrentIndex(1)
+    assert log.pages.width() > log.pages.fontMetrics().horizontalAdvance("worker:0 on Donaudampfschiff")
+    assert log.copy.mapTo(window, QPoint(log.copy.width(), 0)).x() < window.width()
+
+
+def test_what_is_usual_in_the_table_of_laptops_is_not_cut_off(
+    qtbot: QtBot, window: Window, running: TrainView
+) -> None:
+    window.resize(*SIZES[1])
+    settle(qtbot)
+    line = running.live.progress.table.lines[ME]
+    places, metrics = line.places(), line.fontMetrics()
+    for name, words in (
+        ("Share", "of each batch"),
+        ("GPU", "5 GB of 8 GB · 71 °C · 60 W"),
+        ("CPU", "9 GB of 16 GB"),
+        ("Network", "↑ 2.4 MB/s"),
+        ("Waits", "of 100 ms"),
+    ):
+        assert metrics.horizontalAdvance(words) <= places[name][1], name
+
+
+def test_stop_is_as_wide_as_its_word(qtbot: QtBot, window: Window, running: TrainView) -> None:
+    settle(qtbot)
+    assert running.live.stop.width() <= running.live.stop.sizeHint().width()
+
+
+@pytest.mark.parametrize("size", [(1000, 720), (720, 480)])
+def test_the_slider_for_smoothing_can_be_used_however_small_the_window(
+    qtbot: QtBot, window: Window, running: TrainView, size: tuple[int, int]
+) -> None:
+    window.resize(*size)
+    settle(qtbot)
+    bar = running.live.charts.bar
+    slider = bar.smoothing
+    assert slider.width() >= 16 * slider.fontMetrics().averageCharWidth()
+    assert slider.height() >= slider.sizeHint().height()
+    for piece in (bar.metrics, slider, bar.log, bar.axis, running.live.charts.export.button):
+        assert piece.mapTo(window, QPoint(piece.width(), 0)).x() <= window.width()
+
+
+def test_the_title_of_a_plot_stays_whole_beside_long_names(
+    qtbot: QtBot, window: Window, running: TrainView
+) -> None:
+    window.resize(*SIZES[1])
+    settle(qtbot)
+    titles = [plot._title for plot in running.live.charts.plots if plot.isVisible()]
+    assert len(titles) >= 2
+    assert not [title.text() for title in titles if title.elided]
+
+
+@pytest.mark.parametrize("addresses", [("127.0.0.1:27600",), ("192.168.1.2:27600", "[::1]:27600")])
+def test_no_address_is_shown_under_which_nobody_else_gets_here(
+    qtbot: QtBot, window: Window, core: FakeCore, addresses: tuple[str, ...]
+) -> None:
+    core.happen(ev.AddressesChanged(addresses=addresses))
+    settings = window.view(SETTINGS)
+    assert isinstance(settings, SettingsView)
+    settings.show_state(core.state, ())
+    for index in (DEVICES, SETTINGS):
+        window.go_to(index)
+        view = window.view(index)
+        assert view is not None
+        shown = [
+            str(text())
+            for each in view.findChildren(QWidget)
+            if (text := getattr(each, "text", None)) is not None
+        ]
+        assert shown
+        assert not [text for text in shown if "127.0.0.1" in text or "::1]" in text or text.startswith("lo ")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_at_twice_the_size_of_text_everything_can_be_reached(
+    qtbot: QtBot, large_text: None, window: Window, running: TrainView, size: tuple[int, int]
+) -> None:
+    window.resize(*size)
+    for index in (DEVICES, TRAIN, MACHINES, SETTINGS):
+        window.go_to(index)
+        settle(qtbot)
+        assert not beyond(window), index
+        assert not bars(window), index
+    running.show_setup()
+    window.go_to(TRAIN)
+    settle(qtbot)
+    assert not beyond(window)
+    running.setup.choose("/home/ada/digits/digits.py")
+    running.setup.ready.more.head.setChecked(True)
+    running.setup.options.head.setChecked(True)
+    settle(qtbot)
+    assert not beyond(window)
+    assert not bars(window)

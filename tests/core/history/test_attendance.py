@@ -1,0 +1,77 @@
+"""Who came to a run and who went."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.history.attendance import Attendance, Track, Turn
+from core.vocabulary import events as ev
+from core.vocabulary.errors import Problem
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import Exit, Stopping
+from core.vocabulary.waits import Cause, WaitsFor
+from tests.core.cluster.laptops import ANNA, BEN
+
+RUN = RunId("r")
+KILLED = Exit(reason="killed", problem=Problem(code="killed", what="It was killed.", fix="Look why."))
+
+
+def waits(*devices: DeviceId, cause: Cause = "away") -> ev.WaitingChanged:
+    return ev.WaitingChanged(
+        run=RUN, waits=tuple(WaitsFor(device=each, cause=cause, lasted_s=12.0) for each in devices)
+    )
+
+
+def trains(device: DeviceId) -> ev.MemberPhaseChanged:
+    return ev.MemberPhaseChanged(run=RUN, device=device, phase="training")
+
+
+def ended(device: DeviceId, exit: Exit) -> ev.MemberEnded:
+    return ev.MemberEnded(run=RUN, device=device, task="worker:0", exit=exit)
+
+
+def heard(*events: ev.Event) -> list[Turn]:
+    attendance = Attendance()
+    return [turn for event in events for turn in attendance.hear(event)]
+
+
+def test_a_laptop_that_sleeps_is_away_once_and_back_once() -> None:
+    assert heard(trains(ANNA), trains(BEN), waits(BEN), waits(BEN), waits(), waits()) == [
+        Turn(ANNA, "joined"),
+        Turn(BEN, "joined"),
+        Turn(BEN, "away"),
+        Turn(BEN, "back"),
+    ]
+
+
+def test_who_is_waited_for_without_being_away_has_gone_nowhere() -> None:
+    assert heard(waits(BEN, cause="wire"), waits(BEN, cause="silent"), waits()) == []
+    assert heard(waits(BEN), waits(BEN, cause="wire")) == [Turn(BEN, "away"), Turn(BEN, "back")]
+
+
+def test_a_trainer_that_fails_has_left_once_and_says_why() -> None:
+    assert heard(ended(BEN, KILLED), ended(BEN, KILLED)) == [Turn(BEN, "left", "It was killed.")]
+    assert heard(waits(BEN), ended(BEN, KILLED), waits()) == [
+        Turn(BEN, "away"),
+        Turn(BEN, "left", "It was killed."),
+    ], "and does not come back"
+
+
+def test_a_run_that_stops_brings_nobody_back() -> None:
+    stopping = ev.RunPhaseChanged(run=RUN, phase=Stopping())
+    assert heard(waits(BEN), stopping, waits()) == [Turn(BEN, "away")]
+    assert heard(ended(ANNA, Exit(reason="finished"))) == []
+
+
+def test_a_second_lies_where_the_run_was_then() -> None:
+    track = Track([(0.0, 3.0), (1.0, 9.0), (1.0, 8.0), (5.0, 7.0)])
+    assert [track.step(second) for second in (-1.0, 0.0, 0.9, 1.0, 99.0)] == [None, 3.0, 3.0, 9.0, 9.0]
+    assert Track([]).step(1.0) is None
+
+
+@given(reports=st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6))), seconds=st.lists(st.floats(0, 1e6)))
+def test_steps_never_fall(reports: list[tuple[float, float]], seconds: list[float]) -> None:
+    track = Track(reports)
+    steps = [step for second in sorted(seconds) if (step := track.step(second)) is not None]
+    assert steps == sorted(steps)

@@ -1,0 +1,50 @@
+"""What a run tells of why its result may differ from one machine's is told as that, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.core.trainer.crew import Crew, crew
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+SCRIPT = """
+import keras
+import numpy as np
+import tensorflow as tf
+
+keras.utils.set_random_seed(3)
+x = np.random.RandomState(1).uniform(-1, 1, (320, 6)).astype("float32")
+y = np.sin(x.sum(1, keepdims=True)).astype("float32")
+
+def rmse(true, predicted):
+    return tf.sqrt(tf.reduce_mean(tf.square(true - predicted)))
+
+model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(1)])
+model.compile("sgd", "mse", metrics=[METRICS], jit_compile=True)
+model.fit(x, y, batch_size=64, epochs=2, verbose=0)
+"""
+
+
+@pytest.fixture(
+    scope="module", params=[(48, 16), pytest.param((40, 16, 8), marks=pytest.mark.complete)], ids=str
+)
+def members(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+    with crew(tmp_path_factory.mktemp("crew"), request.param) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("metrics", "differs"), [("rmse", True), ("", False)])
+def test_a_metric_of_the_batch_as_a_whole_is_a_difference_and_another_way_to_compute_is_none(
+    members: Crew, metrics: str, differs: bool
+) -> None:
+    ran = members.run(SCRIPT.replace("METRICS", metrics))
+    assert [exit.reason for exit in ran.exits] == ["finished"] * len(members.shares), members.last_words()
+    said = {each.words: each.difference for told in ran.said for each in told}
+    assert [words for words, difference in said.items() if "jit_compile" in words and not difference]
+    assert [words for words, difference in said.items() if difference] == [
+        words for words in said if "rmse" in words
+    ]
+    assert any("rmse" in words for words in said) == differs

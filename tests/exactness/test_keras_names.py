@@ -1,0 +1,47 @@
+"""Every loss, metric, optimizer, schedule and layer of Keras is classed, and trained with as it is classed.
+
+The names are Keras' own, as it lists them: one that a new release adds fails here until it is in a table.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.exactness import keras_names
+from tests.exactness.matrix import Matrix
+from tests.exactness.names import ONCE, SCENARIOS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
+TABLES: dict[str, keras_names.Table] = {
+    "losses": keras_names.LOSSES,
+    "metrics": keras_names.METRICS,
+    "optimizers": keras_names.OPTIMIZERS,
+    "schedules": keras_names.SCHEDULES,
+    "layers": keras_names.LAYERS,
+}
+OF_KERAS = [name for name in ONCE if name.startswith("keras_")]
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_name_of_keras_is_classed(matrix: Matrix, kind: str) -> None:
+    listed = set(matrix.plain("keras_namespaces")[f"value/listed/{kind}"])
+    table = set(TABLES[kind])
+    assert listed == table, f"not classed: {sorted(listed - table)}; gone: {sorted(table - listed)}"
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_name_is_trained_with_as_it_is_classed(matrix: Matrix, kind: str) -> None:
+    """By scenarios that the matrix compares: this is only about which of them has which name."""
+    found: dict[str, set[str]] = {}
+    for scenario in OF_KERAS:
+        expected = SCENARIOS[scenario]
+        outcome = "gathered" if expected.gathers else "exact" if expected.exact else "random"
+        for name in matrix.plain(scenario).get(f"value/checked/{kind}", ()):
+            found.setdefault(str(name), set()).add(outcome)
+    assert not SCENARIOS["batch_normalisation_plain"].exact, "the one that is of `own rows`"
+    classed = {name: {outcome} for name, outcome in TABLES[kind].items() if outcome != "not trained"}
+    if kind == "layers":
+        assert classed.pop("BatchNormalization") == {"own rows"}
+        assert found.pop("BatchNormalization") == {"exact"}, "where it is synchronised"
+    assert found == classed
