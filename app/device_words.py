@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem
+from core.vocabulary.holdings import Kept
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.state import Device
 
@@ -84,6 +85,16 @@ def size_words(size: int) -> str:
         return "1 byte" if size == 1 else f"{size} bytes"
     digits = f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:,.0f}"
     return f"{digits} {unit}"
+
+
+def kept_words(kept: Kept) -> str:
+    """What one laptop keeps of another, in a sentence."""
+    if not kept.bytes and not kept.projects and not kept.runs:
+        return "Nothing."
+    counts = ((len(kept.projects), "project"), (len(kept.runs), "run"))
+    parts = [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
+    more = f" and {kept.more} more" if kept.more else ""
+    return f"{' and '.join(parts)}{more}, {size_words(kept.bytes)}."
 
 
 def problem_of(answer: object) -> Problem | None:

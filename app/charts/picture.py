@@ -30,6 +30,7 @@ _HEAD = 70
 _INK, _GREY, _GRID = QColor("#20242c"), QColor("#6e7480"), QColor("#e4e7ec")
 _TITLE, _PANEL, _LEGEND, _NUMBERS = 30, 26, 20, 18
 """Sizes of letters, in pixels of the picture."""
+_TURNS = ("warning", "good", "bad")
 _COLUMNS = WIDTH - _LEFT - _RIGHT
 
 
@@ -54,6 +55,8 @@ class Panel:
     x: tuple[float, float]
     y: tuple[float, float]
     lines: tuple[Line, ...]
+    turns: tuple[tuple[float, str, str], ...] = ()
+    """Where a laptop went or came, in words (none where a panel above says them), and in which colour."""
 
 
 class Scene(NamedTuple):
@@ -100,7 +103,16 @@ def _panel(plot: Plot) -> Panel:
             name = f"{curve.name} (smoothed)" if series is curve.smooth else curve.name
             dashed = curve.dashed and not faint
             lines.append(Line(name, colour, dashed, faint, drawn.x.copy(), y, top, "" if faint else end))
-    return Panel(plot.shown, look.axis == "time", look.log, plot.range, (low, high), tuple(lines))
+    palette = {
+        shade: getattr(theme.LIGHT, name)
+        for name, shade in theme.colours()._asdict().items()
+        if name in _TURNS
+    }
+    turns = tuple(
+        (turn.x, turn.words if plot.marks.says_turns else "", palette.get(turn.colour, turn.colour))
+        for turn in plot.marks.turns
+    )
+    return Panel(plot.shown, look.axis == "time", look.log, plot.range, (low, high), tuple(lines), turns)
 
 
 class _Painting:
@@ -116,6 +128,7 @@ class _Painting:
         for line in sorted(self._panel.lines, key=lambda line: not line.faint):
             self._line(line)
         self._painter.setClipping(False)
+        self._turns()
         for line in self._panel.lines:
             self._end(line)
 
@@ -136,6 +149,17 @@ class _Painting:
         area = QRectF(box.right() - 120, box.bottom() + 34, 120, 30)
         words = "time" if panel.time else "step"
         _words(self._painter, words, area, _NUMBERS, _GREY, Qt.AlignmentFlag.AlignRight)
+
+    def _turns(self) -> None:
+        seen = [turn for turn in sorted(self._panel.turns) if self._panel.x[0] <= turn[0] <= self._panel.x[1]]
+        for number, (at, words, colour) in enumerate(seen):
+            x, top = self._at(at, 0.0).x(), self._box.top()
+            self._painter.setPen(QPen(QColor(colour), 2, Qt.PenStyle.DotLine))
+            self._painter.drawLine(QPointF(x, top), QPointF(x, self._box.bottom()))
+            near_end = x > self._box.right() - 200
+            area = QRectF(x - 206 if near_end else x + 6, top + 22 * (number % 3), 200, 22)
+            align = Qt.AlignmentFlag.AlignRight if near_end else Qt.AlignmentFlag.AlignLeft
+            _words(self._painter, words, area, _NUMBERS, QColor(colour), align)
 
     def _legend(self) -> None:
         """From the right, as each name is as long as it is."""

@@ -20,6 +20,8 @@ SUBCOMMANDS = {
     "devices": "devices",
     "pair": "pair",
     "forget": "devices",
+    "kept": "kept",
+    "remove": "kept",
     "agent": "agent",
     "run": "run",
     "resume": "run",

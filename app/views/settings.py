@@ -13,15 +13,26 @@ from app.bridge import Bridge
 from app.device_words import problem_of
 from app.views.view import View
 from app.widgets.help_card import HelpCard
+from app.widgets.kept_card import KeptCard
 from app.widgets.network_card import NetworkCard
 from app.widgets.page import Page
 from app.widgets.paired_card import PairedCard
 from app.widgets.problem_box import ProblemBox
 from app.widgets.settings_cards import BackgroundCard, ThisLaptopCard
-from core.vocabulary.answers import Answer, Findings, Saved
-from core.vocabulary.commands import ChangeSettings, Forget, Mend, RunDoctor, SaveDiagnostics, SetCodePolicy
+from core.vocabulary.answers import Answer, Findings, KeptList, Saved
+from core.vocabulary.commands import (
+    ChangeSettings,
+    Forget,
+    ListKept,
+    Mend,
+    RemoveKept,
+    RunDoctor,
+    SaveDiagnostics,
+    SetCodePolicy,
+)
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.events import Event
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 
@@ -44,9 +55,10 @@ class SettingsView(View):
         self.network = NetworkCard()
         self.background = BackgroundCard()
         self.paired = PairedCard()
+        self.kept = KeptCard()
         self.help = HelpCard()
         self.page.body.addWidget(self.problem)
-        for card in (self.laptop, self.network, self.background, self.paired, self.help):
+        for card in (self.laptop, self.network, self.background, self.paired, self.kept, self.help):
             self.page.body.addWidget(card)
         self.page.body.addStretch(1)
         self.laptop.changed.connect(self._change)
@@ -56,6 +68,10 @@ class SettingsView(View):
         self.paired.forgotten.connect(lambda device: self._ask(Forget(device=device)))
         self.paired.allowed.connect(
             lambda device, yes: self._ask(SetCodePolicy(device=device, policy="always" if yes else "ask"))
+        )
+        self.kept.asked.connect(lambda device: self._ask_kept(ListKept(device=device)))
+        self.kept.removed.connect(
+            lambda device, where: self._ask_kept(RemoveKept(device=device, where=where))
         )
         self.help.doctor_asked.connect(self.examine)
         self.help.mend_asked.connect(self._mend)
@@ -70,6 +86,7 @@ class SettingsView(View):
         self.network.show_settings(state.me)
         self.background.show_settings(state.me.settings)
         self.paired.show_devices(state.devices)
+        self.kept.show_devices(state.devices)
         self.help.show_me(state.me)
 
     def examine(self, deep: bool = False) -> None:
@@ -100,6 +117,15 @@ class SettingsView(View):
 
     def _ask(self, command: ChangeSettings | Forget | SetCodePolicy) -> None:
         self.bridge.submit(command, lambda answer: self._refused(problem_of(answer)))
+
+    def _ask_kept(self, command: ListKept | RemoveKept) -> None:
+        self.bridge.submit(command, lambda answer: self._on_kept(command.device, answer))
+
+    def _on_kept(self, device: DeviceId, answer: Answer) -> None:
+        if isinstance(answer, KeptList):
+            self.kept.show_kept(answer)
+        elif (problem := problem_of(answer)) is not None:
+            self.kept.show_problem(device, problem)
 
     def _refused(self, problem: Problem | None) -> None:
         self.problem.show_problem(problem)

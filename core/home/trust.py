@@ -143,6 +143,13 @@ def approve(
     return _changed(store, replace(peer, approved=approved))
 
 
+def disapprove(store: TrustStore, device: DeviceId, project: ProjectId | None = None) -> TrustStore:
+    """Ask again before a project of a device runs here, with whatever arguments; for None, before any."""
+    peer = _known(store, device)
+    kept = tuple(each for each in peer.approved if project is not None and not each.startswith(project))
+    return store if kept == peer.approved else _changed(store, replace(peer, approved=kept))
+
+
 def may_run(store: TrustStore, device: DeviceId, project: ProjectId, arguments: Sequence[str] = ()) -> bool:
     """Whether a device may run a project here, with these arguments, without asking its user."""
     peer = store.peer(device)
@@ -161,12 +168,16 @@ def add_hint(store: TrustStore, device: DeviceId, address: str) -> TrustStore:
 def _known(store: TrustStore, device: DeviceId) -> TrustedPeer:
     peer = store.peer(device)
     if peer is None:
-        raise TandemError(
-            code="not-paired",
-            what=f"No device {device[:8]} is paired with this one.",
-            fix="Look at the list of devices (tandem devices), or pair it first.",
-        )
+        raise not_paired(device)
     return peer
+
+
+def not_paired(device: DeviceId) -> TandemError:
+    return TandemError(
+        code="not-paired",
+        what=f"No device {device[:8]} is paired with this one.",
+        fix="Look at the list of devices (tandem devices), or pair it first.",
+    )
 
 
 def _changed(store: TrustStore, peer: TrustedPeer) -> TrustStore:

@@ -21,7 +21,10 @@ from core.node import diagnostics
 from core.node.local_socket import LocalSocket
 from core.node.neighbours import Neighbours
 from core.node.store import Store
+from core.project.store import ProjectStore
 from core.run.context import RunLimits
+from core.run.keeping.driver import Keeping
+from core.run.keeping.shelf import Shelf
 from core.run.runs import NodeRuns
 from core.runtime.background import Background
 from core.supervisor.trainers import MakeTrainer
@@ -91,6 +94,14 @@ class Node:
             on_busy=self._on_busy,
             make_trainer=make_trainer,
             limits=run_limits,
+        )
+        self._keeping = Keeping(
+            Shelf(ProjectStore(opened.home.projects), opened.home.runs, opened.identity.device_id),
+            self._neighbours.trust,
+            self._neighbours.links,
+            self._background,
+            state=lambda: self.state,
+            notice=self._notice,
         )
         self._socket = LocalSocket(opened.home, self)
 
@@ -238,6 +249,10 @@ class Node:
                 await self._neighbours.rename(device, nickname)
             case cm.SetCodePolicy(device=device, policy=policy):
                 await self._neighbours.set_policy(device, policy)
+            case cm.ListKept(device=device):
+                return await self._keeping.list(device)
+            case cm.RemoveKept(device=device, where=where, project=project):
+                return await self._keeping.remove(device, where, project)
             case cm.AnalyseScript(path=path):
                 return await self._runs.analyse(path)
             case cm.PlanRun(spec=spec):
@@ -324,13 +339,15 @@ class Node:
         self._neighbours.introduce()
 
     def _on_message(self, device: DeviceId, message: Message) -> None:
-        if not self._trials.on_message(device, message):
+        takers = (self._trials.on_message, self._keeping.on_message)
+        if not any(take(device, message) for take in takers):
             self._runs.on_message(device, message)
 
     def _on_linked(self, device: DeviceId) -> None:
         self._runs.on_link_up(device)
 
     def _on_lost(self, device: DeviceId, problem: Problem) -> None:
+        self._keeping.on_link_down(device)
         self._runs.on_link_down(device, problem)
 
 

@@ -97,8 +97,17 @@ class ProjectStore:
             os.utime(self._list(manifest.digest))
         return work
 
+    def used_s(self, digest: ProjectId) -> float:
+        """When a run last began with it, Unix time; 0: it is not here."""
+        try:
+            return self._list(digest).stat().st_mtime
+        except OSError:
+            return 0.0
+
     def forget(self, digest: ProjectId) -> None:
+        """Also what has come of it so far, if it is on its way."""
         self._list(digest).unlink(missing_ok=True)
+        shutil.rmtree(self._folder / "incoming" / digest, ignore_errors=True)
         shutil.rmtree(self._files(digest), ignore_errors=True)
 
     def trim(self, *, keep: frozenset[ProjectId] = frozenset(), limit_bytes: int = LIMIT_BYTES) -> None:

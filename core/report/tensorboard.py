@@ -110,7 +110,7 @@ class EventFile:
                 values |= {f"speed/{name}": getattr(progress, name) for name in _SPEED}
                 values["gradient/norm"] = progress.grad_norm
                 self._scalars(progress.at_s, self._step(progress.fit, progress.step), values)
-            case ev.MemberEndedEpoch(epoch=epoch):
+            case ev.MemberEndedEpoch(epoch=epoch) if epoch.whole:
                 ends = {f"epochs/{name}": value for name, value in epoch.logs.items()}
                 ends["speed/epoch_s"] = epoch.seconds
                 self._scalars(epoch.at_s, self._step(epoch.fit, epoch.step), ends)

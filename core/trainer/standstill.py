@@ -87,6 +87,8 @@ class Standstill:
         if lasted_s < TOLD_AFTER_S:
             return []
         peers = tuple(self._peer(now_s, wait) for wait in seen.waits)
+        if peers and max(peer.lasted_s for peer in peers) < TOLD_AFTER_S:
+            return []  # the script took long, not this meeting, which may end in a moment
         doing: Place = ("exchange", "") if peers else place()
         activity, where = doing
         stand = Stand(activity=activity, where=where, lasted_s=lasted_s, peers=peers)

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from core.vocabulary.errors import Problem
+from core.vocabulary.holdings import Kept
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
@@ -162,6 +163,16 @@ class RunDetails(Tagged, frozen=True, kw_only=True):
     ``FindCheckpoints``."""
 
 
+class KeptList(Tagged, frozen=True, kw_only=True):
+    """``there``: what the device keeps of this laptop's projects; None: ``problem`` says why it could not be
+    asked. ``here``: what this laptop keeps of the device's."""
+
+    device: DeviceId
+    here: Kept
+    there: Kept | None = None
+    problem: Problem | None = None
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the doctor. ``mend`` True: Tandem can mend it (``Mend(code=...)``)."""
 
@@ -192,6 +203,7 @@ Answer = (
     | RunAccepted
     | RunList
     | RunDetails
+    | KeptList
     | Findings
     | Saved
 )

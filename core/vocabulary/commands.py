@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.holdings import Where
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.wire import Tagged
@@ -56,6 +57,24 @@ class SetCodePolicy(Tagged, frozen=True, kw_only=True):
 
     device: DeviceId
     policy: CodePolicy
+
+
+class ListKept(Tagged, frozen=True, kw_only=True):
+    """What a paired device keeps of this laptop's projects, and this laptop of its. Answer: ``KeptList``."""
+
+    device: DeviceId
+
+
+class RemoveKept(Tagged, frozen=True, kw_only=True):
+    """Remove one ``project`` with what its runs left, or all of them; not what is recorded of the runs.
+
+    ``where`` ``there``: this laptop's from the device; ``here``: the device's from this laptop. Answer:
+    ``KeptList``, with what is left.
+    """
+
+    device: DeviceId
+    where: Where
+    project: ProjectId | None = None
 
 
 # --- runs --------------------------------------------------------------------------------------------------
@@ -181,6 +200,8 @@ Command = (
     | Forget
     | Rename
     | SetCodePolicy
+    | ListKept
+    | RemoveKept
     | AnalyseScript
     | PlanRun
     | StartRun

@@ -8,6 +8,7 @@ import msgspec
 
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import RunEvent, RunPlanned
+from core.vocabulary.holdings import Kept
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.limits import LOAD_S, MEET_S
 from core.vocabulary.manifest import Manifest
@@ -96,6 +97,33 @@ class ModulesTold(Tagged, frozen=True, kw_only=True):
     question: int
     missing: tuple[str, ...]
     installer: str = ""
+
+
+# --- what is kept of each other ----------------------------------------------------------------------------
+
+
+class KeptAsked(Tagged, frozen=True, kw_only=True):
+    """What do you keep of my projects? The answer is ``KeptTold`` with the same ``number``.
+
+    Only for who speaks of it (``Versions.keeping``): an older Tandem would end the link.
+    """
+
+    number: int
+
+
+class RemovalAsked(Tagged, frozen=True, kw_only=True):
+    """Remove this project of mine with what its runs left, or all. ``KeptTold`` answers: what is left."""
+
+    number: int
+    project: ProjectId | None = None
+
+
+class KeptTold(Tagged, frozen=True, kw_only=True):
+    """``problem``: why something was not removed."""
+
+    number: int
+    kept: Kept
+    problem: Problem | None = None
 
 
 # --- a run: starter to member ------------------------------------------------------------------------------
@@ -267,6 +295,9 @@ Message = (
     | ReachTold
     | ModulesAsked
     | ModulesTold
+    | KeptAsked
+    | RemovalAsked
+    | KeptTold
     | Prepare
     | Chunk
     | Launch

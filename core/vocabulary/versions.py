@@ -14,6 +14,7 @@ import msgspec
 
 from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import Problem
+from core.vocabulary.holdings import KEEPING
 
 TANDEM = "0.1.0"
 """The one place of this number: ``pyproject.toml`` reads it from here."""
@@ -40,6 +41,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """0: a Tandem whose trainers meet by TensorFlow alone."""
     tells_modules: bool = False
     """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
+    keeping: int = 0
+    """0: a Tandem that is not to be asked what it keeps of another laptop."""
 
 
 def installed() -> Versions:
@@ -53,6 +56,7 @@ def installed() -> Versions:
         platform=f"{platform.system()} {platform.machine()}",
         exchange=EXCHANGE,
         tells_modules=True,
+        keeping=KEEPING,
     )
 
 

@@ -16,13 +16,14 @@ from core.node.node import Node
 from core.run.context import RunLimits
 from core.vocabulary import events as ev
 from core.vocabulary import run_folder, trainer_messages
-from core.vocabulary.answers import Done, PlanMade, RunAccepted, RunDetails, RunList
+from core.vocabulary.answers import Done, PlanMade, RequestRead, RunAccepted, RunDetails, RunList
 from core.vocabulary.commands import (
     AnswerConsent,
     FindCheckpoints,
     Forget,
     GetRun,
     ListRuns,
+    LookAtRequest,
     PlanRun,
     Quit,
     SetCodePolicy,
@@ -33,6 +34,7 @@ from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Failed, Finished, Outcome, Stopped, Training
 from core.vocabulary.plan import Exchange, Moment, RunSpec
 from tests.core.nodes import LIMIT_S, Heard, id_of, node, pair, refusal, wait_for
+from tests.core.project.notebooks import notebook
 from tests.core.run.lan import FakeTrainer, keep, project
 
 pytestmark = pytest.mark.real
@@ -466,3 +468,27 @@ async def test_scripts_that_go_different_ways_are_named_on_both_screens_by_what_
             assert problem.what.startswith("The script went different ways: anna wants to begin in fit 1,")
             assert "; ben wants the first batch, of 32 rows of 2 batches" in problem.what
             assert problem.what.endswith(" in evaluate 1.")
+
+
+async def test_a_notebook_is_shown_as_the_code_that_runs_and_travels_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "somewhere" / "notes"
+    folder.mkdir(parents=True)
+    text = notebook("#md Digits", "%matplotlib inline\nimport keras", "model.fit(x, y)", outputs=1000)
+    (folder / "train.ipynb").write_text(text)
+    async with two(tmp_path) as (anna, ben):
+        told = Heard(anna.node)
+        accepted = await anna.node.submit(StartRun(spec=RunSpec(script=str(folder / "train.ipynb"))))
+        assert isinstance(accepted, RunAccepted), accepted
+        consent = (await wait_for(ben.node, lambda s: bool(s.consents))).consents[0]
+        assert consent.script == "train.ipynb"
+        read = await ben.node.submit(LookAtRequest(run=accepted.run))
+        assert isinstance(read, RequestRead)
+        (file,) = read.files
+        assert file.text == "# --- cell 1\npass\nimport keras\n\n# --- cell 2\nmodel.fit(x, y)"
+        assert await ben.node.submit(AnswerConsent(run=accepted.run, decision="once")) == Done()
+        for laptop in (anna, ben):
+            await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
+            assert laptop.trainers[-1].train.script == "train.ipynb"
+            assert (laptop.trainers[-1].work / "train.ipynb").read_text() == text
+        logged = "".join(event.lines.text for event in told.events if isinstance(event, ev.MemberLogged))
+        assert "as only Jupyter can do it: %matplotlib inline (cell 1)" in logged

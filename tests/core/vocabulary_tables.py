@@ -14,6 +14,7 @@ from core.vocabulary.answers import Answer
 from core.vocabulary.commands import Command
 from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
+from core.vocabulary.holdings import Kept, KeptProject, KeptRun
 from core.vocabulary.laptops import LaptopUsed, Machine, MembershipChanged
 from core.vocabulary.manifest import ProjectFile
 from core.vocabulary.phases import Exit, Phase
@@ -75,6 +76,9 @@ OBJECTS: tuple[type, ...] = (
     LaptopUsed,
     MembershipChanged,
     answers.Finding,
+    Kept,
+    KeptProject,
+    KeptRun,
 )
 _TAGS = {
     kind.__name__: str(kind.__struct_config__.tag) for union in TAGGED.values() for kind in get_args(union)

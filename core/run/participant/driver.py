@@ -102,12 +102,12 @@ class ParticipantDriver:
         if isinstance(self.state.stage, pa.Asking):
             self.handle(pa.Decided(False))
             return
-        force = min(self._stops_pressed, 2)
+        force = min(max(self._stops_pressed, self.state.next_force), 2)
         self._stops_pressed += 1
         self.context.links.send(self.starter, ms.StopAsked(run=self.state.plan.run, force=force))
         if self.state.away_s is not None:
             self._leave_starter(by, problems.stopped_by(by))
-        elif force == 2:
+        elif self._stops_pressed > 2:
             stopped = problems.stopped_by(by)
             self.context.clock.call_later(PART_S, partial(self._leave_starter, by, stopped))
 

@@ -216,6 +216,7 @@ def _on_message(turn: Turn, message: Message) -> None:
         case ms.Launch() if isinstance(turn.state.stage, pa.Ready):
             _on_launch(turn, message)
         case ms.StopAsked(force=force) if isinstance(turn.state.stage, pa.Running):
+            turn.state = replace(turn.state, asked_force=max(force, turn.state.asked_force))
             _do(turn, dict.fromkeys(turn.state.doing, "stopping"))
             turn.effects.append(pa.StopTrainers(max(0, min(force, 2))))
             say_doing(turn)

@@ -15,7 +15,7 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import From, Prepared
-from core.vocabulary.phases import Exit, MemberPhase
+from core.vocabulary.phases import Exit, MemberPhase, Stopping
 from core.vocabulary.plan import Plan
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State
@@ -306,6 +306,8 @@ class Participation:
     prepared: Prepared | None = None
     """What the starter was told when this laptop was ready."""
     outputs_taken: bool = False
+    asked_force: int = -1
+    """The highest force with which the starter asked trainers here to end; -1: it has not."""
     away_s: float | None = None
     """Since then nothing comes from the starter, and it is waited for."""
     resuming: bool = False
@@ -339,6 +341,12 @@ class Participation:
     def unheard(self) -> bool:
         """The starter shows the run here once it hears of a yes: it has not, and so tells no last phase."""
         return self.joined and self.unseen
+
+    @property
+    def next_force(self) -> int:
+        """The least force with which a further Stop does anything: the starter may have begun with more."""
+        run = self.shown.run
+        return self.asked_force + 1 if run is not None and isinstance(run.phase, Stopping) else 0
 
     @property
     def launched(self) -> bool:

@@ -12,10 +12,12 @@ import pytest
 import shiboken6
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRectF
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
+from app import theme
 from app.charts.panel import ChartPanel
+from app.charts.picture import paint, scene
 from app.charts.plot import Plot
 from app.charts.points import RunPoints, Source
 from core.report.curves import CPU_USE, GPU_USE
@@ -436,3 +438,22 @@ def test_a_past_runs_plots_have_the_use_below_over_the_same_axis_and_several_run
     assert len({plot.range for plot in panel.all_plots}) == 1
     shown(qtbot, panel, Source("past", points, {ME: "here"}), Source("other", RunPoints.of(past)))
     assert panel.uses == []
+
+
+def test_a_saved_picture_has_the_turns_that_are_seen(qtbot: QtBot, panel: ChartPanel) -> None:
+    points = run_of(*(step(n, loss=1.0 - n / 200) for n in range(100)))
+    points.add_turn(B, "away", 50.0, 50.0)
+    points.add_turn(B, "back", 60.0, 60.0)
+    shown(qtbot, panel, Source("one", points, {B: "ben"}))
+    found = scene("one", panel.plots).panels[0]
+    assert [(x, words) for x, words, _ in found.turns] == [(50.0, "ben away"), (60.0, "ben back")]
+    assert found.turns[0][2] == theme.LIGHT.warning, "light, whatever the screen is"
+    image = QImage(scene("one", panel.plots).size, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    paint(scene("one", panel.plots), painter)
+    painter.end()
+    amber = QColor(theme.LIGHT.warning).rgb()
+    columns = {
+        x for x in range(image.width()) for y in range(300, image.height() - 80) if image.pixel(x, y) == amber
+    }
+    assert columns and max(columns) - min(columns) <= 3, "one dotted line"

@@ -32,6 +32,7 @@ def remember_runs(home: Home) -> None:
     from core.history.index import History
     from core.vocabulary import wire
     from core.vocabulary.ids import DeviceId, RunId
+    from core.vocabulary.laptops import LaptopUsed
     from core.vocabulary.run_folder import LOGS, METRICS, PLAN, SUMMARY
     from tests.app import world
     from tests.core.fake_node import ME, OTHER
@@ -56,6 +57,10 @@ def remember_runs(home: Home) -> None:
                 for device in (ME, OTHER):
                     metrics.write(wire.to_json(world.progressed(device, world.progress(step, loss=loss))))
                     metrics.write(b"\n")
+            for device in (ME, OTHER):
+                for second in range(STEPS // 10):
+                    used = LaptopUsed(device=device, second=second, cpu_pct=30.0, gpu_pct=80.0 + second % 7)
+                    metrics.write(wire.to_json(used) + b"\n")
             for epoch in range(STEPS // 23):
                 metrics.write(wire.to_json(world.epoch_ended(DeviceId(ME), epoch, 2.3 / (1 + epoch / 90))))
                 metrics.write(b"\n")

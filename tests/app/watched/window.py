@@ -20,6 +20,7 @@ from PySide6.QtCore import QItemSelectionModel, QObject, Qt, QTimer
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QFileDialog, QLineEdit, QWidget
 
 from app import desktop
+from app.models.runs_model import Column
 from app.screens import DEVICES, MACHINES, RUNS, SETTINGS, TRAIN
 from app.window import Window
 from bench.window.watchdog import Watchdog
@@ -176,12 +177,16 @@ def story(window: Window, address: str, block_s: float, folder: Path) -> Story:
     window.go_to(RUNS)
     runs = cast("RunsView", window.view(RUNS))
     yield lambda: runs.model.rowCount() > 100
-    for column in (1, 5, 0):
+    for column in (Column.STATE, Column.DURATION, Column.BEST, Column.STARTED):
         runs.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
         yield lambda: True
     entries = [
         runs.model.entry(runs.sorted.mapToSource(runs.sorted.index(row, 0)).row()) for row in range(10)
     ]
+    runs.filter.setText("bob finished")
+    yield lambda: True
+    runs.filter.clear()
+    yield lambda: True
     long = [row for row, entry in enumerate(entries) if entry.run in laptop.LONG]
     runs.table.selectRow(long[0])
     yield lambda: True

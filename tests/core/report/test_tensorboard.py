@@ -115,6 +115,15 @@ def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
     assert "steps/loss" not in found
 
 
+def test_an_epoch_that_was_broken_off_is_no_point_among_epochs(tmp_path: Path) -> None:
+    file = tensorboard.EventFile(tmp_path / "member")
+    (end,) = epochs_of(1)
+    for epoch in (end, replace(end, epoch=1, step=12, whole=False, steps=3, steps_in_epoch=10)):
+        file.add(ev.MemberEndedEpoch(run=PLAN.run, device=ANNA, epoch=epoch))
+    file.close()
+    assert [step for step, _ in scalars(files(tmp_path)[0])["epochs/loss"]] == [10]
+
+
 @pytest.mark.parametrize("name", ["../../evil", "/etc", "a/b\\c", "..", "\x00", "x" * 500, "", "Ännas 💻"])
 def test_a_name_from_a_peer_never_becomes_a_path(name: str) -> None:
     for device in (ANNA, DeviceId("../../evil"), DeviceId("")):

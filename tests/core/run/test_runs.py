@@ -32,7 +32,7 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.peer_messages import Message, Prepare
-from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Training
+from core.vocabulary.phases import Failed, Finished, Preparing, Starting, Stopped, Stopping, Training
 from core.vocabulary.plan import Exchange, Role, RunSpec
 from core.vocabulary.progress import Expectation, LogLines, Progress
 from core.vocabulary.trainer_messages import Measured, Progressed
@@ -135,6 +135,7 @@ async def test_two_nodes_train_and_both_keep_the_run(lan: Lan, spec: RunSpec) ->
     assert details.entry.source == ""
     assert details.entry.spec is None, "what was asked for is the starter's own"
     asked = (await anna.runs.history.find(run.plan.run)).entry
+    assert (asked.started_s, asked.duration_s) == (details.entry.started_s, details.entry.duration_s)
     assert asked.spec == spec
     assert asked.device_ids == tuple(member.device for member in run.plan.members)
     await lan.wait_until(lambda: not worker.work.exists())
@@ -778,6 +779,22 @@ async def test_stop_while_starting(lan: Lan, spec: RunSpec) -> None:
     assert isinstance(anna.phase, Stopped)
 
 
+async def test_a_second_stop_on_a_member_asks_for_more_than_the_starter_began_with(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    await launch(lan, spec)
+    for node in (anna, ben):
+        node.trainers[0].stubborn = True
+    ben.runs.stop()
+    await lan.wait_until(lambda: ben.trainers[0].forces == anna.trainers[0].forces == [1])
+    await lan.wait_until(lambda: ben.state.run is not None and isinstance(ben.state.run.phase, Stopping))
+    ben.runs.stop()
+    await wait_over(lan)
+    assert ben.trainers[0].forces == anna.trainers[0].forces == [1, 2]
+    assert anna.phase == Stopped(by="Ben")
+
+
 async def test_stop_while_a_user_is_asked(lan: Lan, spec: RunSpec) -> None:
     anna, ben = both(lan)
     await ask(lan, spec)
@@ -798,6 +815,7 @@ async def test_a_node_that_ends_leaves_no_trainer(tmp_path: Path, spec: RunSpec,
         lan.cut(closing, other, CLOSED)
         await lan.wait_until(lambda: other.over)
         assert closing.over
+        assert closing.phase == other.phase == Stopped(by=who), "a user wanted it: nothing failed"
         del lan.nodes[who]
 
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -89,6 +90,16 @@ def test_who_waits_for_others_says_for_whom_and_how_fast_it_comes() -> None:
     (peer,) = later.peers
     assert (peer.rank, peer.bytes_come, peer.bytes_total) == (1, 60, 100)
     assert peer.bytes_s == pytest.approx(10.0) and peer.connected
+
+
+def test_a_wait_of_a_moment_after_the_scripts_own_long_work_is_not_told() -> None:
+    standstill = Standstill(0.0)
+    for now in range(1, 3):
+        standstill.look(now, Seen(0), in_script)
+    assert standstill.look(3, Seen(0, [replace(wait(0), since_s=0.01)]), never) == []
+    assert standstill.look(4, Seen(0, [replace(wait(0), since_s=1.01)]), never) == []
+    (word,) = standstill.look(5, Seen(0, [replace(wait(0), since_s=2.01)]), never)
+    assert isinstance(word, Stand) and word.activity == "exchange"
 
 
 def stacks(told: list[tuple[float, Stand | Literal["stack"] | None]]) -> list[float]:
