@@ -164,8 +164,10 @@ class RunPoints:
             self._add(CurveKey(device, name, False), self.newest[0], max(0.0, second), round(percent))
 
     def add_turn(self, device: DeviceId, change: Change, second: float, step: float | None = None) -> None:
-        """Without ``step`` it stands where the run was last. That somebody joined is no news in a plot."""
-        if change == "joined" or (step is None and self.newest is None):
+        """Without ``step`` it stands where the run was last. That somebody joined is no news in a plot; that
+        somebody is still away neither, as a window hears that opens meanwhile."""
+        before = next((turn.change for turn in reversed(self.turns) if turn.device == device), "joined")
+        if change in ("joined", before) or (step is None and self.newest is None):
             return
         at = step if step is not None else self.newest[0] if self.newest is not None else 0.0
         self.turns.append(TurnPoint(at, max(0.0, second), device, change))

@@ -21,6 +21,7 @@ from core.project.copy import Changed, copy_project
 from core.project.find import find_script
 from core.project.scan import scan_project
 from core.project.script import analyse
+from core.run.modules import check_here
 from core.supervisor.driver import TrainerProcess
 from core.vocabulary.errors import TandemError
 from core.vocabulary.limits import MEET_S
@@ -85,6 +86,9 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
             what=f"{script.name} brings a strategy of its own.",
             fix="Start it by the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
         )
+    await asyncio.to_thread(check_here, read.needs)
+    for mistake in read.mistakes:
+        screen.say(str(mistake.problem))
     with tempfile.TemporaryDirectory(prefix="tandem-member-") as place:
         folder = await asyncio.to_thread(_folder, script, run.rank, Path(place))
         order = await asyncio.to_thread(_order, arguments, run, script, folder)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.models.runs_model import called, goes_on_from, samples_s, started, state
+from app.models.runs_model import called, gain_words, goes_on_from, samples_s, started, state
 from app.run_words import duration, number
 from core.history.best import beats, better, deciding
-from core.speed.sentences import speed_up, steps_words, times
+from core.speed.sentences import speed_up, steps_words
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.text import plain
 
 MOST_METRICS = 8
 POSITIONAL = "Arguments"
+_YEAR = len("2026-")
 
 
 class Line(NamedTuple):
@@ -65,15 +66,15 @@ def _deciding(entries: Sequence[RunEntry]) -> str:
 
 
 def labels_of(entries: Sequence[RunEntry]) -> list[str]:
-    """Each run's own name, else when it was started, with its script where these differ; never two alike."""
+    """Each run's own name, else when it was started, with its script where these differ; never two alike.
+    The year is said where it tells them apart."""
     same = len({entry.script for entry in entries}) == 1
+    times = [started(entry) for entry in entries]
+    if len({when[:_YEAR] for when in times}) == 1:
+        times = [when[_YEAR:] for when in times]
     labels = [
-        plain(entry.name, 60)
-        if entry.name
-        else started(entry)
-        if same
-        else f"{called(entry)}, {started(entry)}"
-        for entry in entries
+        plain(entry.name, 60) if entry.name else when if same else f"{called(entry)}, {when}"
+        for entry, when in zip(entries, times, strict=True)
     ]
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({count})" for count, label in enumerate(labels, start=1)]
@@ -169,14 +170,14 @@ def _results(entries: Sequence[RunEntry]) -> list[Line]:
         )
     )
     gains = [speed_up(entry.summary) for entry in entries]
-    lines.append(Line("Speed-up", tuple("" if gain is None else f"{times(gain)}×" for gain in gains)))
+    lines.append(Line("Speed-up", tuple(map(gain_words, gains))))
     lines.append(
         Line(
             "Duration",
             tuple("" if entry.duration_s is None else duration(entry.duration_s) for entry in entries),
         )
     )
-    lines.append(Line("Steps", tuple(steps_words(entry.summary) for entry in entries)))
+    lines.append(Line("Trained", tuple(steps_words(entry.summary) for entry in entries)))
     return lines
 
 

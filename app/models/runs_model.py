@@ -184,8 +184,7 @@ def more(entry: RunEntry, column: Column) -> str:
         case Column.BEST:
             return best(entry)[1]
         case Column.SPEED:
-            gain = speed_up(entry.summary)
-            return "" if gain is None else f"{times(gain)}× one laptop"
+            return gain_words(speed_up(entry.summary))
         case Column.STARTED:
             return plain(", ".join(entry.devices), 80)
     return ""
@@ -225,6 +224,13 @@ def best(entry: RunEntry) -> tuple[str, str]:
     logs = entry.summary.last_logs
     metric = deciding(logs) or next(iter(logs), "")
     return (number(logs[metric]), f"{plain(metric, 40)}, at the end") if metric else ("", "")
+
+
+def gain_words(gain: float | None) -> str:
+    """Against the fastest of its laptops alone: ``1.2× one laptop``, ``5.0× slower``."""
+    if gain is None:
+        return ""
+    return f"{times(gain)}× one laptop" if gain >= 0.95 or gain <= 0 else f"{times(1 / gain)}× slower"
 
 
 def samples_s(summary: Summary) -> float | None:

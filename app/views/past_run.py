@@ -113,6 +113,7 @@ class PastRun(QWidget):
         for field in (self.name, self.note):
             field.cancel()
         self._runs = list(runs)
+        self.page.verticalScrollBar().setValue(0)
         self.not_opened.show_problem(None)
         one = runs[0] if len(runs) == 1 else None
         self.problem.show_problem(_lost(runs), "warning")

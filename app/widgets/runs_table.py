@@ -24,14 +24,14 @@ from core.vocabulary.commands import MOST_NAME, MOST_NOTE
 
 _Index = QModelIndex | QPersistentModelIndex
 _PAD = 8
-_CHARACTERS = {
-    Column.STATE: 14,
-    Column.BEST: 21,
-    Column.SPEED: 18,
-    Column.DURATION: 12,
-    Column.STARTED: 21,
+_WIDEST = {
+    Column.STATE: "Recovering",
+    Column.BEST: "val_loss, epoch 1,000",
+    Column.SPEED: "88,888 samples/s",
+    Column.DURATION: "Duration ↓",
+    Column.STARTED: "2026-08-28 08:08",
 }
-"""Average ones, that a column is wide; those of words share the rest."""
+"""What a column is wide enough for; those of words share the rest."""
 _DISPENSABLE = (Column.SPEED, Column.DURATION, Column.STARTED)
 """What goes first where letters are large or the window is small."""
 NAMES_LEAST = 20
@@ -96,13 +96,15 @@ class RunsTable(QTableView):
 
     def _fit_columns(self) -> None:
         character = self.fontMetrics().averageCharWidth()
-        for column, characters in _CHARACTERS.items():
-            self.setColumnWidth(column, character * characters)
-        left = self.viewport().width() // character - sum(_CHARACTERS.values())
+        metrics = self.fontMetrics()
+        widths = {column: metrics.horizontalAdvance(text) + 3 * _PAD for column, text in _WIDEST.items()}
+        for column, width in widths.items():
+            self.setColumnWidth(column, width)
+        left = (self.viewport().width() - sum(widths.values())) // character
         self.setColumnHidden(Column.NOTE, not self._notes or left < NOTES_FROM)
         for column in _DISPENSABLE:
             self.setColumnHidden(column, left < NAMES_LEAST)
-            left += _CHARACTERS[column] if left < NAMES_LEAST else 0
+            left += widths[column] // character if left < NAMES_LEAST else 0
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete:

@@ -116,6 +116,14 @@ class Modules:
         self._context.links.send(device, told)
 
 
+def check_here(needs: Needs) -> None:
+    """For one member by itself. Blocks. Raises ``TandemError`` for what the script surely misses here."""
+    lacking = packages.missing(usage.what for usage in needs.surely)
+    if lacking:
+        here = Lack(HERE, frozenset(lacking), packages.installer())
+        raise TandemError.of(missing(needs.surely, (here,), sure=True))
+
+
 def _among(lacks: Sequence[Lack], usages: Sequence[Usage]) -> tuple[Lack, ...]:
     names = {usage.what for usage in usages}
     some = (Lack(lack.where, lack.modules & names, lack.installer) for lack in lacks)

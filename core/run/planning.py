@@ -152,7 +152,7 @@ def make(
     _check_exchange(plan, state)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
-    return replace(plan, code=code, accept_differences=spec.accept_differences or accepted)
+    return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
 
 
 def _check_exchange(plan: Plan, state: State) -> None:

@@ -11,9 +11,9 @@ from typing import Literal
 
 Class = Literal["exact", "gathered", "random", "own rows", "whole", "told", "not trained"]
 """`exact`: as one process. `gathered`: exact, of all members' predictions. `whole`: exact, as every member
-computes each batch whole, which is told. `random`: members are equal, each draws its own. `own rows`: members
-are equal, each looks at its own. `told`: another value, told. `not trained`: a base class, or no part of a
-step."""
+computes each batch whole, which is told. `random`: members are equal, each draws its own, which is told.
+`own rows`: members are equal, each looks at its own. `told`: another value, told. `not trained`: a base,
+or no part of a step."""
 Table = Mapping[str, Class]
 
 
@@ -90,7 +90,7 @@ LAYERS: Table = {
         "Bidirectional CategoryEncoding CenterCrop Concatenate ContrastLimitedAdaptiveHistogramEqualization",
         "Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose ConvLSTM1D ConvLSTM2D",
         "ConvLSTM3D Cropping1D Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D Discretization",
-        "Dot ELU EinsumDense Embedding Equalization Flatten GRU GRUCell GlobalAveragePooling1D",
+        "Dot ELU EinsumDense Embedding Flatten GRU GRUCell GlobalAveragePooling1D",
         "GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D",
         "GlobalMaxPooling3D GroupNormalization GroupQueryAttention HashedCrossing Hashing Identity",
         "IntegerLookup LSTM LSTMCell Lambda LayerNormalization LeakyReLU Masking MaxPooling1D MaxPooling2D",
@@ -102,13 +102,15 @@ LAYERS: Table = {
         "ZeroPadding2D ZeroPadding3D",
     ),
     **_all(
-        "random",
-        "AlphaDropout AugMix CutMix Dropout GaussianDropout GaussianNoise MixUp RandAugment RandomBrightness",
-        "RandomColorDegeneration RandomColorJitter RandomContrast RandomCrop RandomElasticTransform",
-        "RandomErasing RandomFlip RandomGaussianBlur RandomGrayscale RandomHue RandomInvert",
-        "RandomPerspective RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear",
-        "RandomTranslation RandomZoom Solarization SpatialDropout1D SpatialDropout2D SpatialDropout3D",
+        "exact",
+        "AlphaDropout Dropout GaussianDropout GaussianNoise RandAugment RandomBrightness",
+        "RandomColorDegeneration RandomColorJitter RandomContrast RandomCrop RandomErasing RandomFlip",
+        "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective RandomPosterization",
+        "RandomRotation RandomSaturation RandomSharpness RandomShear RandomTranslation RandomZoom",
+        "Solarization SpatialDropout1D SpatialDropout2D SpatialDropout3D",
     ),
+    **_all("random", "AugMix CutMix MixUp RandomElasticTransform"),
+    **_all("whole", "Equalization"),
     **_all("own rows", "BatchNormalization"),
     **_all("not trained", "Input InputLayer InputSpec Layer MaxNumBoundingBoxes Wrapper"),
     **_all("not trained", "FlaxLayer JaxLayer TorchModuleWrapper"),

@@ -9,6 +9,7 @@ SCRIPTS: dict[str, Named] = {
     "char_lstm.py": Named(once=True),
     "checkpoint_and_restore.py": Named(once=True),
     "ctc.py": Named(once=True),
+    "dcgan.py": Named(once=True),
     "deep_q.py": Named(once=True),
     "diffusion.py": Named(once=True),
     "distillation.py": Named(once=True, core=True),

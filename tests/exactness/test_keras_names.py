@@ -36,7 +36,8 @@ def test_every_name_is_trained_with_as_it_is_classed(matrix: Matrix, kind: str) 
     found: dict[str, set[str]] = {}
     for scenario in OF_KERAS:
         expected = SCENARIOS[scenario]
-        outcome = "gathered" if expected.gathers else "exact" if expected.exact else "random"
+        exact = "gathered" if expected.gathers else "whole" if expected.told else "exact"
+        outcome = exact if expected.exact else "random"
         for name in matrix.plain(scenario).get(f"value/checked/{kind}", ()):
             found.setdefault(str(name), set()).add(outcome)
     assert not SCENARIOS["batch_normalisation_plain"].exact, "the one that is of `own rows`"

@@ -95,3 +95,11 @@ def test_a_past_runs_laptops_stand_where_the_run_was_at_that_second() -> None:
     assert (list(cpu.steps), list(cpu.seconds), list(cpu.values)) == ([0, 10], [0.5, 10.5], [20, 30])
     assert points.turns == [TurnPoint(10.0, 12.0, B, "away"), TurnPoint(20.0, 99.0, B, "left")]
     assert points.metrics == ["loss"]
+
+
+def test_a_window_that_opens_while_somebody_is_away_marks_that_once() -> None:
+    points = RunPoints(plan())
+    points.hear(step(7, loss=1.0))
+    points.add_turn(B, "away", 3.0, 5.0)  # from the record
+    UseMeter(points).hear(away(B))
+    assert [turn.change for turn in points.turns] == ["away"]

@@ -18,10 +18,26 @@ from app.demo.nodes import running
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done
 from core.vocabulary.commands import AnswerConsent
+from core.vocabulary.phases import Failed, Phase, ended
 
 pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 240
+APART = """
+import json
+import os
+
+import keras
+import numpy as np
+
+apart = json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker"
+data = np.ones((64, 4), "float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+model.compile(optimizer="sgd", loss="mse")
+if not apart:
+    model.fit(data, data[:, :2], batch_size=16, epochs=2, verbose=2)
+model.evaluate(data, data[:, :2], verbose=0)
+"""
 
 
 async def tandem(*argv: str) -> asyncio.subprocess.Process:
@@ -72,6 +88,43 @@ async def test_a_run_through_a_running_agent_is_shown_and_stopped_by_ctrl_c(tmp_
             r"Expected .* measured .* A step took .* of each step was network transfer ", out.decode()
         )
         assert b"Traceback" not in out + err
+
+
+async def test_scripts_that_go_different_ways_end_with_1_and_are_named_in_json_and_json_lines(
+    tmp_path: Path,
+) -> None:
+    """``--json`` on the laptop that started the run, and the JSON lines of the other one's agent."""
+    script = tmp_path / "somewhere" / "project" / "train.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(APART)
+    async with asyncio.timeout(LIMIT_S), running(2, tmp_path) as (anna, ben):
+        await pairing.find_each_other((anna, ben), lambda line: None)
+        await pairing.pair(anna, ben, lambda line: None)
+        home = str(anna.agent.home.folder)
+        run = await tandem("run", str(script), "--json", "--home", home, "--with", "ben")
+        try:
+            while not isinstance(event := (await ben.follower.next())[0], ev.ConsentAsked):
+                pass
+            await ben.follower.submit(AnswerConsent(run=event.run, decision="once"), Done)
+            out, err = await run.communicate()
+        finally:
+            if run.returncode is None:
+                run.kill()
+                await run.wait()
+        ends: list[Phase] = []
+        while not ends:
+            event = (await ben.follower.next())[0]
+            if isinstance(event, ev.RunPhaseChanged) and ended(event.phase):
+                ends.append(event.phase)
+    assert run.returncode == ExitCode.FAILED, err
+    told = json.loads(out)
+    assert (told["ok"], told["phase"]["type"]) == (False, "failed")
+    problem = told["problem"]
+    assert problem["code"] == "exchange-mismatch"
+    assert problem["what"].startswith("The script went different ways: anna wants ")
+    assert isinstance(ends[0], Failed)
+    bens = ends[0].problem
+    assert (bens.code, bens.what, bens.fix) == (problem["code"], problem["what"], problem["fix"])
 
 
 async def test_a_run_alone_needs_no_agent_and_reports_in_json(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from app.models.run_comparison import POSITIONAL, Line, compared, flags, labels_of, ranked
 from core.vocabulary.answers import RunEntry
+from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Stopped
 from core.vocabulary.progress import Best, Summary
 from tests.app import world
@@ -93,3 +94,10 @@ def test_whatever_a_run_was_given_can_be_compared(words: list[str], values: list
     found = compared(entries)
     assert sorted(ranked(entries)) == list(range(len(values)))
     assert all(len(line.values) == len(values) for line in found.lines)
+
+
+def test_the_year_is_said_only_where_it_tells_runs_apart() -> None:
+    one, two = world.entry(0), world.entry(1)
+    old = replace(one, run=RunId("20251121-101204-9f3a01bc"))
+    assert [label[2] for label in labels_of([one, two])] == ["-", "-"], "month and day"
+    assert [label[:5] for label in labels_of([one, old])] == ["2026-", "2025-"]

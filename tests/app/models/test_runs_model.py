@@ -1,12 +1,13 @@
 """The history's table."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from app.models.runs_model import MORE_ROLE, SORT_ROLE, Column, RunsModel, best
+from app.models.runs_model import MORE_ROLE, SORT_ROLE, Column, RunsModel, best, gain_words
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Failed, Training
 from tests.app import world
@@ -83,3 +84,17 @@ def test_a_run_without_a_validation_shows_its_loss() -> None:
     summary = type(entry.summary)(last_logs={"loss": 0.5, "accuracy": 0.9, "lr": 0.1})
     changed = type(entry)(**{**{n: getattr(entry, n) for n in entry.__struct_fields__}, "summary": summary})
     assert best(changed) == ("0.5000", "loss, at the end")
+
+
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (None, ""),
+        (1.23, "1.2× one laptop"),
+        (1.0, "1.0× one laptop"),
+        (0.2, "5.0× slower"),
+        (0.006, "167× slower"),
+    ],
+)
+def test_no_run_is_said_to_be_nought_times_as_fast(gain: float | None, said: str) -> None:
+    assert gain_words(gain) == said

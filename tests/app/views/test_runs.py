@@ -174,7 +174,7 @@ def test_measured_runs_are_compared_by_what_they_gained() -> None:
     assert line(found, "Speed") == Line("Speed", ("590 samples/s", "753 samples/s"), frozenset({1})), (
         "without the first seconds where that is known"
     )
-    assert line(found, "Speed-up").values == ("", "1.2×")
+    assert line(found, "Speed-up").values == ("", "1.2× one laptop")
 
 
 def test_a_run_can_be_run_again_where_its_script_is_known(qtbot: QtBot, view: RunsView) -> None:
@@ -708,6 +708,22 @@ def test_it_is_seen_at_a_glance_which_of_two_runs_was_better(
     colours = dict.fromkeys(curve.colour for curve in past.charts.plots[0].curves)
     assert list(colours) == [theme.run_colour(place) for place in range(3)], "as in the table's head"
     assert past.charts.legend.names == [*(f"rate {day}" for day in days), "validation"]
+
+
+def test_each_run_is_shown_from_its_top(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    view.resize(1000, 400)
+    open_run(core, view, ENTRIES[0])
+    bar = view.past.page.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0, timeout=LIMIT_MS)
+    bar.setValue(bar.maximum())
+    assert bar.value() > 0
+    view.show_list()
+    core.answers[GetRun] = details
+    choose(view, 0, 1)
+    view.compare.click()
+    core.flush()
+    assert view.past.page.title.text() == "2 runs compared"
+    assert bar.value() == 0
 
 
 def test_name_and_note_of_an_open_run_are_edited_where_they_stand(

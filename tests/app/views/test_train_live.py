@@ -231,6 +231,25 @@ def test_gpu_use_is_in_the_laptops_row_and_under_the_loss(
     live.grab()
 
 
+def test_a_laptop_that_goes_and_comes_back_is_marked_in_the_plots(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    core.happen(*world.linked(), *world.begun())
+    core.happen(*(world.progressed(ME, world.progress(step, loss=1 / (1 + step))) for step in range(20)))
+    away = WaitsFor(device=OTHER, cause="away", lasted_s=10.0)
+    for waits in ((away,), (away,), ()):
+        core.happen(ev.WaitingChanged(run=world.RUN, waits=waits))
+    assert [(turn.step, turn.change) for turn in live.points.turns] == [(19.0, "away"), (19.0, "back")]
+    qtbot.waitUntil(
+        lambda: (
+            [[turn.words for turn in plot.marks.turns] for plot in live.charts.plots[:1]]
+            == [["Bob's laptop away", "Bob's laptop back"]]
+        ),
+        timeout=LIMIT_MS,
+    )
+    live.grab()
+
+
 def test_without_a_gpu_the_one_reason_is_said(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
     assert not live.no_gpu.isVisible(), "nobody has said anything yet"

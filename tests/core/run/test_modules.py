@@ -13,7 +13,7 @@ import pytest
 from core.project.needs import Needs
 from core.project.syntax import Usage
 from core.run.context import RunLimits
-from core.run.modules import HERE, Lack, Modules, missing
+from core.run.modules import HERE, Lack, Modules, check_here, missing
 from core.runtime.background import Background
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId
@@ -142,3 +142,10 @@ def test_the_sentence_for_several_modules_and_laptops() -> None:
         "Here, Tandem is the program that carries its own Python, to which nothing can be added: install "
         "Tandem by pip or pipx instead, and pandas==2.3.1 with it."
     )
+
+
+def test_one_member_by_itself_is_told_what_is_missing_here() -> None:
+    check_here(UNSURE)
+    with pytest.raises(TandemError, match="surely_nowhere is missing here: ") as caught:
+        check_here(NEEDS)
+    assert caught.value.fix.startswith("Here, install it with `")

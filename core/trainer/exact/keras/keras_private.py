@@ -16,6 +16,7 @@ shared step):
   metrics Mean.update_state, Sum.update_state   a scalar without weight is a mean over the own rows
   SYNCHRONISED_MOMENTS                          unequal shares, in one all-reduce, right gradient
   BATCH_MOMENTS                                 noted: they are of the own rows by intention
+  SHUFFLED, DISTORTED                           told: each member shuffles, or distorts by, its own rows
   saving.load_model, Model.load_weights         files that only the chief wrote
 
 What is read or called stands below, each under a public name. Nothing outside this module names a private
@@ -31,7 +32,9 @@ import keras
 from keras.src import tree
 from keras.src.backend.common import global_state
 from keras.src.backend.common.masking import get_keras_mask
+from keras.src.backend.tensorflow import image as backend_image
 from keras.src.backend.tensorflow import nn as backend_nn
+from keras.src.backend.tensorflow import random as backend_random
 from keras.src.backend.tensorflow import trainer as tf_trainer
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer, TFEpochIterator, potentially_ragged_concat
 from keras.src.callbacks.callback_list import CallbackList
@@ -54,6 +57,8 @@ SHOULD_VALIDATE = (Trainer, "_should_eval")
 EPOCH_LOGS = (Trainer, "_get_metrics_result_or_logs")
 SYNCHRONISED_MOMENTS = (backend_nn, "_compute_moments_sync")
 COMPILED_LOSS = (CompileLoss, "call")
+DISTORTED = (backend_image, "elastic_transform")
+SHUFFLED = (backend_random, "shuffle")
 BATCH_MOMENTS = (keras.layers.BatchNormalization, "_moments")
 """Methods and functions to `replace`."""
 
@@ -73,11 +78,13 @@ __all__ = [
     "ADDITIONAL_LOSS",
     "BATCH_MOMENTS",
     "COMPILED_LOSS",
+    "DISTORTED",
     "EPOCH_LOGS",
     "KNOWN_RELEASE",
     "OF_THE_FIT",
     "OF_THE_PROCESS",
     "SHOULD_VALIDATE",
+    "SHUFFLED",
     "SYNCHRONISED_MOMENTS",
     "ArrayDataAdapter",
     "BaseOptimizer",
@@ -97,7 +104,7 @@ __all__ = [
     "function_graph",
     "global_seed_generator",
     "initial_epoch",
-    "is_built_in_a_step",
+    "is_built_before_a_step",
     "is_default",
     "loss_module",
     "made_global_seed_generator",
@@ -262,15 +269,16 @@ def build(model: Any, data_spec: Any) -> None:
     model._symbolic_build(data_batch=data_spec)
 
 
-def is_built_in_a_step(optimizer: Any) -> bool:
-    """Whether an optimizer gives its variables values beside their initial ones.
+def is_built_before_a_step(optimizer: Any, *, is_training: bool) -> bool:
+    """Whether `build` may make an optimizer's variables, if it has any to make.
 
-    Keras' `fit` builds it while it traces a step, where those are lost; so they have to be here.
+    Not in a test, where a step makes none. Nor where they have values beside their initial ones: Keras' `fit`
+    makes them while it traces a step, where such values are lost; so they have to be here.
     """
-    build = type(optimizer).build
-    return isinstance(optimizer, keras.optimizers.ScheduleFreeAdamW) or not build.__module__.startswith(
-        "keras."
-    )
+    if optimizer is None or optimizer.built:
+        return True
+    own = not type(optimizer).build.__module__.startswith("keras.")
+    return is_training and not own and not isinstance(optimizer, keras.optimizers.ScheduleFreeAdamW)
 
 
 def every_metric(model: Any) -> list[Any]:

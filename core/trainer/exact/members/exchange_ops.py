@@ -9,6 +9,11 @@ through the same stages, and a count of those that have ended is a number that a
 In a step, what asks for the sums is a MirroredStrategy: ``CrossDeviceOps`` is where TensorFlow lets others
 say how its replicas are added up.
 
+A step is applied whole or not at all: where members regroup (``Exchange.regroup``), what waits ends with
+``whole`` false. Then nothing of the step may be applied, and it is met again from ``step`` on. Of an attempt
+that was given up no later stage is whole either, so that the last one's word holds for all of the step. This
+is for members that leave and return; as yet nothing regroups those of a run, and every step is whole.
+
 Members whose scripts go different ways find it where they meet: with each pack goes what it is for and where
 its script is. So such a word may hold nothing that differs between members of a sound run.
 """
@@ -22,7 +27,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.exchange.driver import Exchange
-from core.exchange.problems import ExchangeFailed
+from core.exchange.problems import OLD, ExchangeFailed
 from core.exchange.state import MAX_WORD, Key, Kind, Wire
 from core.trainer.exact.members.collectives import Collectives
 
@@ -40,9 +45,11 @@ class ExchangeCollectives(Collectives):
         self.rank, self.members = exchange.rank, exchange.members
         self.failure: ExchangeFailed | None = None
         self._exchange, self._generation = exchange, generation
-        self._stage = 0
-        self._brought: set[int] = set()
-        """Packs of this stage."""
+        self._attempt = self._stage = self._first = 0
+        self._brought: dict[int, tuple[Any, Any]] = {}
+        """Packs of this stage, with their shapes and types."""
+        self.whole: Any = None
+        """bool, a scalar: whether everybody met in the last stage. In a graph, of the stage traced last."""
         self._what = "numbers"
         self._count: Any = None
         self.strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=_Sums(self))
@@ -83,6 +90,20 @@ class ExchangeCollectives(Collectives):
         joined.set_shape([None, *tensor.shape[1:]])
         return tf.cast(joined, tensor.dtype)
 
+    @property
+    def step(self) -> Key:
+        """Where the step under way begins: who leaves and returns knows by it what it has missed."""
+        return Key(self._generation, self._attempt, self._first, 0)
+
+    def begin_step(self) -> None:
+        """All of the one before is applied."""
+        self._first = self._stage
+
+    def begin_again(self, generation: int, attempt: int) -> None:
+        """Meet again from ``step`` on, with the members of now."""
+        self._generation, self._attempt, self._stage = generation, attempt, self._first
+        self._brought = {}
+
     def stand_together(self, what: str, limit_s: float) -> None:
         """Until all members are here. Raises ``ExchangeFailed``; ``TimeoutError`` after ``limit_s``."""
         if self.failure is not None:
@@ -108,30 +129,35 @@ class ExchangeCollectives(Collectives):
             raise self.failure
         if pack in self._brought:
             self._next_stage()  # an error ended the stage before its wait, and the script caught it
-        self._brought.add(pack)
+        self._brought[pack] = (array.shape, array.dtype)
         word = f"{what} in {place}" if (place := self.place()) else what
         self._exchange.hand_over(self._key(pack), array, kind=kind, wire=wire, word=word[:MAX_WORD])
         return self._key(pack)
 
     def _wait(self, dtypes: Sequence[Any], kind: Kind) -> list[Any]:
         def wait() -> list[Any]:
+            packs = range(len(dtypes))
             try:
-                results = self._exchange.wait([self._key(pack) for pack in range(len(dtypes))])
+                results, whole = self._exchange.wait([self._key(pack) for pack in packs]), True
             except ExchangeFailed as failure:
-                self.failure = failure
-                raise
+                if failure.code != OLD:
+                    self.failure = failure
+                    raise
+                results, whole = [np.zeros(*self._brought[pack]) for pack in packs], False
             self._next_stage()
-            return [np.concatenate(each) for each in results] if kind == "gather" else results
+            if kind == "gather" and whole:
+                results = [np.concatenate(each) for each in results]
+            return [*results, np.bool_(whole)]
 
-        found = tf.numpy_function(wait, [], list(dtypes))
-        return [found] if tf.is_tensor(found) else list(found)  # without a graph, of one there is no list
+        *found, self.whole = tf.numpy_function(wait, [], [*dtypes, tf.bool])
+        return found
 
     def _next_stage(self) -> None:
         self._stage += 1
-        self._brought = set()
+        self._brought = {}
 
     def _key(self, pack: int) -> Key:
-        return Key(self._generation, 0, self._stage, pack)
+        return Key(self._generation, self._attempt, self._stage, pack)
 
 
 class _Sums(tf.distribute.CrossDeviceOps):

@@ -45,6 +45,8 @@ class Notes:
     moments: list[Any] = field(default_factory=list)
     """Means and variances of batches, as ``BatchNormalization`` takes them."""
 
+    own_draws: set[str] = field(default_factory=set)
+    """Functions whose random numbers are each member's own."""
     loss_row_bytes: list[int | None] = field(default_factory=list)
     """Of what each compiled loss is given for one row; None where that has no fixed size."""
 

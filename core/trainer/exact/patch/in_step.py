@@ -10,9 +10,14 @@ from typing import Any
 
 import tensorflow as tf
 from keras import ops
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api
 
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.step import Step
+
+_ENGINE = __name__.removesuffix("patch.in_step")
+"""How the names of the engine's own modules begin."""
 
 # --- losses
 
@@ -133,3 +138,16 @@ def _total(step: Step, value: Any) -> Any:
         return step.total(own), back
 
     return tf.custom_gradient(total)(value)
+
+
+# --- functions of the script's own
+
+
+def call_function(original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
+    """A ``tf.function``'s call. In a step it is part of that: a trace of its own would outlive the step's."""
+    python = function.python_function
+    if steps.current() is None or getattr(python, "__module__", "").startswith(_ENGINE):
+        return original(function, *args, **kwargs)
+    if not tf.executing_eagerly():
+        python = api.tf_convert(python, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))
+    return python(*args, **kwargs)

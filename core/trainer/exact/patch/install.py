@@ -128,6 +128,7 @@ def _replace_all(engine: Engine) -> None:
     private.replace(private.reduction_metrics.Sum, "update_state", in_step.update_mean)
     private.replace(*private.SYNCHRONISED_MOMENTS, in_step.moments)
     private.replace(*private.BATCH_MOMENTS, in_step.batch_moments)
+    private.replace(type(tf.function(lambda: None)), "__call__", in_step.call_function)
     random_numbers.replace_drawing()
     private.replace(tf.GradientTape, "gradient", tape.gradient)
     for name in ("jacobian", "batch_jacobian"):

@@ -35,6 +35,12 @@ _BY_SEED = (
     (tf.random, "stateless_gamma"),
     (tf.random, "stateless_poisson"),
     (tf.random.experimental, "stateless_shuffle"),
+    private.SHUFFLED,
+    private.DISTORTED,
+    (tf.random, "categorical"),
+    (tf.random, "gamma"),
+    (tf.random, "poisson"),
+    (tf.random, "shuffle"),
 )
 
 
@@ -51,6 +57,7 @@ def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any
     if step is None:
         return original(shape, *args, **kwargs)
     if tf.executing_eagerly():  # where a size may be that of the own rows by chance
+        step.notes.own_draws.add("run_eagerly")
         return original(shape, *args, **_of_rank(step, kwargs))
     shape = tf.convert_to_tensor(shape, tf.int32)
     if not _begins_with_rows(shape):
@@ -65,9 +72,12 @@ def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any
 
 
 def by_seed(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A function that draws in another way."""
+    """A function that draws in another way: each member its own, which is told."""
     step = steps.current()
-    return original(*args, **kwargs) if step is None else original(*args, **_of_rank(step, kwargs))
+    if step is None:
+        return original(*args, **kwargs)
+    step.notes.own_draws.add(original.__name__.removeprefix("stateless_").removeprefix("random_"))
+    return original(*args, **_of_rank(step, kwargs))
 
 
 def _of_rank(step: Step, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,15 @@ class Sharings:
         self._known[key] = Sharing(whole=True)
         self._engine.compute_whole(self._model, why)
 
+    def tell_draws(self, notes: Notes) -> None:
+        """Names what draws random numbers of each member's own."""
+        for name in sorted(notes.own_draws):
+            how = "With run_eagerly" if name == "run_eagerly" else f"By {name} in a step"
+            self._engine.say_once(
+                f"{how}, each laptop draws random numbers of its own: the result is as good as with another "
+                "seed, but not that of one laptop."
+            )
+
     def write_alike(self, key: str, step: Any, notes: Notes) -> bool:
         """Whether a traced step writes the same on all members; otherwise nothing is shared from now on."""
         if self.of(key).whole:

@@ -216,6 +216,7 @@ class Loop:
                 break
         if not self._sharings.write_alike(key, step, self._notes):
             return self._trace(data_spec)
+        self._sharings.tell_draws(self._notes)
         written = local_state.written(step.graph, local_state.statistic_variables(self.model))
         plan = self._sharings.of(key)
         state = self._state(written, plan)
@@ -240,11 +241,9 @@ class Loop:
 
         Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
         """
-        optimizer = self.model.optimizer
         if self.is_training and type(self.model).train_step is not private.TensorFlowTrainer.train_step:
             return
-        in_a_step = not self.is_training or (optimizer is not None and private.is_built_in_a_step(optimizer))
-        if optimizer is not None and not optimizer.built and in_a_step:
+        if not private.is_built_before_a_step(self.model.optimizer, is_training=self.is_training):
             return
         try:
             private.build(self.model, data_spec)
@@ -331,6 +330,7 @@ class Loop:
             except StopIteration:
                 break
             last, done = self._step(traced, data, shares), done + 1
+            self._sharings.tell_draws(self._notes)
         if last is None:
             raise StopIteration
         # The first step makes variables; what a metric begins with is zero.

@@ -33,8 +33,11 @@ def own_writes(step: Any, notes: Notes, local: Iterable[Any]) -> list[OwnWrite]:
     """Of a traced step, but for the variables that differ in any case until members meet (``local``)."""
     known = {id(variable.handle) for variable in local}
     outer = {inner.name: handle for handle, inner in step.graph.captures if handle.dtype == tf.resource}
-    walk = _Walk(notes, {id(handle) for handle in outer.values() if id(handle) in known})
-    walk.through(step.graph, set(), outer)
+    walk = _Walk(notes)
+    before = -1
+    while len(walk.unlike) > before:  # what is written from own rows differs when the next step reads it
+        before = len(walk.unlike)
+        walk.through(step.graph, set(), outer)
     return [write for name, write in walk.writes.items() if name not in known]
 
 
@@ -61,7 +64,7 @@ def states(graph: Any, metrics: Iterable[Any]) -> list[Scalar]:
 @dataclass(slots=True)
 class _Walk:
     notes: Notes
-    unlike: set[int]
+    unlike: set[int] = field(default_factory=set)
     """Handles whose variables differ."""
     writes: dict[int, OwnWrite] = field(default_factory=dict)
 

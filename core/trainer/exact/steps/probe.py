@@ -2,8 +2,8 @@
 
 The step's own numbers are computed of the whole batch at once, then of unequal parts by all members together:
 the parts' mean, weighted by rows, must be the whole's. The same again with a part of the batch's entries set
-to zero and with other biases, which shows what equal masks hide, and what a model hides that was not trained
-yet and gives every row nearly the same loss. Called by every member; what is decided is the same on all.
+to zero, and once more with other biases. That shows what equal masks hide, and what an untrained model hides
+which gives every row nearly the same loss. Called by every member; what is decided is the same on all.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _TOLERANCE_HALF = 3e-2
 """Where numbers are of 16 bits."""
 _NONE = 1e300
 """Travels in the place of what is no number."""
+_LOOKS = 3
+"""At the batch; at a part of its entries; at these with other biases."""
 _BROKE = -1e300
 """Travels in the place of what a member's part of the batch could not give."""
 _MOST = 64
@@ -65,12 +67,13 @@ def judged(
     scalars = [scalar for _, scalar in chosen]
     if rows < 2 or not scalars:  # one row is one member's, whole
         return Verdict()
-    found, known = np.zeros((2, 2, _MOST)), np.zeros((2, 2, _MOST))
+    found, known = np.zeros((_LOOKS, 2, _MOST)), np.zeros((_LOOKS, 2, _MOST))
     snapshot = None
     try:
         values = excerpt(step, [scalar.tensor for scalar in scalars], traced.notes.moments, weights)
         snapshot = StateSnapshot([step.graph])
-        for number, (given, stir) in enumerate(((batch, 0.0), (_thinned(batch), 1.0))):
+        thinned = _thinned(batch)
+        for number, (given, stir) in enumerate(((batch, 0.0), (thinned, 0.0), (thinned, 1.0))):
             for place, shares in enumerate((_on_chief(engine.members), _unequal(engine.members))):
                 snapshot.restore()  # a number may come after a variable was written
                 computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir))
@@ -96,7 +99,7 @@ def judged(
     sums, whole, unsummed = set(), None, []
     for number_of, (place, scalar) in enumerate(chosen):
         kinds = []
-        for number in range(2):
+        for number in range(_LOOKS):
             at_once, parts = values_of[0, number, 0, number_of], values_of[:, number, 1, number_of]
             if at_once == _NONE or not known_of[number, :, number_of].all():
                 continue

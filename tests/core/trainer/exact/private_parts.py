@@ -26,6 +26,9 @@ SIGNATURES = {
     private.BATCH_MOMENTS: "(self, inputs, mask)",
     private.COMPILED_LOSS: "(self, y_true, y_pred, sample_weight=None)",
     private.SYNCHRONISED_MOMENTS: "(x, axes, keepdims)",
+    private.DISTORTED: "(images, alpha=20.0, sigma=5.0, interpolation='bilinear', fill_mode='reflect', "
+    "fill_value=0.0, seed=None, data_format=None)",
+    private.SHUFFLED: "(x, axis=0, seed=None)",
     (private.Trainer, "_symbolic_build"): "(self, iterator=None, data_batch=None)",
     (private.Trainer, "_assert_compile_called"): "(self, method_name=None)",
     (private.Trainer, "_flatten_metrics_in_order"): "(self, logs)",
