@@ -122,9 +122,9 @@ def make(
 ) -> Plan:
     """Raises ``TandemError`` for roles, shares, an exchange or addresses that cannot be."""
     names = names_of(me, state)
-    strategy = (
-        "own" if len(devices) == 1 and not spec.strategy and project.brings_strategy else project.strategy
-    )
+    strategy = project.strategy
+    if len(devices) == 1 and not spec.roles and not spec.strategy and project.brings_strategy:
+        strategy = "own"  # with all cards of this laptop, as the script says
     roles = propose_roles(
         devices,
         fixed=spec.roles,

@@ -253,6 +253,7 @@ def script_read(
     mistakes: tuple[Problem, ...] = (),
     skipped: tuple[str, ...] = (),
     strategies: tuple[str, ...] = (),
+    mirrored_loop: bool = False,
 ) -> ScriptRead:
     files = tuple(
         ProjectFile(path=path, size=size, sha256="e" * 64)
@@ -263,6 +264,7 @@ def script_read(
         folder=folder,
         kind=kind,  # type: ignore[arg-type]
         strategies=strategies,
+        mirrored_loop=mirrored_loop,
         mistakes=mistakes,
         files=files,
         skipped=skipped,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -354,6 +355,76 @@ async def test_two_nodes_train_a_keras_script_to_equal_weights(
     reports = [path.parent for path in tmp_path.rglob("report.html")]
     assert len(reports) == 2, "each laptop keeps its own"
     assert all((folder / name).stat().st_size for folder in reports for name in ("plot.svg", "history.csv"))
+
+
+LOOP = """
+import json
+import pathlib
+
+import numpy as np
+import psutil
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    weight = tf.Variable(0.0)
+data = np.linspace(-1.0, 1.0, 64, dtype="float32")
+dataset = tf.data.Dataset.from_tensor_slices((data, 3 * data)).batch(16)
+
+
+@tf.function
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.nn.compute_average_loss(tf.square(weight * x - y), global_batch_size=16)
+    gradient = tape.gradient(loss, weight)
+    gradient = tf.distribute.get_replica_context().all_reduce("SUM", gradient)
+    weight.assign_sub(0.5 * gradient)
+    return loss
+
+
+for epoch in range(5):
+    for x, y in strategy.experimental_distribute_dataset(dataset):
+        loss = strategy.reduce("SUM", strategy.run(step, args=(x, y)), axis=None)
+print("weight", float(weight.numpy()), "of", strategy.num_replicas_in_sync, flush=True)
+
+own = psutil.Process().net_connections("all")
+listens = [list(each.laddr) for each in own if each.status == psutil.CONN_LISTEN]
+end = [float(weight.numpy()), strategy.num_replicas_in_sync, listens]
+pathlib.Path("end.json").write_text(json.dumps(end))
+"""
+
+
+@pytest.mark.cluster
+async def test_two_nodes_are_the_replicas_of_a_scripts_own_mirrored_strategy(tmp_path: Path) -> None:
+    folder = tmp_path / "somewhere" / "project"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(LOOP)
+    async with (
+        node(tmp_path, "anna", discovery=False) as anna,
+        node(tmp_path, "ben", discovery=False) as ben,
+    ):
+        await pair(anna, ben)
+        assert await ben.submit(SetCodePolicy(device=id_of(anna), policy="always")) == Done()
+        accepted = await anna.submit(StartRun(spec=RunSpec(script=str(folder / "train.py"), seed=3)))
+        assert isinstance(accepted, RunAccepted), accepted
+        state = await wait_for(anna, lambda s: s.run is not None and s.run.over, limit_s=240.0)
+        assert state.run is not None and state.run.phase == Finished(), state.run
+        assert (state.run.plan.strategy, state.run.plan.exchange) == ("own", "tls")
+        summary = state.run.summary
+        assert summary is not None
+        assert (summary.strategy, summary.exchange) == ("MirroredStrategy", "tls")
+        chief = state.run.plan.chief
+    weight, replicas, listens = json.loads((folder / "end.json").read_text())
+    assert weight == pytest.approx(expected_weight(), abs=2e-6) and replicas == 2
+    assert listens == [[chief.host, chief.port]]
+
+
+def expected_weight() -> float:
+    """Of the loop above on one machine."""
+    data, weight = np.linspace(-1.0, 1.0, 64, dtype="float32"), 0.0
+    for batch in [*np.split(data, 4)] * 5:
+        weight -= 0.5 * float(np.mean(2 * batch * (weight * batch - 3 * batch)))
+    return weight
 
 
 APART = """

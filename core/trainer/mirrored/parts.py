@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.experimental.ops import distribute
 
 from core.trainer.exact.members import step as steps
 
 
 def of_each_batch(dataset: Any, rank: int, members: int) -> Any:
     """A dataset with this member's rows of each global batch, none at times; as many elements on each member.
+
+    Each batch is cut into parts of as many rows, rounded up: the last ones may have fewer.
 
     Raises ``ValueError`` for a dataset without batches.
     """
@@ -25,33 +26,20 @@ def of_each_batch(dataset: Any, rank: int, members: int) -> Any:
         raise ValueError(
             f"Call the `batch` method on the dataset: its rows are to be split across {members} replicas."
         )
-    batch = int(distribute.compute_batch_size(dataset))
-    whole = all(spec.shape.rank and spec.shape[0] is not None for spec in specs)
-    if batch > 0 and not whole:
-        # As TensorFlow does: a short batch in the midst of a dataset is filled up with the rows that follow.
-        dataset = dataset.rebatch(batch)
+    known = all(spec.shape.rank and spec.shape[0] is not None for spec in specs)
 
     def part(*element: Any) -> Any:
-        taken = element if len(element) > 1 else element[0]
-        if batch > 0:
-            begin, end = (sum(_sizes(batch, members)[:each]) for each in (rank, rank + 1))
-        if batch > 0 and whole:
-            return steps.take_rows(taken, begin, end)
-        rows = steps.rows_of(taken)
-        if batch <= 0:
-            most = -(-rows // members)
-            begin, end = rank * most, (rank + 1) * most
-        return steps.take_rows(taken, tf.minimum(rows, begin), tf.minimum(rows, end))
+        taken = tf.nest.pack_sequence_as(dataset.element_spec, tf.nest.flatten(element))
+        rows = specs[0].shape[0] if known else steps.rows_of(taken)
+        most = -(-rows // members)
+        places = (rank * most, (rank + 1) * most)
+        begin, end = (min(rows, place) if known else tf.minimum(rows, place) for place in places)
+        return steps.take_rows(taken, begin, end)
 
     options = tf.data.Options()
     options.deterministic = True  # members read the same batches in the same order
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return dataset.map(part).prefetch(1).with_options(options)
-
-
-def _sizes(batch: int, members: int) -> list[int]:
-    """Rows of each member's part; the first ones have one more where they cannot be equal."""
-    return [batch // members + (rank < batch % members) for rank in range(members)]
 
 
 class PipelineContext(tf.distribute.InputContext):

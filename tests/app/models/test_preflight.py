@@ -132,6 +132,10 @@ def test_a_run_under_way_forbids_to_train() -> None:
 def test_scripts_are_told_apart() -> None:
     own = found(kind="own", strategies=("ParameterServerStrategy",))["script"]
     assert "brings ParameterServerStrategy" in own.what
+    loop = found(kind="own", strategies=("MirroredStrategy",), mirrored_loop=True)["script"]
+    assert "each laptop is one of its replicas, with an equal part of each batch" in loop.what
+    fits = found(kind="managed", strategies=("MirroredStrategy",))["script"]
+    assert "uses model.fit in MirroredStrategy; the result matches a single machine" in fits.what
     assert "it runs as it is" in found(kind="neither")["script"].what
     assert "fit" in found(draft=replace(DRAFT, strategy="managed"), kind="own")["script"].what
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.manifest import ProjectFile, code_digest, manifest_of
 from core.vocabulary.paths import shown
-from core.vocabulary.plan import Plan, RunSpec
+from core.vocabulary.plan import Plan, Role, RunSpec
 from core.vocabulary.settings import Settings
 from core.vocabulary.state import Device, Me, State
 from tests.core.cluster.laptops import ANNA, BEN, CLEO, NAMES, hardware
@@ -38,6 +39,47 @@ def test_a_strategy_of_its_own_is_seen_and_the_user_can_overrule(tmp_path: Path)
     read = planning.read_project(spec)
     assert (read.strategy, read.parameter_server) == ("own", True)
     assert planning.read_project(RunSpec(script=spec.script, strategy="managed")).strategy == "managed"
+
+
+FITS = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\nmodel.fit(x)\n"
+BY_HAND = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\nstrategy.run(step)\n"
+
+
+def test_fit_in_a_mirrored_strategy_is_managed_and_a_loop_by_hand_shares_equally(tmp_path: Path) -> None:
+    fits, by_hand = (project(tmp_path / name, text) for name, text in (("fits", FITS), ("by_hand", BY_HAND)))
+    read = planning.read_project(fits)
+    assert (read.strategy, read.brings_strategy, read.mirrored_loop) == ("managed", True, False)
+    shown_first = planning.read_script(Path(fits.script))
+    assert isinstance(shown_first, ScriptRead)
+    assert (shown_first.kind, shown_first.strategies) == ("managed", ("MirroredStrategy",))
+    read = planning.read_project(by_hand)
+    assert (read.strategy, read.mirrored_loop) == ("own", True)
+    assert not any("shares" in warning for warning in read.warnings)
+    unequal = RunSpec(script=by_hand.script, shares={ANNA: 48, BEN: 16})
+    last = planning.read_project(unequal).warnings[-1]
+    assert "equal parts of each batch: the shares that were asked for" in last
+
+
+def test_on_one_laptop_alone_a_script_keeps_the_strategy_that_it_opens(tmp_path: Path) -> None:
+    spec = project(tmp_path / "fits", FITS)
+    me = Me(
+        device=ANNA,
+        name="Anna's",
+        addresses=(),
+        versions=VERSIONS,
+        hardware=hardware(),
+        settings=Settings(),
+        home="",
+    )
+    links: Any = SimpleNamespace(peer_host=str, own_host=str)
+
+    def strategy_of(spec: RunSpec) -> str:
+        read = planning.read_project(spec)
+        return planning.make(spec, (ANNA,), read, ANNA, State(me=me), links).strategy
+
+    assert strategy_of(spec) == "own"
+    two_cards: dict[DeviceId, tuple[Role, ...]] = {ANNA: (Role.CHIEF, Role.WORKER)}
+    assert strategy_of(RunSpec(script=spec.script, roles=two_cards)) == "managed", "two members"
 
 
 def test_a_script_that_would_share_nothing_is_run_with_a_warning(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.core.trainer.attended import cluster, keys_for, members
 from tests.core.trainer.mirrored.together import FOLDER, LONG_S, told, told_in, train_together
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -54,3 +55,27 @@ async def test_each_way_of_distributing_data_gives_the_weights_of_two_devices_of
         assert own["losses"] == pytest.approx(other["losses"], rel=1e-5), way
         assert (own["rows"], own["steps"]) == (other["rows"], other["steps"]), way
         assert own["seen"] == pytest.approx(other["seen"], rel=1e-5), way
+
+
+async def test_over_tensorflow_a_loop_has_the_members_as_replicas_too(tmp_path: Path) -> None:
+    together = await train_together(tmp_path, script="loops.py", arguments=("dataset",), keys=())
+    assert [exit.reason for exit in together.exits] == ["finished", "finished"], together.exits
+    assert all(exit.shared for exit in together.exits)
+    assert together.strategies() == {("MirroredStrategy", 2)}
+    chief, worker = (ends(told(trainer)) for trainer in together.trainers)
+    assert chief == worker and "replicas 2" in together.trainers[0].text()
+
+
+async def test_fit_of_the_loops_own_model_is_refused_by_name_and_stop_ends_both(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"strategy": "own", "keys": keys_for(2), "folder": str(FOLDER)}
+    trainers = list(members(tmp_path, cluster(chief=1, worker=1), script="endless.py", **asked).values())
+    await trainers[0].wait(lambda: len(told(trainers[0], "loss")) > 4, LONG_S)
+    for trainer in trainers:
+        trainer.stop()
+    exits = await asyncio.gather(*(trainer.exit(LONG_S) for trainer in trainers))
+    assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
+    for trainer in trainers:
+        assert told(trainer, "refused") == ["fit-beside-loop"]
+    assert told(trainers[0], "alone") == told(trainers[1], "alone") != []
+    both = list(zip(*(told(trainer, "loss") for trainer in trainers), strict=False))
+    assert len(both) > 1 and all(one == other for one, other in both)
