@@ -26,7 +26,7 @@ _Index = QModelIndex | QPersistentModelIndex
 _PAD = 8
 _WIDEST = {
     Column.STATE: "Recovering",
-    Column.BEST: "val_loss, epoch 1,000",
+    Column.BEST: "val_loss, epoch 100",
     Column.SPEED: "88,888 samples/s",
     Column.DURATION: "Duration ↓",
     Column.STARTED: "2026-08-28 08:08",
@@ -34,7 +34,7 @@ _WIDEST = {
 """What a column is wide enough for; those of words share the rest."""
 _DISPENSABLE = (Column.SPEED, Column.DURATION, Column.STARTED)
 """What goes first where letters are large or the window is small."""
-NAMES_LEAST = 20
+NAMES_LEAST = 16
 NOTES_FROM = 36
 """Characters that have to be left for names and notes together; else the names have all of it, and the note
 stands in their tooltips."""

@@ -710,6 +710,12 @@ def test_it_is_seen_at_a_glance_which_of_two_runs_was_better(
     assert past.charts.legend.names == [*(f"rate {day}" for day in days), "validation"]
 
 
+def test_at_a_thousand_pixels_every_column_but_the_notes_is_seen(view: RunsView) -> None:
+    view.resize(820, 700)  # what the navigation leaves
+    view.grab()
+    assert [column for column in Column if view.table.isColumnHidden(column)] == [Column.NOTE]
+
+
 def test_each_run_is_shown_from_its_top(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
     view.resize(1000, 400)
     open_run(core, view, ENTRIES[0])
