@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QMenu, QSlider, QWidget
 
 from app.theme import GAP
 from app.widgets.buttons import button, escape_mnemonic
-from app.widgets.card import row
+from app.widgets.card import column, row
 from app.widgets.flow import Flow
 from app.widgets.inputs import unscrolled
 from app.widgets.labels import Label, name_for_readers, set_tooltip
@@ -51,15 +51,15 @@ class LookBar(QWidget):
         smoothing = QWidget()
         smoothing.setLayout(row(Label("Smoothing", "faint"), self.smoothing, self._weight, spacing=GAP // 2))
         self.pieces = Flow(self.metrics, smoothing, self.log, self.axis, self.follow)
-        self.pieces.setSpacing(GAP * 2 // 3)
-        self.setLayout(self.pieces)
+        self.pieces.spacing = GAP * 2 // 3
+        self.setLayout(column(self.pieces))
         self.smoothing.valueChanged.connect(self._on_changed)
         self.log.toggled.connect(self._on_changed)
         self.axis.currentIndexChanged.connect(self._on_changed)
 
     def end_with(self, piece: QWidget) -> None:
         """At the right end."""
-        self.pieces.addWidget(piece)
+        self.pieces.add(piece)
         self.pieces.right = piece
 
     @property

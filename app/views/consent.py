@@ -73,7 +73,7 @@ class ConsentSheet(Sheet):
         for piece in (self.digest, self.problem, self.more):
             self.body.addWidget(piece)
         self.answers = Flow(self.no, self.looks, self.always, self.once, right=self.always)
-        self.body.addLayout(self.answers)
+        self.body.addWidget(self.answers)
 
     def show_state(self, state: State) -> None:
         open_ones = state.consents

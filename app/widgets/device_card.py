@@ -64,7 +64,7 @@ class DeviceCard(Card):
         for line in (self.where, self.hardware, self.use, self.problem):
             self.body.addWidget(line)
         usual, sure, edit = QWidget(), QWidget(), QWidget()
-        usual.setLayout(Flow(self.allow, self.rename, self.forget, self.pair, right=self.rename))
+        usual.setLayout(column(Flow(self.allow, self.rename, self.forget, self.pair, right=self.rename)))
         keep = button("Keep", self._end_edit, name="keep")
         really = button("Forget", self._forget, "danger", name="really-forget")
         sure.setLayout(column(self._sure, row(1, keep, really)))

@@ -28,7 +28,7 @@ class ExampleCards(QWidget):
         layout.setContentsMargins(0, theme.GAP, 0, 0)
         layout.setSpacing(theme.GAP // 2)
         layout.addWidget(Label("Or try an example", "heading"))
-        layout.addLayout(cards)
+        layout.addWidget(cards)
         for card in self.cards:
             card.clicked.connect(lambda _=False, name=card.example: self.chosen.emit(name))
 

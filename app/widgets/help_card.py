@@ -49,7 +49,7 @@ class HelpCard(Card):
         self.not_opened = FolderBox()
         self.welcome = button("Show the first steps again", self.welcome_asked.emit, "quiet", name="welcome")
         self.body.addWidget(heading("Help"))
-        self.body.addLayout(Flow(self.look, self.deep))
+        self.body.addWidget(Flow(self.look, self.deep))
         self.body.addWidget(self.looking)
         self.body.addWidget(self.findings)
         self.body.addWidget(self.problem)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 from app.device_words import state_words
 from app.theme import GAP
 from app.widgets.buttons import button
-from app.widgets.card import Card, take_out
+from app.widgets.card import Card, column, take_out
 from app.widgets.flow import Flow
 from app.widgets.labels import ElidedLabel, Label, faint, heading, name_for_readers, set_tooltip
 from app.widgets.tab_order import tab_as_seen
@@ -59,7 +59,7 @@ class _Line(QWidget):
         self.keep = button("Keep", self._keep, name="keep")
         self.really = button("Really forget", lambda: card.forgotten.emit(device), "danger", name="really")
         buttons = (self.forget, self.keep, self.really)
-        self.setLayout(Flow(self.name, self.state, self.key, self.allow, *buttons, right=self.allow))
+        self.setLayout(column(Flow(self.name, self.state, self.key, self.allow, *buttons, right=self.allow)))
         self._keep()
 
     def show_device(self, device: Device, *, again: bool) -> None:

@@ -9,7 +9,7 @@ from statistics import median
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QProgressBar, QWidget
+from PySide6.QtWidgets import QProgressBar
 
 from app import run_words, wait_words
 from app.models import headline, laptop_rows
@@ -58,8 +58,7 @@ class RunProgress(Card):
         self.state = Label("", "heading")
         self.step = ElidedLabel("", "faint")
         self.figures = [FigureView() for _ in range(4)]
-        self._figures = QWidget()
-        self._figures.setLayout(Flow(*self.figures, equal=True))
+        self._figures = Flow(*self.figures, equal=True)
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setRange(0, PARTS)

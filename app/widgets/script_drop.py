@@ -75,7 +75,7 @@ class ScriptDrop(Card):
         for line in (self.picture, self.hint, self.hint_2):
             self.body.addWidget(line)
         self.body.addLayout(words)
-        self.body.addLayout(self.buttons)
+        self.body.addWidget(self.buttons)
         self.body.addStretch(1)
         self.show_script("", "")
 

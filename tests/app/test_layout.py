@@ -217,8 +217,9 @@ def test_the_title_of_a_plot_stays_whole_beside_long_names(
 ) -> None:
     window.resize(*SIZES[1])
     settle(qtbot)
-    titles = [plot._title for plot in running.live.charts.plots if plot.isVisible()]
-    assert len(titles) >= 2
+    plots = running.live.charts.plots
+    qtbot.waitUntil(lambda: len([plot for plot in plots if plot.isVisible()]) >= 2, timeout=LIMIT_MS)
+    titles = [plot._title for plot in plots if plot.isVisible()]
     assert not [title.text() for title in titles if title.elided]
 
 

@@ -10,12 +10,10 @@ from app.widgets.labels import Label
 
 
 def laid(qtbot: QtBot, flow: Flow, width: int) -> QWidget:
-    host = QWidget()
-    host.setLayout(flow)
-    qtbot.addWidget(host)
-    host.resize(width, flow.heightForWidth(width))
-    host.show()
-    return host
+    qtbot.addWidget(flow)
+    flow.resize(width, flow.heightForWidth(width))
+    flow.show()
+    return flow
 
 
 def test_buttons_stand_in_one_line_where_there_is_room(qtbot: QtBot) -> None:
