@@ -37,8 +37,8 @@ class KeptCard(Card):
         self.body.addWidget(heading("Projects on other laptops"))
         self.body.addWidget(
             faint(
-                "What a laptop that trains with another one keeps of it: the files that were sent, and what "
-                "runs left there. Removing leaves the list of runs as it is."
+                "Files that were sent for runs, and what the runs left there. Removing them leaves the list of "
+                "runs as it is.",
             )
         )
         self.body.addWidget(self.none)
