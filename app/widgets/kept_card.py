@@ -39,6 +39,7 @@ class KeptCard(Card):
             faint(
                 "Files that were sent for runs, and what the runs left there. Removing them leaves the list of "
                 "runs as it is.",
+                wraps=True,
             )
         )
         self.body.addWidget(self.none)
