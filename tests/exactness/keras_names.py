@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-Class = Literal["exact", "gathered", "random", "own rows", "whole", "told", "not trained"]
+Class = Literal["exact", "gathered", "random", "whole", "told", "not trained"]
 """`exact`: as one process. `gathered`: exact, of all members' predictions. `whole`: exact, as every member
 computes each batch whole, which is told. `random`: members are equal, each draws its own, which is told.
-`own rows`: members are equal, each looks at its own. `told`: another value, told. `not trained`: a base,
+`told`: another value, told. `not trained`: a base,
 or no part of a step."""
 Table = Mapping[str, Class]
 
@@ -111,7 +111,6 @@ LAYERS: Table = {
     ),
     **_all("random", "AugMix CutMix MixUp RandomElasticTransform"),
     **_all("whole", "Equalization"),
-    **_all("own rows", "BatchNormalization"),
     **_all("not trained", "Input InputLayer InputSpec Layer MaxNumBoundingBoxes Wrapper"),
     **_all("not trained", "FlaxLayer JaxLayer TorchModuleWrapper"),
 }

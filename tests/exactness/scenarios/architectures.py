@@ -244,9 +244,52 @@ def batch_normalisation_synchronised(folder: Path) -> Outcome:
     return normalised(True)
 
 
-@scenario(exact=False, core=True)
+@scenario(core=True)
 def batch_normalisation_plain(folder: Path) -> Outcome:
     return normalised(False)
+
+
+@scenario()
+def batch_normalisation_of_what_is_not_masked(folder: Path) -> Outcome:
+    x, y = table(1216 + 40)
+    words = (np.abs(x) * 4).astype("int32")
+    model = keras.Sequential(
+        [
+            keras.Input((FEATURES,)),
+            layers.Embedding(20, 3, mask_zero=True),
+            layers.BatchNormalization(momentum=0.9),
+            layers.GlobalAveragePooling1D(),
+            layers.Dense(1),
+        ]
+    )
+    model.compile(keras.optimizers.SGD(0.05), loss="mse")
+    history = model.fit(words, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
+class NormalisedInALoop(keras.layers.Layer):
+    """Of each time by itself, in a loop of the graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.normalise = layers.BatchNormalization()
+
+    def build(self, shape: Any) -> None:
+        self.normalise.build((None, shape[-1]))
+
+    def call(self, seen: Any, training: bool = False) -> Any:
+        return ops.map(lambda at: self.normalise(at, training=training), ops.transpose(seen, (1, 0, 2)))[0]
+
+
+@scenario(once=True, told="computes each batch whole")
+def batch_normalisation_in_a_loop(folder: Path) -> Outcome:
+    x, y = table()
+    model = keras.Sequential(
+        [keras.Input((FEATURES,)), layers.Reshape((-1, 2)), NormalisedInALoop(), layers.Dense(1)]
+    )
+    model.compile(keras.optimizers.SGD(0.05), loss="mse")
+    model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model])
 
 
 @scenario(core=True)

@@ -331,7 +331,7 @@ def keras_layers_with_a_state(folder: Path) -> Outcome:
     scaled.adapt(x)
     of_all = {
         "Normalization": scaled,
-        "BatchNormalization": lambda seen: layers.BatchNormalization(synchronized=True)(seen),
+        "BatchNormalization": lambda seen: layers.BatchNormalization()(seen),
     }
     return trained_with(of_all, x, learns_before=False)
 

@@ -15,7 +15,7 @@ shared step):
   losses.loss.reduce_values, apply_mask         divisors of all members
   metrics Mean.update_state, Sum.update_state   a scalar without weight is a mean over the own rows
   SYNCHRONISED_MOMENTS                          unequal shares, in one all-reduce, right gradient
-  BATCH_MOMENTS                                 noted: they are of the own rows by intention
+  BATCH_MOMENTS                                 of all members' rows, as one process has them
   SHUFFLED, DISTORTED                           told: each member shuffles, or distorts by, its own rows
   saving.load_model, Model.load_weights         files that only the chief wrote
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from keras import ops
+from keras import backend, ops
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api
 
@@ -114,13 +114,49 @@ def moments(original: Callable[..., Any], x: Any, axes: Any, keepdims: bool) -> 
     return mean, variance
 
 
-def batch_moments(original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
-    """What ``BatchNormalization`` normalises a batch by: noted, as it is of the own rows by intention."""
-    found = original(layer, *args, **kwargs)
+def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: Any = None) -> Any:
+    """What ``BatchNormalization`` normalises a batch by: mean and variance of all members' rows.
+
+    Inside a loop of the graph, where members do not meet, they are of the own rows: the look at the first
+    batch finds that, and every member computes whole batches.
+    """
     step = steps.current()
-    if step is not None:
-        step.notes.moments += list(found)
+    if step is None:
+        return original(layer, inputs, mask)
+    if not tf.executing_eagerly() and inputs.graph is not step.rows.graph:
+        found = original(layer, inputs, mask)
+    elif mask is not None:
+        found = _masked_moments(step, inputs, mask, layer)
+    elif layer.synchronized:
+        found = original(layer, inputs, mask)
+    else:
+        # E[x^2] - E[x]^2 loses to rounding what x is far from zero: the newest mean brings it near.
+        shape = [1] * len(inputs.shape)
+        shape[layer.axis] = -1
+        near = tf.reshape(tf.cast(layer.moving_mean, inputs.dtype), shape)
+        mean, variance = ops.moments(inputs - near, _other_axes(inputs, layer), synchronized=True)
+        found = mean + tf.reshape(near, [-1]), variance
+    step.notes.moments += list(found)
     return found
+
+
+def _other_axes(inputs: Any, layer: Any) -> list[int]:
+    rank = len(inputs.shape)
+    return [axis for axis in range(rank) if axis != layer.axis % rank]
+
+
+def _masked_moments(step: Step, inputs: Any, mask: Any, layer: Any) -> Any:
+    """By Keras' formula: of the entries that are valid on any member."""
+    valid = tf.cast(tf.broadcast_to(tf.expand_dims(mask, -1), tf.shape(inputs)), inputs.dtype)
+    axes = _other_axes(inputs, layer)
+
+    def mean_of(values: Any, count: Any) -> Any:
+        total = _total(step, tf.reduce_sum(values * valid, axes, keepdims=True))
+        return total / (count + backend.epsilon())
+
+    count = _total(step, tf.reduce_sum(valid, axes, keepdims=True))
+    mean = mean_of(inputs, count)
+    return tf.squeeze(mean), tf.squeeze(mean_of(tf.square(inputs - mean), count))
 
 
 def _total(step: Step, value: Any) -> Any:

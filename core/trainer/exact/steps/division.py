@@ -77,7 +77,8 @@ class Sharings:
             how = "With run_eagerly" if name == "run_eagerly" else f"By {name} in a step"
             self._engine.say_once(
                 f"{how}, each laptop draws random numbers of its own: the result is as good as with another "
-                "seed, but not that of one laptop."
+                "seed, but not that of one laptop.",
+                difference=True,
             )
 
     def write_alike(self, key: str, step: Any, notes: Notes) -> bool:

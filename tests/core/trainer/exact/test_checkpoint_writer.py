@@ -93,7 +93,7 @@ from core.trainer.exact.resume.keeper import Keeper
 from core.trainer.exact.interface import Checkpointing
 
 class Host:
-    step, stopping, share_numbers = 5, False, (1, 1)
+    step, epochs, stopping, share_numbers = 5, 1, False, (1, 1)
     def from_chief(self, data):
         self.own = data
         return self.chief
