@@ -37,8 +37,8 @@ class KeptCard(Card):
         self.body.addWidget(heading("Projects on other laptops"))
         self.body.addWidget(
             faint(
-                "Files that were sent for runs, and what the runs left there. Removing them leaves the list of "
-                "runs as it is.",
+                "Files that were sent for runs, and what the runs left there. Removing them leaves the list "
+                "of runs as it is.",
                 wraps=True,
             )
         )

@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from importlib import metadata
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,11 +49,16 @@ def _is_here(name: str) -> bool:
         spec = find_spec(name)
     except (ImportError, ValueError, AttributeError):  # what a finder of somebody else's may raise
         return True
-    if spec is None:
-        return False
-    # Tandem's own packages are hidden from scripts.
+    if spec is not None and not is_frozen() and _is_of_the_house(spec, name):
+        # Tandem's own packages are hidden from scripts, which find others of the same name.
+        elsewhere = [place for place in sys.path if Path(place).resolve() != _HOUSE]
+        spec = PathFinder.find_spec(name, elsewhere)
+    return spec is not None
+
+
+def _is_of_the_house(spec: ModuleSpec, name: str) -> bool:
     places = [*(spec.submodule_search_locations or ()), spec.origin or ""]
-    return is_frozen() or not any(Path(place) == _HOUSE / name for place in places)
+    return any(Path(place) == _HOUSE / name for place in places)
 
 
 def requirement(module: str) -> str:

@@ -55,6 +55,6 @@ SCRIPTS: dict[str, Named] = {
     "wgan_gp.py": Named(once=True),
     "word2vec.py": Named(once=True),
 }
-"""The tolerances: a key's bias in attention, and a bias before a normalisation, have gradients that are zero but
-for rounding, of which Adam makes a step.
+"""The tolerances: a key's bias in attention, and a bias before a normalisation, have gradients that are
+zero but for rounding, of which Adam makes a step.
 """

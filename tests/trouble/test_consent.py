@@ -57,5 +57,5 @@ def test_a_laptop_that_is_closed_while_its_user_is_asked_is_named(laptops: Lapto
         laptops.ben.do(Quit())
         out, _ = run.communicate(timeout=120)
     assert run.returncode == ExitCode.FAILED
-    assert "ben was lost during the run: Tandem was closed there." in out
+    assert "ben does not take part: Tandem was closed on ben." in out
     laptops.restart(1)
