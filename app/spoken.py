@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QWidget
 
-from app import wait_words
+from app import run_words, wait_words
 from app.device_names import names_of
 from app.device_words import size_words
 from core.vocabulary import events as ev
@@ -93,7 +93,7 @@ def _phase(phase: Phase, run: Run) -> Iterator[Said]:
         case Training():
             yield f"{script} trains.", False
         case Finished():
-            yield f"{script} finished.", False
+            yield f"{script} {run_words.outcome_words(phase, run.summary).lower()}.", False
         case Stopped(by=by):
             yield f"{script} was stopped" + (f" on {by}." if by else "."), False
         case Failed(problem=problem):

@@ -109,7 +109,8 @@ async def remove_on(follower: Follower, screen: Screen, text: str, *, project: s
     left = after.here if here else after.there
     name = plain(device.shown_name, 40)
     place = f"of {name} on this laptop" if here else f"of yours on {name}"
-    screen.say(f"Removed: {kept_words(side)} Left {place}: {kept_words(left or Kept())}")
+    freed = max(0, side.bytes - (left or Kept()).bytes)
+    screen.say(f"Removed {size_words(freed)}. Left {place}: {kept_words(left or Kept())}")
     return ExitCode.OK
 
 

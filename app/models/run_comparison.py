@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import NamedTuple
 
 from app.models.runs_model import called, gain_words, goes_on_from, samples_s, started, state
@@ -115,7 +116,10 @@ def _verdict(entries: Sequence[RunEntry], labels: Sequence[str]) -> tuple[str, i
     said = [_reached(entry, metric, values[place][metric]) for place, entry in enumerate(entries)]
     name = plain(metric, 40)
     if values[first][metric] == values[second][metric]:
-        return f"No difference: the best {name} of the first two is {said[first]}.", None
+        same = number(values[first][metric])
+        if len(entries) == 2:
+            return f"No difference: the best {name} of both is {same}.", None
+        return f"“{labels[first]}” and “{labels[second]}” are equally good: {name} {same}.", None
     if len(entries) == 2:
         return (
             f"“{labels[first]}” was better: {name} {said[first]}, against {said[second]}.",
@@ -143,7 +147,7 @@ def _rank(metric: str, value: float) -> float:
 def _values(entry: RunEntry) -> dict[str, float]:
     """The best of each metric; of an earlier Tandem's run the last."""
     return {name: one.value for name, one in entry.best.items()} or {
-        name: value for name, value in entry.summary.last_logs.items() if better(name)
+        name: value for name, value in entry.summary.last_logs.items() if better(name) and isfinite(value)
     }
 
 

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 from datetime import datetime
 from enum import IntEnum
+from math import isfinite
 
 from msgspec.structs import replace
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
@@ -295,4 +296,6 @@ def _best_key(entry: RunEntry) -> float:
     logs = {name: one.value for name, one in entry.best.items()} or entry.summary.last_logs
     metric = deciding(logs)
     value = logs.get(metric, float("inf"))
+    if not isfinite(value):
+        return float("inf")
     return -float(value) if better(metric) == "higher" else float(value)

@@ -106,6 +106,8 @@ class RunsView(View):
         self.count = Label("", "faint")
         self.table = self._table()
         self.undo = UndoBar()
+        self._going: list[RunEntry] = []
+        """Deleted, but for the time in which that can be taken back."""
         QShortcut(QKeySequence.StandardKey.Find, page, self.filter.setFocus)
         QShortcut(QKeySequence.StandardKey.Undo, page, self.undo.take_back)
         self.first = button("Train something", self.train_asked.emit, "primary", name="train-first")
@@ -306,13 +308,14 @@ class RunsView(View):
             return
         chosen = self.chosen
         first = self.table.selectionModel().selectedRows()[0].row()
-        self.undo.finish()
-        going = {entry.run for entry in chosen}
-        self.sorted.hide_runs(self.sorted.hidden | going)
+        self._going += chosen
+        going = tuple(self._going)
+        runs = {entry.run for entry in going}
+        self.sorted.hide_runs(self.sorted.hidden | runs)
         self.undo.offer(
-            _going(chosen, self.undo.undo_ms / 1000),
-            lambda: self._delete_for_good(going),
-            lambda: self._keep(going),
+            _going(going, self.undo.undo_ms / 1000),
+            lambda: self._delete_for_good(runs),
+            lambda: self._keep(runs),
         )
         if self.sorted.rowCount():
             self.table.selectRow(min(first, self.sorted.rowCount() - 1))
@@ -320,6 +323,7 @@ class RunsView(View):
 
     def _delete_for_good(self, runs: Collection[RunId]) -> None:
         """They stay out of sight: the node's next list is without them."""
+        self._going.clear()
         self._refused = None
         for run in sorted(runs):
             self.bridge.submit(DeleteRun(run=run), partial(self._on_deleted, run))
@@ -330,6 +334,7 @@ class RunsView(View):
         self._on_changed(answer)
 
     def _keep(self, runs: Collection[RunId]) -> None:
+        self._going.clear()
         self.sorted.hide_runs(self.sorted.hidden.difference(runs))
         self._show_what_there_is()
 

@@ -73,7 +73,7 @@ class _Line(QWidget):
         self._card, self._device = card, device
         self.name = ElidedLabel("", "")
         self.look = button("Look", self._look, name="look")
-        self.words = Label("", "faint")
+        self.words = Label("", "faint", wraps=True)
         self.sides: dict[Where, _Side] = {}
         for where in get_args(Where):
             self.sides[where] = _Side(partial(self._remove, where), where)
@@ -121,7 +121,7 @@ class _Side(QWidget):
         super().__init__()
         self.title = ""
         self._anything = False
-        self.words = Label("", "")
+        self.words = Label("", "", wraps=True)
         self.remove = button("Remove…", lambda: self._show_question(True), "danger", name=f"remove-{where}")
         self.keep = button("Keep", lambda: self._show_question(False), name=f"keep-{where}")
 

@@ -34,6 +34,9 @@ def _stops(widget: QWidget) -> Iterator[QWidget]:
             yield from _stops(content)
     elif (layout := widget.layout()) is not None:
         yield from _stops_in(layout)
+    else:  # it lays out its children itself, in their order
+        for child in widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            yield from _stops(child)
 
 
 def _stops_in(layout: QLayout) -> Iterator[QWidget]:

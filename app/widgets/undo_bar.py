@@ -42,9 +42,10 @@ class UndoBar(QFrame):
         return self._done is not None
 
     def offer(self, words: str, done: Callable[[], None], undone: Callable[[], None]) -> None:
-        """``done`` is called after ``undo_ms``, or ``undone`` where the user thinks better of it. What was
-        pending before is done now."""
-        self.finish()
+        """``done`` is called after ``undo_ms``, or ``undone`` where the user thinks better of it.
+
+        Both take the place of those that are pending: the time begins anew.
+        """
         self._done, self._undone = done, undone
         self.words.say(words)
         name_for_readers(self.undo, "Undo", words)

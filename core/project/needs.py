@@ -43,7 +43,10 @@ def find_needs(folder: Path, modules: tuple[Module, ...]) -> Needs:
         if (path, sure_here) in met or path not in by_path:
             continue
         met.add((path, sure_here))
-        for node, sure in _imports(by_path[path].tree.body, sure_here):
+        body = by_path[path].tree.body
+        if path != modules[0].path:
+            body = [node for node in body if not _is_for_the_script(node)]
+        for node, sure in _imports(body, sure_here):
             waiting += [(other, sure) for other in imported_files(folder, path, node)]
             for name in _first_names(node):
                 if not _is_elsewhere(folder, name):
@@ -80,6 +83,11 @@ def _imports(body: list[ast.stmt], sure: bool) -> Iterator[tuple[ast.Import | as
                 yield from _imports([*node.body, *node.orelse], False)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.AsyncWith():
                 yield from _imports(node.body, False)
+
+
+def _is_for_the_script(node: ast.stmt) -> bool:
+    """``if __name__ == "__main__":``, which no imported module runs."""
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
 
 
 def _catches(caught: ast.expr | None) -> bool:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -69,6 +70,8 @@ DEVICES: dict[Members, tuple[int, ...]] = {EVEN: (0, 1)}
 """These members compute on unlike devices: on logical ones, in place of a graphics card."""
 NO_PROGRESS_S = 240.0
 """A set of processes that finishes no scenario for so long is stuck; a quiet machine needs 3 s for one."""
+MOST_TOGETHER = 70
+"""Scenarios that one set of processes runs: each leaves some 20 MiB in TensorFlow that nothing frees."""
 MOST_BROKEN = 3
 """Scenarios that may break their set of processes; behind the last of them nothing more is tried."""
 AT_ONCE = 2
@@ -114,30 +117,33 @@ class Ran:
 def go_through(
     members: Members, names: Sequence[str], out: Path, run: Callable[..., Sequence[Path]] = processes.run
 ) -> Ran:
-    """Runs scenarios in a set of processes. One that breaks its set is named, and a new set runs the rest."""
+    """Runs scenarios in sets of processes. One that breaks its set is named, and a new set runs the rest."""
     ran, left = Ran(), list(names)
-    while True:
-        folder, failure = out / f"set{len(ran.failures)}", ""
+    for number in count():
+        together, folder, failure = left[:MOST_TOGETHER], out / f"set{number}", ""
         folders = processes.folders_in(folder, members.shares)
         try:
             devices = DEVICES.get(members, ())
-            run(members.shares, left, folder, NO_PROGRESS_S, devices=devices, exchange=members.exchange)
+            run(members.shares, together, folder, NO_PROGRESS_S, devices=devices, exchange=members.exchange)
             ran.last = folders
         except AssertionError as error:
             failure = str(error)
-        finished = [name for name in left if all(processes.finished(folder, name) for folder in folders)]
+        finished = [name for name in together if all(processes.finished(each, name) for each in folders)]
         ran.folders |= dict.fromkeys(finished, folders)
         left = [name for name in left if name not in finished]
-        if not failure or not left:
-            ran.broken_after = failure
-            return ran
+        if not failure or len(finished) == len(together):
+            ran.broken_after = ran.broken_after or failure
+            if not left:
+                break
+            continue
         broken = left.pop(0)
         ran.folders[broken] = folders
         ran.failures[broken] = f"{broken} broke the processes at {members}: {failure}"
         if len(ran.failures) == MOST_BROKEN:
             why = f"not run: {', '.join(ran.failures)} broke the processes at {members} before"
             ran.failures |= dict.fromkeys(left, why)
-            return ran
+            break
+    return ran
 
 
 class Matrix:

@@ -117,6 +117,7 @@ def gathers(model: Any) -> bool:
 
 def main() -> None:
     end_with_parent()
+    os.nice(10)  # as trainers: those of tests beside it have their turn
     gc.disable()  # nothing that is imported is garbage
     order = json.loads(sys.argv[1])
     out = Path(order["out"])

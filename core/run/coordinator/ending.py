@@ -262,7 +262,7 @@ def conclude(turn: Turn) -> None:
             say_what_was_not_shared(turn)
     enter(turn, co.Over())
     out = summary(turn.state.tally, turn.now_s)
-    out = structs.replace(out, started_s=state.unix_s - (out.total_s or 0.0))
+    out = structs.replace(out, started_s=state.unix_s + state.tally.pressed_s)
     if not sound_summary(out, state.plan):
         # Odd numbers of a member must not cost the rest of the summary.
         out = structs.replace(out, expectation=None, settled=None)

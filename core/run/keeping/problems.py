@@ -12,7 +12,7 @@ def keeping_unknown(name: str) -> Problem:
     return Problem(
         code="keeping-unknown",
         what=f"The Tandem on {name} is older and does not tell what it keeps.",
-        fix=f"Update Tandem on {name}, or delete its folders projects and runs there by hand.",
+        fix=f"Update Tandem on {name}, then ask again.",
     )
 
 
@@ -33,7 +33,7 @@ def not_here(name: str) -> Problem:
 def kept_in_use() -> Problem:
     return Problem(
         code="kept-in-use",
-        what="A run of this project is under way there, or waits for an answer.",
+        what="A run between these two laptops is under way, or waits for an answer: nothing was removed.",
         fix="Remove it once the run is over.",
     )
 
@@ -42,7 +42,7 @@ def not_all_removed(refused: Sequence[str]) -> Problem:
     return Problem(
         code="not-all-removed",
         what=f"Not everything could be removed: {plain(', '.join(refused[:3]), 300)}.",
-        fix="Look at the folders projects and runs in the home of Tandem on that laptop.",
+        fix="Look for these in the folders projects and runs of Tandem's home on that laptop.",
     )
 
 
@@ -50,7 +50,6 @@ def removed(name: str, size: int) -> Problem:
     """No failure, but the user has to know."""
     return Problem(
         code="kept-removed",
-        what=f"{plain(name, 40)} removed its projects and what its runs left from this laptop "
-        f"({size / 1e6:.1f} MB).",
+        what=f"{plain(name, 40)} removed files of its runs from this laptop ({size / 1e6:.1f} MB).",
         fix="Nothing has to be done. The list of runs still has them.",
     )

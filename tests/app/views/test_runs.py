@@ -618,14 +618,22 @@ def test_runs_are_deleted_for_good_when_nobody_takes_it_back(
     assert view.sorted.hidden == frozenset()
 
 
-def test_another_deletion_lets_the_one_before_be_done(core: FakeCore, view: RunsView) -> None:
-    choose(view, 0)
-    view.delete.click()
-    choose(view, 0)
-    view.delete.click()
-    assert core.asked(DeleteRun) == [DeleteRun(run=ENTRIES[0].run)]
-    view.undo.take_back()
-    assert shown(view) == [entry.run for entry in ENTRIES[1:]]
+@pytest.mark.parametrize("thinks_better", [True, False])
+def test_another_deletion_gives_the_one_before_more_time(
+    core: FakeCore, view: RunsView, thinks_better: bool
+) -> None:
+    for _ in range(2):
+        choose(view, 0)
+        view.delete.click()
+    assert core.asked(DeleteRun) == []
+    assert "2 runs" in view.undo.words.text()
+    if thinks_better:
+        view.undo.take_back()
+        assert shown(view) == [entry.run for entry in ENTRIES]
+    else:
+        view.undo.finish()
+        gone = sorted(entry.run for entry in ENTRIES[:2])
+        assert core.asked(DeleteRun) == [DeleteRun(run=run) for run in gone]
 
 
 def test_a_window_that_is_closed_before_the_time_is_up_deletes_nothing(

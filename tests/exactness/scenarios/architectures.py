@@ -223,8 +223,8 @@ def large_and_small_tensors(folder: Path) -> Outcome:
     return Outcome([model], history.history)
 
 
-def normalised(synchronised: bool) -> Outcome:
-    x, y = table(1216 + 40)
+def normalised(synchronised: bool, rows: int = 1216 + 40) -> Outcome:
+    x, y = table(rows)
     model = keras.Sequential(
         [
             keras.Input((FEATURES,)),
@@ -265,6 +265,36 @@ def batch_normalisation_of_what_is_not_masked(folder: Path) -> Outcome:
     model.compile(keras.optimizers.SGD(0.05), loss="mse")
     history = model.fit(words, y, batch_size=BATCH, verbose=0)
     return Outcome([model], history.history)
+
+
+@scenario()
+def batch_normalisation_of_one_row(folder: Path) -> Outcome:
+    """In the last batch of each epoch: some members have none."""
+    return normalised(False, 3 * BATCH + 1)
+
+
+@scenario(once=True, told="computes each batch whole")
+def gradient_penalty_through_batch_normalisation(folder: Path) -> Outcome:
+    x, y = table()
+
+    class Critic(keras.Model):
+        def train_step(self, data: Any) -> Any:
+            seen, target = data
+            with tf.GradientTape() as tape:
+                with tf.GradientTape() as inner:
+                    inner.watch(seen)
+                    found = self(seen, training=True)
+                slope = inner.gradient(found, seen)
+                loss = tf.reduce_mean(tf.square(found - target)) + tf.reduce_mean(tf.square(slope))
+            self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+            return {"loss": loss}
+
+    inputs = keras.Input((FEATURES,))
+    hidden = layers.Activation("tanh")(layers.BatchNormalization()(layers.Dense(6)(inputs)))
+    model = Critic(inputs, layers.Dense(1)(hidden))
+    model.compile(keras.optimizers.SGD(0.05))
+    model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model])
 
 
 class NormalisedInALoop(keras.layers.Layer):

@@ -292,8 +292,12 @@ def metrics_in_order(model: Any, logs: Any) -> Any:
 
 
 def not_trainable_variables(model: Any) -> list[Any]:
-    """Those that layers made as not trainable. Seeds' states are not among them."""
-    return [variable for layer in model._flatten_layers() for variable in layer._non_trainable_variables]
+    """Those that layers made as not trainable. Seeds' states are not among them, and not the statistics of
+    ``BatchNormalization``, which every member writes alike."""
+    layers = (
+        each for each in model._flatten_layers() if not isinstance(each, keras.layers.BatchNormalization)
+    )
+    return [variable for layer in layers for variable in layer._non_trainable_variables]
 
 
 def initial_epoch(model: Any) -> int | None:

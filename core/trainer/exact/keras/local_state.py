@@ -1,4 +1,4 @@
-"""State that a step changes from own rows only: metrics, and statistics such as BatchNormalization's.
+"""State that a step changes from own rows only: metrics, and statistics such as those of spectral norms.
 
 Between two meetings it differs between members; `meet` makes it what all rows together give: metrics' states
 are sums over rows, so members' increments are added; statistics are means over rows, so increments are

@@ -117,63 +117,64 @@ def moments(original: Callable[..., Any], x: Any, axes: Any, keepdims: bool) -> 
 def batch_moments(original: Callable[..., Any], layer: Any, inputs: Any, mask: Any = None) -> Any:
     """What ``BatchNormalization`` normalises a batch by: mean and variance of all members' rows.
 
-    Inside a loop of the graph, where members do not meet, they are of the own rows: the look at the first
-    batch finds that, and every member computes whole batches.
+    Inside a loop of the graph, where members do not meet, they are of the own rows. The moving statistics
+    that are written from them tell that before the first step, and every member computes whole batches.
     """
     step = steps.current()
     if step is None:
         return original(layer, inputs, mask)
-    if not tf.executing_eagerly() and inputs.graph is not step.rows.graph:
-        found = original(layer, inputs, mask)
-    elif mask is not None:
-        found = _masked_moments(step, inputs, mask, layer)
-    elif layer.synchronized:
+    axes = [axis for axis in range(len(inputs.shape)) if axis != layer.axis % len(inputs.shape)]
+    is_inside = not tf.executing_eagerly() and inputs.graph is not getattr(step.rows, "graph", None)
+    if is_inside:
+        found = ops.moments(inputs, axes) if mask is None else original(layer, inputs, mask)
+    elif mask is None and layer.synchronized:
         found = original(layer, inputs, mask)
     else:
-        # E[x^2] - E[x]^2 loses to rounding what x is far from zero: the newest mean brings it near.
-        shape = [1] * len(inputs.shape)
-        shape[layer.axis] = -1
-        near = tf.reshape(tf.cast(layer.moving_mean, inputs.dtype), shape)
-        mean, variance = ops.moments(inputs - near, _other_axes(inputs, layer), synchronized=True)
-        found = mean + tf.reshape(near, [-1]), variance
+        found = _moments_of_all(step, inputs, mask, axes)
     step.notes.moments += list(found)
     return found
 
 
-def _other_axes(inputs: Any, layer: Any) -> list[int]:
-    rank = len(inputs.shape)
-    return [axis for axis in range(rank) if axis != layer.axis % rank]
+def _moments_of_all(step: Step, inputs: Any, mask: Any, axes: list[int]) -> Any:
+    """As Keras has them of one batch: in two sums, since E[x^2] - E[x]^2 loses far from zero to rounding."""
+    valid, least = None, 0.0
+    if mask is not None:
+        valid = tf.broadcast_to(tf.cast(tf.expand_dims(mask, -1), tf.bool), tf.shape(inputs))
+        least = backend.epsilon()
 
+    def summed(values: Any) -> Any:
+        counted = values if valid is None else tf.where(valid, values, tf.zeros_like(values))
+        return tf.reduce_sum(counted, axes, keepdims=True)
 
-def _masked_moments(step: Step, inputs: Any, mask: Any, layer: Any) -> Any:
-    """By Keras' formula: of the entries that are valid on any member."""
-    valid = tf.cast(tf.broadcast_to(tf.expand_dims(mask, -1), tf.shape(inputs)), inputs.dtype)
-    axes = _other_axes(inputs, layer)
-
-    def mean_of(values: Any, count: Any) -> Any:
-        total = _total(step, tf.reduce_sum(values * valid, axes, keepdims=True))
-        return total / (count + backend.epsilon())
-
-    count = _total(step, tf.reduce_sum(valid, axes, keepdims=True))
-    mean = mean_of(inputs, count)
-    return tf.squeeze(mean), tf.squeeze(mean_of(tf.square(inputs - mean), count))
+    total, count = tf.unstack(_total(step, tf.stack([summed(inputs), summed(tf.ones_like(inputs))])))
+    mean = tf.math.divide_no_nan(total, count + least)
+    away = inputs - (tf.stop_gradient(mean) if valid is None else mean)
+    variance = tf.math.divide_no_nan(_total(step, summed(tf.square(away))), count + least)
+    return tf.squeeze(mean, axes), tf.squeeze(variance, axes)
 
 
 def _total(step: Step, value: Any) -> Any:
-    """The sum over members, with its gradient.
+    """The sum over members, with its gradient, and that one's.
 
     The loss is the weighted mean of the members' losses and a member's gradients are weighted at the
     optimizer. So what comes back is the sum of all members' weighted gradients, over the own weight.
     """
 
     def total(own: Any) -> tuple[Any, Callable[[Any], Any]]:
-        def back(upstream: Any) -> Any:
-            weight = tf.cast(step.weight, upstream.dtype)
-            return step.per_weight(step.sum(tf.math.multiply_no_nan(upstream, weight)))
+        return step.total(own), lambda upstream: _weighted(step, upstream)
 
-        return step.total(own), back
+    found = tf.custom_gradient(total)(value)
+    step.notes.is_same([found])
+    return found
 
-    return tf.custom_gradient(total)(value)
+
+def _weighted(step: Step, upstream: Any) -> Any:
+    def weighted(own: Any) -> tuple[Any, Callable[[Any], Any]]:
+        weight = tf.cast(step.weight, own.dtype)
+        summed = step.per_weight(step.sum(tf.math.multiply_no_nan(own, weight)))
+        return summed, lambda upstream: _total(step, upstream)
+
+    return tf.custom_gradient(weighted)(upstream)
 
 
 # --- functions of the script's own

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.python.ops import random_ops, stateless_random_ops
 
@@ -49,6 +50,15 @@ def replace_drawing() -> None:
         private.replace(owner, name, by_shape)
     for owner, name in _BY_SEED:
         private.replace(owner, name, by_seed)
+    private.replace(keras.layers.RandAugment, "transform_images", by_own_histogram)
+
+
+def by_own_histogram(original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
+    """``RandAugment``: where it draws ``Equalization``, by one histogram of the own rows. Told as a draw."""
+    step = steps.current()
+    if step is not None:
+        step.notes.own_draws.add("RandAugment")
+    return original(layer, *args, **kwargs)
 
 
 def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any) -> Any:
