@@ -103,7 +103,7 @@ LAYERS: Table = {
     ),
     **_all(
         "exact",
-        "AlphaDropout Dropout GaussianDropout GaussianNoise RandomBrightness",
+        "AlphaDropout BatchNormalization Dropout GaussianDropout GaussianNoise RandomBrightness",
         "RandomColorDegeneration RandomColorJitter RandomContrast RandomCrop RandomErasing RandomFlip",
         "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective RandomPosterization",
         "RandomRotation RandomSaturation RandomSharpness RandomShear RandomTranslation RandomZoom",
@@ -111,6 +111,6 @@ LAYERS: Table = {
     ),
     **_all("random", "AugMix CutMix MixUp RandAugment RandomElasticTransform"),
     **_all("whole", "Equalization"),
-    **_all("not trained", "Input InputLayer InputSpec Layer MaxNumBoundingBoxes Wrapper"),
+    **_all("not trained", "InputLayer InputSpec Layer MaxNumBoundingBoxes Wrapper"),
     **_all("not trained", "FlaxLayer JaxLayer TorchModuleWrapper"),
 }
