@@ -103,6 +103,11 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         f"lists what they refuse (default: {DEFAULT_EXCHANGE})",
     )
     parser.add_argument(
+        "--no-downloads",
+        action="store_true",
+        help="a script whose trainers are sealed reaches no network at all, but for the other members",
+    )
+    parser.add_argument(
         "--open-port",
         action="store_true",
         help="accept for this run that TensorFlow's port is open to everybody in the network, where a "
@@ -171,6 +176,7 @@ async def spec_of(
         exchange=arguments.exchange or then.exchange,
         away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
         ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
+        downloads=not arguments.no_downloads and then.downloads,
         open_port=arguments.open_port,
         accept_differences=arguments.accept_differences or then.accept_differences,
         resume=RunId(arguments.again) if arguments.resumes else None,

@@ -53,8 +53,10 @@ KEEP_EVERY_S = "TANDEM_KEEP_EVERY_S"
 
 _SEALED = (
     "Sealed: the trainer is in a network of its own, and TensorFlow is reached by the members of this run "
-    "alone."
+    "alone. {}"
 )
+_DOWNLOADS = "What the script downloads goes through Tandem's proxy."
+_NO_NETWORK = "The script has no network."
 _CLOSING_S = 10.0
 _CHIEF_STAYS_S = 0.3
 _SAVED_BYTES_S = 20e6
@@ -117,9 +119,10 @@ class TrainerSession:
         """Security invariant: before TensorFlow listens anywhere. Raises ``TandemError``."""
         if self._sealed is None:
             raise TandemError.of(sealing.not_apart())
-        self._sealed.open(self._train.run, self._train.rank, seal)
-        cluster_hooks.over_relays()
-        self._observer.on_said(_SEALED)
+        ready = self._sealed.open(self._train.run, self._train.rank, seal)
+        os.environ.update(ready.environment)
+        cluster_hooks.over_relays(seal.inside)
+        self._observer.on_said(_SEALED.format(_DOWNLOADS if ready.environment else _NO_NETWORK))
 
     # --- managed -------------------------------------------------------------------------------------------
 

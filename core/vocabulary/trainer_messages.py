@@ -41,6 +41,8 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     """``host:port`` where the relays listen."""
     inside: tuple[str, ...]
     """``host:port`` of each on the trainer's own loopback, as in TF_CONFIG."""
+    downloads: bool = False
+    """The script may call whoever it wants through a proxy."""
 
 
 class Train(Tagged, frozen=True, kw_only=True):
