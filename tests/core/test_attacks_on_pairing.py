@@ -82,7 +82,7 @@ async def all_said(reader: asyncio.StreamReader) -> bytes:
 async def all_served(node: Node) -> None:
     """Until no connection at its port has yet to say who it is."""
     async with asyncio.timeout(LIMIT_S):
-        while node._neighbours.listener.strangers.present:
+        while node._neighbours.listener.strangers.present:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
