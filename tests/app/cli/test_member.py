@@ -44,6 +44,26 @@ told = keras.callbacks.LambdaCallback(on_epoch_end=tell)
 model.fit(rows, rows.sum(1), batch_size=64, epochs=int(sys.argv[1]), verbose=0, callbacks=[told])
 Path("written.txt").write_text("by " + str(Path.cwd()))
 """
+LOOP = """\
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    mean = tf.Variable(0.0)
+rows = tf.data.Dataset.range(64).map(lambda row: tf.cast(row, tf.float32)).batch(64).repeat(2)
+
+
+@tf.function
+def step(rows):
+    return tf.reduce_sum(rows - mean) / 64
+
+
+means = []
+for batch in strategy.experimental_distribute_dataset(rows):
+    mean.assign_add(strategy.reduce("SUM", strategy.run(step, args=(batch,)), axis=None))
+    means.append(mean.numpy())
+print("of", strategy.num_replicas_in_sync, "replicas:", *means)
+"""
 TWO = Membership("run", 0, ("127.0.0.1:1111", "127.0.0.1:2222"))
 
 
@@ -194,6 +214,18 @@ async def test_two_members_of_a_launched_run_train_as_two_laptops_do(place: Path
         for rank, task in enumerate(configs)
     ]
     assert {(await trainer.exit()).weights_sha256 for trainer in trainers} == {first}
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_members_are_the_replicas_of_a_mirrored_loop(place: Path) -> None:
+    (place / "project" / "train.py").write_text(LOOP)
+    job = Job(place, workers_alone())
+    job.ends()
+    for said in job.said:
+        assert "of 2 replicas: 31.5 31.5" in said, "the mean of all rows, on both members"
+        assert "--share left out: the script trains in a loop of its own" in said
+        assert "Nothing was shared" not in said
 
 
 @pytest.mark.cluster
