@@ -118,8 +118,9 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--accept-differences",
-        action="store_true",
-        help="a run that tells why its result may differ from one machine's ends with 0 all the same",
+        action=argparse.BooleanOptionalAction,
+        help="a run that tells why its result may differ from one machine's ends with 0 all the same; with "
+        "--no- what was accepted for this script in the window is withdrawn",
     )
 
 
@@ -165,7 +166,9 @@ async def spec_of(
         exchange=arguments.exchange or then.exchange,
         away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
         ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
-        accept_differences=arguments.accept_differences or then.accept_differences,
+        accept_differences=then.accept_differences
+        if arguments.accept_differences is None
+        else arguments.accept_differences,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 

@@ -110,7 +110,6 @@ __all__ = [
     "made_global_seed_generator",
     "mask_of",
     "metrics_in_order",
-    "not_trainable_variables",
     "numbers",
     "pack_sequence_as",
     "potentially_ragged_concat",
@@ -289,15 +288,6 @@ def every_metric(model: Any) -> list[Any]:
 def metrics_in_order(model: Any, logs: Any) -> Any:
     """Logs as a list in the order of ``metrics_names``, as evaluate returns them."""
     return model._flatten_metrics_in_order(logs)
-
-
-def not_trainable_variables(model: Any) -> list[Any]:
-    """Those that layers made as not trainable. Seeds' states are not among them, and not the statistics of
-    ``BatchNormalization``, which every member writes alike."""
-    layers = (
-        each for each in model._flatten_layers() if not isinstance(each, keras.layers.BatchNormalization)
-    )
-    return [variable for layer in layers for variable in layer._non_trainable_variables]
 
 
 def initial_epoch(model: Any) -> int | None:

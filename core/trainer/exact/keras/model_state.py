@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections import defaultdict
 from typing import Any
 
@@ -14,6 +15,8 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members import agreement
 from core.trainer.exact.members.collectives import Collectives
 from core.vocabulary.errors import TandemError
+
+_log = logging.getLogger(__name__)
 
 _ROUNDING = 1e-3
 """Of a variable's norm: members that differ by less differ by how their processors round."""
@@ -26,6 +29,21 @@ def optimizers(model: Any) -> list[Any]:
     if isinstance(compiled, private.BaseOptimizer):
         found[id(compiled)] = compiled
     return list(found.values())
+
+
+def build(model: Any, data_spec: Any, *, is_training: bool) -> None:
+    """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
+
+    Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
+    """
+    if is_training and type(model).train_step is not private.TensorFlowTrainer.train_step:
+        return
+    if not private.is_built_before_a_step(model.optimizer, is_training=is_training):
+        return
+    try:
+        private.build(model, data_spec)
+    except Exception:
+        _log.debug("%s is built by its first step", model.name, exc_info=True)
 
 
 def variables(model: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.exactness.member import Quiet, end_with_parent, join, leave
+from tests.exactness.member import Quiet, end_with_parent, gathers, join, leave
 
 
 def main() -> None:
@@ -52,6 +52,21 @@ def main() -> None:
     def augmented() -> None:
         noise = np.random.default_rng(rank).normal(size=x.shape).astype("float32")
         fit(x + 0.1 * noise, y)
+
+    def augmented_loss_of_the_batch() -> None:
+        noise = np.random.default_rng(rank).normal(size=x.shape).astype("float32")
+        model = dense()
+        loss = keras.losses.MeanSquaredError()
+        model.compile(keras.optimizers.SGD(0.05), loss=lambda true, seen: tf.sqrt(loss(true, seen)))
+        model.fit(x + 0.1 * noise, y, batch_size=BATCH, verbose=0)
+        assert gathers(model), "no one looked at the loss"
+
+    def augmented_batch_as_a_whole() -> None:
+        noise = np.random.default_rng(rank).normal(size=x.shape).astype("float32")
+        centred = keras.layers.Lambda(lambda seen: seen - tf.reduce_mean(seen, axis=0))
+        model = keras.Sequential([keras.Input((FEATURES,)), centred, keras.layers.Dense(1)])
+        model.compile("sgd", loss="mse")
+        model.fit(x + 0.1 * noise, y, batch_size=BATCH, verbose=0)
 
     def rounded() -> None:
         fit(x * np.float32(1 + 1e-6 * rank), y)
@@ -103,6 +118,8 @@ def main() -> None:
         order_of_rows,
         texts,
         augmented,
+        augmented_loss_of_the_batch,
+        augmented_batch_as_a_whole,
         rounded,
         rate_from_a_clock,
         weights,
@@ -116,6 +133,7 @@ def main() -> None:
     for script in scripts:
         keras.utils.set_random_seed(5)
         observer.words.clear()
+        installation.say_again()
         found: dict[str, Any] = {"code": "", "what": "", "fix": ""}
         try:
             script()

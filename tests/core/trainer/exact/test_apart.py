@@ -21,7 +21,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def test_all_members_come_to_the_same(records: list[dict[str, Any]]) -> None:
-    assert records[0] == records[1] and len(records[0]) == 13
+    assert records[0] == records[1] and len(records[0]) == 15
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,20 @@ def test_batches_of_other_lengths_are_refused_with_what_each_member_has(
     assert "member 1 wants the first batch, of 65 rows" in found["what"]
 
 
-def test_other_numbers_in_x_alone_are_told(records: list[dict[str, Any]]) -> None:
-    found = records[0]["augmented"]
+@pytest.mark.parametrize("script", ["augmented", "augmented_loss_of_the_batch"])
+def test_other_numbers_in_x_alone_are_told(records: list[dict[str, Any]], script: str) -> None:
+    """A loss of the batch as a whole is found all the same, and has the predictions of all rows."""
+    found = records[0][script]
     assert found["code"] == "" and len(found["said"]) == 1
     assert "differ in x alone" in found["said"][0] and "num_parallel_calls" in found["said"][0]
+
+
+def test_batches_that_differ_are_refused_where_each_has_to_be_computed_whole(
+    records: list[dict[str, Any]],
+) -> None:
+    found = records[0]["augmented_batch_as_a_whole"]
+    assert found["code"] == "data-differs"
+    assert "whole" in found["what"] and "num_parallel_calls" in found["fix"]
 
 
 @pytest.mark.parametrize("script", ["rounded", "as_it_should_be"])
