@@ -23,11 +23,12 @@ from core.project.find import find_script
 from core.project.scan import scan_project
 from core.project.script import analyse
 from core.run.modules import check_here
+from core.run.problems import nothing_shared
 from core.supervisor.driver import TrainerProcess
 from core.vocabulary.errors import TandemError
 from core.vocabulary.limits import MEET_S
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, Wire
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, StrategyKind, Wire
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import log_name
 from core.vocabulary.text import plain_lines
@@ -95,15 +96,26 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     script = find_script(Path(arguments.script).absolute())
     read = analyse(script)
     check_script(read)
+    loops = read.loops_in_mirrored_strategy
+    if loops and arguments.exchange == "tensorflow":
+        raise TandemError(
+            code="bad-option",
+            what=f"{script.name} trains in a loop of its own, whose replicas do not meet by TensorFlow.",
+            fix="Leave --exchange away: they meet over TLS.",
+        )
     await asyncio.to_thread(check_here, read.needs)
     for mistake in read.mistakes:
         screen.say(str(mistake.problem))
+    if loops:
+        _say_what_is_left_out(arguments, screen)
     with tempfile.TemporaryDirectory(prefix="tandem-member-") as place:
         folder = await asyncio.to_thread(_folder, script, run.rank, Path(place))
-        order = await asyncio.to_thread(_order, arguments, run, script, folder)
+        order = await asyncio.to_thread(_order, arguments, run, script, folder, "own" if loops else "managed")
         screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
         with Interrupts() as interrupts:
             end, told = await _train(order, Path(place), screen, interrupts)
+    if end.reason == "finished" and not end.shared and len(run.addresses) > 1:
+        screen.say(nothing_shared())
     differs = bool(told) and not arguments.accept_differences
     if screen.json:
         ok = end.reason == "finished" and not differs
@@ -114,6 +126,15 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     if end.reason == "finished":
         return ExitCode.DIFFERS if differs else ExitCode.OK
     return ExitCode.INTERRUPTED if end.reason == "stopped" else ExitCode.FAILED
+
+
+def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None:
+    """Of what only ``fit`` has. A loop by hand has replicas with equal parts, and its steps are its own."""
+    options = {"--share": arguments.share, "--checkpoints": arguments.checkpoints, "--save": arguments.save}
+    if asked := [option for option, value in options.items() if value]:
+        screen.say(
+            f"{' and '.join(asked)} left out: the script trains in a loop of its own, not by model.fit."
+        )
 
 
 def _folder(script: Path, rank: int, place: Path) -> Path:
@@ -131,10 +152,16 @@ def _folder(script: Path, rank: int, place: Path) -> Path:
     return place / "work"
 
 
-def _order(arguments: argparse.Namespace, run: Membership, script: Path, folder: Path) -> Train:
+def _order(
+    arguments: argparse.Namespace,
+    run: Membership,
+    script: Path,
+    folder: Path,
+    strategy: StrategyKind = "managed",
+) -> Train:
     """Alike on every member but for the rank: so it is the same run."""
     checkpoints, resume = "", ""
-    if arguments.checkpoints:
+    if arguments.checkpoints and strategy == "managed":
         kept = Path(arguments.checkpoints).absolute()
         # The first member's, for all: members keep the same, and theirs may have come a moment later.
         found = checkpoint_store.newest(kept / "rank-0")
@@ -147,6 +174,7 @@ def _order(arguments: argparse.Namespace, run: Membership, script: Path, folder:
         script=script.name,
         arguments=arguments.script_arguments,
         tf_config=run.tf_config,
+        strategy=strategy,
         rank=run.rank,
         ranks=run.beside,
         shares=_shares(arguments.share, len(members)),

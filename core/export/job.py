@@ -15,7 +15,7 @@ from typing import Literal
 from core.project.script import ScriptReport
 from core.vocabulary.answers import RunDetails
 from core.vocabulary.errors import TandemError
-from core.vocabulary.plan import COMPUTING, DEFAULT_EXCHANGE, Exchange, Wire, shares_by_rank
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, Wire, shares_by_rank
 
 Launcher = Literal["slurm", "kubernetes", "ray"]
 MOST_MEMBERS = 1024
@@ -88,7 +88,7 @@ def of_run(details: RunDetails) -> Job:
             what=f"Who took part in the run {entry.run} is not known any more.",
             fix=f"Name its script instead: {entry.source}",
         )
-    if plan.strategy == "own" or any(task.role not in COMPUTING for task in plan.tasks):
+    if plan.strategy == "own" and plan.exchange != "tls":  # by which the replicas of a loop by hand meet
         raise _own_strategy(entry.script)
     shares = shares_by_rank(plan)
     # Shares that followed the laptops' speeds say nothing of a cluster's machines.
@@ -124,7 +124,7 @@ def check(job: Job) -> None:
 
 def check_script(read: ScriptReport) -> None:
     """Raises ``TandemError`` for a script that Tandem's members cannot share."""
-    if read.kind == "own" and not read.fits_in_own_strategy:
+    if read.kind == "own" and not (read.fits_in_own_strategy or read.loops_in_mirrored_strategy):
         raise _own_strategy(PurePath(read.script).name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from typing import Self
 import pytest
 
 from app.cli import command_line, member
+from app.cli.screen import Screen
 from core.exchange.membership import Membership
 from core.vocabulary.errors import TandemError
 from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for
@@ -45,6 +47,26 @@ def tell(epoch, logs):
 told = keras.callbacks.LambdaCallback(on_epoch_end=tell)
 model.fit(rows, rows.sum(1), batch_size=64, epochs=int(sys.argv[1]), verbose=0, callbacks=[told])
 Path("written.txt").write_text("by " + str(Path.cwd()))
+"""
+LOOP = """\
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    mean = tf.Variable(0.0)
+rows = tf.data.Dataset.range(64).map(lambda row: tf.cast(row, tf.float32)).batch(64).repeat(2)
+
+
+@tf.function
+def step(rows):
+    return tf.reduce_sum(rows - mean) / 64
+
+
+means = []
+for batch in strategy.experimental_distribute_dataset(rows):
+    mean.assign_add(strategy.reduce("SUM", strategy.run(step, args=(batch,)), axis=None))
+    means.append(mean.numpy())
+print("of", strategy.num_replicas_in_sync, "replicas:", *means)
 """
 TWO = Membership("run", 0, ("127.0.0.1:1111", "127.0.0.1:2222"))
 
@@ -220,6 +242,29 @@ async def test_two_members_of_a_launched_run_train_as_two_laptops_do(place: Path
 def test_two_members_meet_by_tensorflow_where_that_is_asked_for(place: Path) -> None:
     first, second = Job.of(place, workers_alone(), "--exchange", "tensorflow", "--", "1", "0").ends()
     assert first == second != ""
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_members_are_the_replicas_of_a_mirrored_loop(place: Path) -> None:
+    (place / "project" / "train.py").write_text(LOOP)
+    job = Job.of(place, workers_alone())
+    job.ends()
+    for said in job.said:
+        assert "of 2 replicas: 31.5 31.5" in said, "the mean of all rows, on both members"
+        assert "--share left out: the script trains in a loop of its own" in said
+        assert "Nothing was shared" not in said
+
+
+def test_the_replicas_of_a_loop_do_not_meet_by_tensorflow(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "project" / "train.py").write_text(LOOP)
+    monkeypatch.setenv("TF_CONFIG", workers_alone()["0"])
+    script = str(place / "project" / "train.py")
+    arguments = command_line.read(["member", script, "--exchange", "tensorflow"])
+    with pytest.raises(TandemError, match="replicas do not meet by TensorFlow"):
+        asyncio.run(member.member(arguments, Screen()))
 
 
 @pytest.mark.cluster
