@@ -7,7 +7,7 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from app.cli.command_line import add_subcommand
 from app.cli.exit_codes import ExitCode
@@ -15,6 +15,7 @@ from app.cli.interrupts import Interrupts
 from app.cli.screen import Screen
 from core.exchange import keys, membership
 from core.exchange.membership import Membership
+from core.export.job import check_script
 from core.home.private_file import read_private
 from core.project import checkpoint_store
 from core.project.copy import Changed, copy_project
@@ -27,7 +28,7 @@ from core.supervisor.driver import TrainerProcess
 from core.vocabulary.errors import TandemError
 from core.vocabulary.limits import MEET_S
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import StrategyKind
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, StrategyKind, Wire
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import log_name
 from core.vocabulary.text import plain_lines
@@ -61,7 +62,19 @@ def add_member(parsers: Any) -> None:
         metavar="ROWS,…",
         help="parts of each batch by rank, 48,16 say (default: alike)",
     )
-    parser.add_argument("--wire", choices=("f32", "bf16", "fp16"), default="f32", help="format of gradients")
+    parser.add_argument(
+        "--wire",
+        choices=get_args(Wire),
+        default="f32",
+        help="number format of gradients between members (default: f32, which is exact)",
+    )
+    parser.add_argument(
+        "--exchange",
+        choices=get_args(Exchange),
+        default=DEFAULT_EXCHANGE,
+        help="how the members meet: over TLS with keys made of the secret, or by TensorFlow's collectives, "
+        "which need no secret and which everybody in the network can reach (default: %(default)s)",
+    )
     parser.add_argument(
         "--checkpoints",
         metavar="DIR",
@@ -82,12 +95,13 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     run = membership.read(os.environ)
     script = find_script(Path(arguments.script).absolute())
     read = analyse(script)
+    check_script(read)
     loops = read.loops_in_mirrored_strategy
-    if read.kind == "own" and not (read.fits_in_own_strategy or loops):
+    if loops and arguments.exchange == "tensorflow":
         raise TandemError(
-            code="own-strategy",
-            what=f"{script.name} brings a strategy of its own.",
-            fix="Start it by the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
+            code="bad-option",
+            what=f"{script.name} trains in a loop of its own, whose replicas do not meet by TensorFlow.",
+            fix="Leave --exchange away: they meet over TLS.",
         )
     await asyncio.to_thread(check_here, read.needs)
     for mistake in read.mistakes:
@@ -171,7 +185,7 @@ def _order(
         resume=resume,
         peers={run.name(r): f"member {r} at {run.addresses[r]}" for r in members if r != run.rank},
         meet_timeout_s=arguments.meet,
-        exchange=_keys(arguments.secret, run) if len(members) > 1 else None,
+        exchange=_keys(arguments.secret, run) if arguments.exchange == "tls" and len(members) > 1 else None,
     )
 
 
