@@ -1,4 +1,4 @@
-"""What the look at the first batch costs beside the trace of the same steps; docs/exactness.md has seconds."""
+"""What the look at the first batch costs beside a trace of the same steps; docs/exactness.md has seconds."""
 
 from __future__ import annotations
 
