@@ -208,7 +208,7 @@ def history(anna: Laptop, ben: Laptop) -> None:
     anna.screen.press("F2")
     anna.screen.write("short run")
     anna.screen.press("Return")
-    anna.click_row("short run")
+    anna.until(lambda things: any(t.kind == "row" and "short run" in t.text for t in things), "the name")
     anna.screen.press("Return")
     anna.sees("back")
     anna.click("annotate")
