@@ -106,6 +106,7 @@ __all__ = [
     "initial_epoch",
     "is_built_before_a_step",
     "is_default",
+    "layers_of",
     "loss_module",
     "made_global_seed_generator",
     "mask_of",
@@ -288,6 +289,11 @@ def every_metric(model: Any) -> list[Any]:
 def metrics_in_order(model: Any, logs: Any) -> Any:
     """Logs as a list in the order of ``metrics_names``, as evaluate returns them."""
     return model._flatten_metrics_in_order(logs)
+
+
+def layers_of(model: Any) -> list[Any]:
+    """The model and every layer in it."""
+    return list(model._flatten_layers())
 
 
 def initial_epoch(model: Any) -> int | None:

@@ -47,7 +47,7 @@ def main() -> None:
         fit(data.map(lambda a, name, b: (a, b + tf.strings.to_number(name))).batch(BATCH))
 
     def shapes() -> None:
-        fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH + rank))
+        fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH + (rank == 1)))
 
     def augmented() -> None:
         noise = np.random.default_rng(rank).normal(size=x.shape).astype("float32")
@@ -86,6 +86,23 @@ def main() -> None:
     def weights() -> None:
         fit(x, y, callbacks=[Apart()])
 
+    def kept_past_keras() -> None:
+        class Counted(keras.layers.Layer):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.kept = {"told": tf.Variable(0.0, trainable=False, name="kept")}
+
+            def call(self, seen: Any) -> Any:
+                return seen
+
+        class Counts(keras.callbacks.Callback):  # type: ignore[misc]
+            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+                self.model.layers[0].kept["told"].assign_add(1.0 + rank)
+
+        model = keras.Sequential([keras.Input((FEATURES,)), Counted(), keras.layers.Dense(1)])
+        model.compile("sgd", loss="mse")
+        model.fit(x, y, batch_size=BATCH, verbose=0, callbacks=[Counts()])
+
     def eager_weights() -> None:
         fit(x, y, eager=True, callbacks=[Apart()])
 
@@ -123,6 +140,7 @@ def main() -> None:
         rounded,
         rate_from_a_clock,
         weights,
+        kept_past_keras,
         eager_weights,
         batch_by_batch,
         batches_of_a_loop,

@@ -11,6 +11,7 @@ from types import FunctionType
 import keras
 import tensorflow as tf
 from keras.src.callbacks.callback import Callback
+from keras.src.layers.layer import Layer
 
 import core.trainer
 from core.trainer.exact.keras import keras_private as private
@@ -31,6 +32,7 @@ SIGNATURES = {
     (private.Trainer, "_symbolic_build"): "(self, iterator=None, data_batch=None)",
     (private.Trainer, "_assert_compile_called"): "(self, method_name=None)",
     (private.Trainer, "_flatten_metrics_in_order"): "(self, logs)",
+    (Layer, "_flatten_layers"): "(self, include_self=True, recursive=True)",
     (private.CallbackList, "_flush_futures"): "(self)",
     (private.EpochIterator, "_enumerate_iterator"): "(self)",
     (private.EpochIterator, "_interrupted_warning"): "(self)",
