@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "run": "run",
     "resume": "run",
     "member": "member",
+    "export": "export",
     "runs": "runs",
     "tensorboard": "tensorboard",
     "tf_config": "tf_config",

@@ -68,6 +68,7 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
         files=project.manifest.files,
         skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
         total_bytes=project.manifest.total_bytes,
+        code=code_digest(project.manifest),
     )
 
 

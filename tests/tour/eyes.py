@@ -102,7 +102,10 @@ def _rows(view: QAbstractItemView) -> list[Thing]:
     rows = []
     for row in range(min(model.rowCount(root), MOST_ROWS) if model else 0):
         cells = [model.index(row, column, root) for column in range(columns)]
-        words = " | ".join(str(cell.data() or "") for cell in cells)
+        # What a screen reader says of a cell has its second line, too.
+        words = " | ".join(
+            str(cell.data(Qt.ItemDataRole.AccessibleTextRole) or cell.data() or "") for cell in cells
+        )
         spot = _spot(view.viewport(), view.visualRect(cells[0]))
         rows.append(
             Thing(kind="row", name=view.objectName(), reader=view.accessibleName(), text=words, spot=spot)

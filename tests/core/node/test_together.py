@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from core.home import settings_file, trust
 from core.home.trust import TrustedPeer
 from core.net.port import EVERYWHERE, LOOPBACK
+from core.net.strangers import AT_ONCE, Strangers
 from core.node import neighbours
 from core.node.node import Node
-from core.pairing.throttle import AT_ONCE, Strangers
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Findings, RunDetails, RunList, StateNow
 from core.vocabulary.commands import (
@@ -397,3 +397,4 @@ async def test_a_certificate_that_ran_out_is_told_at_the_start(laptop: MakeNode,
     anna = await laptop("anna", discovery=False)
     (notice,) = anna.state.notices
     assert notice.code == "own-certificate-expired" and "This laptop's own certificate ran out" in notice.what
+    assert "home of this laptop's Tandem" in notice.fix
