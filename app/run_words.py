@@ -31,15 +31,15 @@ PHASES: dict[type, str] = {
     phases.Failed: "failed",
 }
 _MEMBERS = {
-    "waiting": "waits",
-    "consent": "waits for Allow",
-    "receiving": "receives the files",
-    "prepared": "is ready",
-    "starting": "starts TensorFlow",
-    "meeting": "waits for the other trainers",
-    "training": "trains",
-    "stopping": "stops",
-    "ended": "has ended",
+    "waiting": "waiting",
+    "consent": "waiting for Allow",
+    "receiving": "receiving the files",
+    "prepared": "ready",
+    "starting": "starting TensorFlow",
+    "meeting": "waiting for the other trainers",
+    "training": "training",
+    "stopping": "stopping",
+    "ended": "ended",
 }
 SHOWN_LOGS = 4
 SHOWN_PATHS = 6
@@ -64,7 +64,7 @@ def outcome_words(phase: Phase, summary: Summary | None) -> str:
 
 
 def member_words(member: MemberState) -> str:
-    """``receives the files, 40 %`` and so on."""
+    """``receiving the files, 40 %`` and so on."""
     words = _MEMBERS[member.phase]
     if member.phase == "receiving" and member.total:
         words += f", {100 * member.done // member.total} %"
@@ -257,9 +257,12 @@ def summary_lines(
 def in_the_window(words: str) -> str:
     """What a terminal's option is called in the window."""
     words = words.replace("(--wire bf16)", "(Options: gradients travel as)")
-    words = words.replace("without --share each laptop", "not set by hand, each laptop")
-    words = re.sub(r"\(--solo on [^)]*\)", "(start it there, the others not in this run)", words)
-    return words.replace("(--solo)", "(Roles: the others not in this run)")
+    words = words.replace(
+        "The shares are fixed: without --share each laptop",
+        "The shares are set by hand: where they are not, each laptop",
+    )
+    words = re.sub(r"\(--solo on [^)]*\)", "(start it there, with the others not in this run)", words)
+    return words.replace("(--solo)", "(under Roles, set the others to “not in this run”)")
 
 
 def models_words(models: Sequence[str]) -> str:

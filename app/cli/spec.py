@@ -103,6 +103,12 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         f"lists what they refuse (default: {DEFAULT_EXCHANGE})",
     )
     parser.add_argument(
+        "--open-port",
+        action="store_true",
+        help="accept for this run that TensorFlow's port is open to everybody in the network, where a "
+        "script's own strategy needs it and a laptop cannot seal it; the others are asked, too",
+    )
+    parser.add_argument(
         "--wait-for-away",
         type=float,
         metavar="MINUTES",
@@ -166,6 +172,7 @@ async def spec_of(
         exchange=arguments.exchange or then.exchange,
         away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
         ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
+        open_port=arguments.open_port,
         accept_differences=then.accept_differences
         if arguments.accept_differences is None
         else arguments.accept_differences,

@@ -86,13 +86,14 @@ def headline(
         return Headline(f"Not ready: {_count(max(errors, 1), 'problem')}", "bad-heading", "")
     count = len(taking_part(draft, state))
     who = "this laptop alone" if count < 2 else f"{count} laptops"
-    summary = _summary(plan, read)
+    summary = _summary(plan, read, slow=any(f.code == "speed" and f.level == "warning" for f in found))
     if warnings:
         return Headline(f"Ready: {who}, {_count(warnings, 'warning')}", "warning-heading", summary)
     return Headline(f"Ready: {who} ✓", "good-heading", summary)
 
 
-def _summary(made: PlanMade, read: ScriptRead) -> str:
+def _summary(made: PlanMade, read: ScriptRead, *, slow: bool) -> str:
+    """``slow``: how fast it was stands among the warnings."""
     size = f"{_count(len(read.files), 'file')}, {size_words(read.total_bytes)}"
     plan = made.plan
     if len(plan.members) < 2:
@@ -102,7 +103,7 @@ def _summary(made: PlanMade, read: ScriptRead) -> str:
         plain(member.name, 40) + (" (chief)" if member.device == chief else "") for member in plan.members
     ]
     words = f"{listed(names)} · {size}"
-    return f"{words} · {made.expectation}" if made.expectation else words
+    return f"{words} · {made.expectation}" if made.expectation and not slow else words
 
 
 def _count(number: int, what: str) -> str:

@@ -23,7 +23,7 @@ from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.flow import Flow
 from app.widgets.folder_box import FolderBox
-from app.widgets.labels import Label, name_for_readers
+from app.widgets.labels import Label, name_for_readers, set_kind
 from app.widgets.problem_box import Level, ProblemBox
 from app.widgets.runs_table import RunsTable
 from app.widgets.undo_bar import UndoBar
@@ -99,7 +99,7 @@ class RunsView(View):
         self.not_opened = FolderBox()
         self.empty = Label(_EMPTY, "faint", wraps=True)
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter by name, note, argument, laptop, state")
+        self.filter.setPlaceholderText("Filter by name, argument, laptop …")
         self.filter.setClearButtonEnabled(True)
         name_for_readers(self.filter, "Filter runs", "Every word has to be found in a run.")
         self.filter.textChanged.connect(self._filter)
@@ -255,6 +255,8 @@ class RunsView(View):
         one = chosen[0] if len(chosen) == 1 else None
         self.open.setEnabled(one is not None)
         self.compare.setEnabled(len(chosen) > 1)
+        set_kind(self.open, "" if len(chosen) > 1 else "primary")
+        set_kind(self.compare, "primary" if len(chosen) > 1 else "")
         self.again.setEnabled(one is not None and bool(one.source))
         self.rename.setEnabled(one is not None)
         self.report.setEnabled(one is not None and bool(one.folder) and not self._under_way(one))

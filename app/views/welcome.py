@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
-from app.device_words import in_the_network, problem_of
+from app.device_words import problem_of
 from app.theme import GAP
 from app.views.view import View
 from app.widgets.address_card import AddressCard
@@ -55,8 +55,9 @@ class WelcomeView(View):
         self.step = Label("", "faint")
         page.head.addWidget(self.step)
         self.steps = QStackedWidget()
-        for make in (self._meet_step, self._sample_step):
-            self.steps.addWidget(make())
+        self._pages = (self._meet_step(), self._sample_step())
+        for step in self._pages:
+            self.steps.addWidget(step)
         page.body.addWidget(self.steps)
         self.problem = ProblemBox()
         page.body.addWidget(self.problem)
@@ -77,9 +78,6 @@ class WelcomeView(View):
         if self.name.text() == self._named:
             self.name.setText(state.me.name)
             self._named = state.me.name
-        self.where.say(
-            ", ".join(in_the_network(state.me.addresses)[:3]) or "none: this laptop is in no network"
-        )
         self.by_address.show_own(state.me.addresses)
         self.nearby.show_state(state)
         self._show_step()
@@ -95,12 +93,11 @@ class WelcomeView(View):
         self.name.setObjectName("name")
         self.name.returnPressed.connect(lambda: self._named_then(lambda: None))
         name_for_readers(self.name, "This laptop's name")
-        self.where = Label("", "mono", wraps=True)
         self.findings = FindingsList()
+        self.findings.hide()
         self.checking = faint("Checking the network…")
         card.body.addWidget(heading("This laptop's name, as others see it"))
         card.body.addWidget(self.name)
-        card.body.addLayout(row(faint("Its address:"), self.where, 1))
         card.body.addWidget(self.checking)
         card.body.addWidget(self.findings)
         pair = Card()
@@ -193,6 +190,10 @@ class WelcomeView(View):
     def _show_step(self) -> None:
         at = self.steps.currentIndex()
         self.step.say(f"Step {at + 1} of {STEPS}")
+        for place, step in enumerate(self._pages):
+            # No step is as tall as the tallest.
+            tall = QSizePolicy.Policy.Preferred if place == at else QSizePolicy.Policy.Ignored
+            step.setSizePolicy(QSizePolicy.Policy.Preferred, tall)
         self.back.setVisible(at > 0)
         self.skip.setVisible(at < STEPS - 1)
         devices = self.bridge.state.devices.values()
@@ -224,6 +225,7 @@ class WelcomeView(View):
         found = [each for each in answer.findings if each.topic == "network"]
         wrong = [each for each in found if each.level in ("warning", "error")]
         self.findings.show_findings(wrong)
+        self.findings.setVisible(bool(wrong))
         # In the same place where all is well: nothing moves under the mouse.
         self.checking.say("✓ The network is fine.")
         self.checking.make("good")

@@ -195,6 +195,12 @@ def test_laptops_that_were_no_faster_are_warned_of_with_what_would_help() -> Non
     lines = found(plan=plan)
     assert (lines["speed"].level, lines["speed"].fix) == ("warning", "Take a cable.")
     assert preflight.ready(list(lines.values()), plan), "who wants to may"
+    read = world.script_read()
+    head = preflight.headline(DRAFT, TWO, read, plan, list(lines.values()))
+    assert "1.7×" not in head.summary, "it stands among the warnings"
+    good = PlanMade(plan=world.plan(), expectation="Last time: about 1.6× as fast.")
+    head = preflight.headline(DRAFT, TWO, read, good, list(found(plan=good).values()))
+    assert head.summary.endswith(good.expectation)
 
 
 def test_a_module_that_may_be_missed_is_a_warning_and_one_that_is_missed_forbids_to_train() -> None:

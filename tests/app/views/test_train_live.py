@@ -46,7 +46,7 @@ LIMIT_MS = 60_000
 LOSS = CurveKey(DeviceId(""), "loss", False)
 
 
-MOVED = "Bob's laptop (worker:0, 20 of 64 rows) trains; waits 10 of 100 ms"
+MOVED = "Bob's laptop (worker:0, 20 of 64 rows): training; waits 10 of 100 ms"
 
 
 def made_view(qtbot: QtBot, bridge: Bridge) -> TrainView:
@@ -93,7 +93,7 @@ def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, li
         Figure("Speed", "640", "samples/s"),
     ]
     assert progress.bar.value() == 250
-    assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch) trains"
+    assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch): training"
 
 
 def test_what_is_expected_is_told_under_why_as_soon_as_it_is_measured(
@@ -123,7 +123,7 @@ def test_rows_that_move_while_training_are_shown(qtbot: QtBot, core: FakeCore, l
     balanced = replace(world.plan(), balance=True)
     core.happen(*world.linked(), *world.begun(balanced))
     label = live.progress.members[OTHER]
-    assert label.text() == "Bob's laptop (worker:0) trains", "nobody knows yet"
+    assert label.text() == "Bob's laptop (worker:0): training", "nobody knows yet"
     core.happen(world.measured())
     core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
     qtbot.waitUntil(lambda: label.text() == MOVED, timeout=LIMIT_MS)
@@ -282,7 +282,7 @@ def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
     )
     away = row(OTHER)
     assert (away.state, away.detail, away.troubled) == ("Away", "for 70 s, 9 min left", True)
-    assert (row(ME).state, row(ME).troubled) == ("Waits for Bob's laptop", False)
+    assert (row(ME).state, row(ME).troubled) == ("Waiting for Bob's laptop", False)
     assert not live.progress.keep_waiting.isVisible()
     waits(
         WaitsFor(device=OTHER, cause="script", activity="callback", where="a.py, line 2", lasted_s=9),
@@ -293,7 +293,7 @@ def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
     assert core.asked(GoOnWaiting) == [GoOnWaiting(run=world.RUN)]
     waits()
     assert not live.progress.held.isVisible() and not live.progress.keep_waiting.isVisible()
-    assert (row(OTHER).state, row(OTHER).detail) == ("Trains", "back after 70 s")
+    assert (row(OTHER).state, row(OTHER).detail) == ("Training", "back after 70 s")
     live.grab()
 
 
@@ -343,7 +343,7 @@ def test_files_on_their_way_move_the_bar(core: FakeCore, live: TrainLive) -> Non
     core.happen(*world.linked(), *world.begun()[:2])
     core.happen(ev.MemberPhaseChanged(run=world.RUN, device=OTHER, phase="receiving", done=30, total=40))
     assert live.progress.bar.value() == 750
-    assert "receives the files, 75 %" in live.progress.members[OTHER].text()
+    assert "receiving the files, 75 %" in live.progress.members[OTHER].text()
 
 
 def test_points_are_kept_seen_or_not(core: FakeCore, view: TrainView, live: TrainLive) -> None:
