@@ -180,3 +180,35 @@ def mean_that_moves(folder: Path) -> Outcome:
 @scenario(told="computes each batch whole")
 def queue_of_rows(folder: Path) -> Outcome:
     return keeping(Keeping(lambda kept, x: ops.concatenate([x, kept])[:100], shape=(100, FEATURES)))
+
+
+class Adversarial(Worked):
+    """Learns from rows moved along the gradient of the batch's loss by its inputs."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = self.loss_of(y, self(x, training=True))
+        return super().train_step((x + 5.0 * tape.gradient(loss, x), y))
+
+
+@scenario(told="computes each batch whole")
+def gradient_by_the_inputs(folder: Path) -> Outcome:
+    """It is of a mean over the own rows alone."""
+    x, y = table(1200)
+    model = Adversarial(applied)
+    model.compile(keras.optimizers.SGD(0.05))
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
+@scenario(told="computes each batch whole")
+def too_much_to_gather(folder: Path) -> Outcome:
+    """2 MiB of predictions and targets a batch."""
+    x, y = table(600)
+    model = keras.Sequential([keras.Input((FEATURES,)), layers.Dense(4096, "sigmoid")])
+    model.compile(keras.optimizers.SGD(0.1), loss=keras.losses.Dice())
+    target = np.repeat(y > 0, 4096, axis=1).astype("float32")
+    history = model.fit(x, target, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
