@@ -88,6 +88,8 @@ class TrainerSession:
         return alike and self._orders.stop_asked.is_set()
 
     def _run(self) -> Exit:
+        if self._train.launched:
+            signal.signal(signal.SIGTERM, _left_to_the_parent(os.getpid()))
         os.environ.update(_task_environment(self._train.tf_config, self._cluster))
         if (temporary := self._train.temporary) and Path(temporary).is_dir():
             # Programs that the script starts, and this one.
@@ -357,6 +359,17 @@ class TrainerSession:
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":
             time.sleep(_CHIEF_STAYS_S)  # The barrier's answers leave from here.
+
+
+def _left_to_the_parent(trainer: int) -> Callable[[int, object], None]:
+    """For SIGTERM, but not in processes that the script forks: pools end theirs by it."""
+
+    def on_sigterm(number: int, frame: object) -> None:
+        if os.getpid() != trainer:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    return on_sigterm
 
 
 def _task_environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
