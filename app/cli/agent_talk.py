@@ -13,7 +13,7 @@ from app.cli import pairing
 from app.cli.prompts import Asker
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
-from app.device_words import OPEN_PORT
+from app.device_words import NETWORKS, OPEN_PORT
 from app.follower import Follower
 from core.runtime.background import Background
 from core.vocabulary import events as ev
@@ -233,6 +233,8 @@ def consent_lines(consent: Consent, name: str) -> list[str]:
         lines.append(
             f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
         )
+    if network := NETWORKS.get(consent.network):
+        lines.append(network)
     if consent.open_port:
         lines.append(f"{OPEN_PORT.what} {OPEN_PORT.fix}")
     lines.append("It could do here whatever you can do. Allow it only if you trust who sends it.")

@@ -103,6 +103,12 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         f"lists what they refuse (default: {DEFAULT_EXCHANGE})",
     )
     parser.add_argument(
+        "--downloads",
+        action=argparse.BooleanOptionalAction,
+        help="whether a script whose trainers are sealed may download; with --no- it reaches nothing but the "
+        "other members (default: it may)",
+    )
+    parser.add_argument(
         "--open-port",
         action="store_true",
         help="accept for this run that TensorFlow's port is open to everybody in the network, where a "
@@ -172,6 +178,7 @@ async def spec_of(
         exchange=arguments.exchange or then.exchange,
         away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
         ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
+        downloads=then.downloads if arguments.downloads is None else arguments.downloads,
         open_port=arguments.open_port,
         accept_differences=then.accept_differences
         if arguments.accept_differences is None

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.bridge import Bridge
-from app.device_words import OPEN_PORT, problem_of, size_words
+from app.device_words import NETWORKS, OPEN_PORT, problem_of, size_words
 from app.widgets.buttons import button
 from app.widgets.flow import Flow
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
@@ -155,7 +155,7 @@ class ConsentSheet(Sheet):
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
         if consent.checkpoint_bytes:
             total += f", and a checkpoint of {size_words(consent.checkpoint_bytes)} to resume from"
-        self.total.say(total)
+        self.total.say(f"{total}. {words}" if (words := NETWORKS.get(consent.network)) else total)
         self.digest.say(f"Fingerprint of these files (SHA-256): {consent.project}")
         self.files.clear()
         for file in consent.files[:FILES_SHOWN]:

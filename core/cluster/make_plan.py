@@ -94,6 +94,7 @@ def make_plan(
         seed=_seed(spec.seed),
         wire=spec.wire,
         exchange=_exchange(spec, tasks, takes_part=strategy == "managed" or mirrored_loop, seals=seals),
+        downloads=spec.downloads,
         away_s=_patience(spec.away_s, "away", least_s=LEAST_AWAY_S),
         ask_after_s=_patience(spec.ask_after_s, "before it asks", least_s=0.0),
         accept_differences=spec.accept_differences,

@@ -122,6 +122,7 @@ def _seal(plan: Plan, private_key: bytes) -> Seal:
         keys=_keys(plan, private_key),
         outside=tuple(address(task) for task in plan.tasks),
         inside=tuple(address(inside(plan, task)) for task in plan.tasks),
+        downloads=plan.downloads,
     )
 
 

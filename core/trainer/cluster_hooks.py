@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -43,11 +44,16 @@ def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def over_relays() -> None:
+def over_relays(inside: Sequence[str]) -> None:
     """Before the script: TensorFlow is patient, and sums by its own connections alone.
+
+    ``inside``: each task's ``host:port``, which no proxy joins.
 
     NVIDIA's library would open ports of its own, which no relay joins.
     """
+    others = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "localhost,127.0.0.1"]
+    no_proxy = ",".join([*others, *(place.rpartition(":")[0] for place in inside)])
+    os.environ.update(no_proxy=no_proxy, NO_PROXY=no_proxy)
     configure, init = Context.configure_coordination_service, collective_util.Options.__init__
 
     @functools.wraps(configure)

@@ -37,7 +37,7 @@ from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
 from core.trainer.mirrored.constructors import Constructors
 from core.trainer.observer import ReportingObserver
-from core.trainer.orders import Orders
+from core.trainer.orders import Orders, left_to_the_parent
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import problems as sealing
 from core.trainer.sealed.process import Sealed
@@ -53,8 +53,10 @@ KEEP_EVERY_S = "TANDEM_KEEP_EVERY_S"
 
 _SEALED = (
     "Sealed: the trainer is in a network of its own, and TensorFlow is reached by the members of this run "
-    "alone."
+    "alone. {}"
 )
+_DOWNLOADS = "What the script downloads goes through Tandem's proxy."
+_NO_NETWORK = "The script has no network."
 _CLOSING_S = 10.0
 _CHIEF_STAYS_S = 0.3
 _SAVED_BYTES_S = 20e6
@@ -98,6 +100,8 @@ class TrainerSession:
         return alike and self._orders.stop_asked.is_set()
 
     def _run(self) -> Exit:
+        if self._train.launched:
+            signal.signal(signal.SIGTERM, left_to_the_parent(os.getpid()))
         os.environ.update(cluster_hooks.environment(self._train.tf_config, self._cluster))
         if (temporary := self._train.temporary) and Path(temporary).is_dir():
             # Programs that the script starts, and this one.
@@ -117,9 +121,10 @@ class TrainerSession:
         """Security invariant: before TensorFlow listens anywhere. Raises ``TandemError``."""
         if self._sealed is None:
             raise TandemError.of(sealing.not_apart())
-        self._sealed.open(self._train.run, self._train.rank, seal)
-        cluster_hooks.over_relays()
-        self._observer.on_said(_SEALED)
+        ready = self._sealed.open(self._train.run, self._train.rank, seal)
+        os.environ.update(ready.environment)
+        cluster_hooks.over_relays(seal.inside)
+        self._observer.on_said(_SEALED.format(_DOWNLOADS if ready.environment else _NO_NETWORK))
 
     # --- managed -------------------------------------------------------------------------------------------
 

@@ -101,6 +101,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """So long after the last progress the user is asked whether to keep waiting; 0: never."""
     resume: RunId | None = None
     """Go on with this run, which ended before its time, from its newest checkpoint."""
+    downloads: bool = True
+    """A script whose trainers are sealed may still download: each laptop lets it call out."""
     open_port: bool = False
     """This user accepts, for this run, that TensorFlow's port is open to the network where it cannot be
     sealed."""
@@ -154,6 +156,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     wire: Wire = "f32"
     exchange: str = "tensorflow"
     """A ``PlannedExchange``. Any other word is a newer Tandem's, and refused by name."""
+    downloads: bool = True
+    """See ``RunSpec``."""
     away_s: float = AWAY_S
     ask_after_s: float = ASK_AFTER_S
     resume: Resumption | None = None

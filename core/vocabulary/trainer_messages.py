@@ -41,6 +41,8 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     """``host:port`` where the relays listen."""
     inside: tuple[str, ...]
     """``host:port`` of each on the trainer's own loopback, as in TF_CONFIG."""
+    downloads: bool = False
+    """The script may call whoever it wants through a proxy."""
 
 
 class Train(Tagged, frozen=True, kw_only=True):
@@ -88,6 +90,9 @@ class Train(Tagged, frozen=True, kw_only=True):
     """For so long a member that has finished stays for one that still needs what it sent last."""
     temporary: str = ""
     """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
+
+    launched: bool = False
+    """Whoever ends the job tells all of its processes (Slurm does): this one leaves that to its parent."""
 
     @property
     def own_folders(self) -> tuple[Path, ...]:

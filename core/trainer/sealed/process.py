@@ -35,9 +35,9 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RelayReady(msgspec.Struct, frozen=True, kw_only=True):
-    """What it answers. ``proxy``: where programs inside get out, ``""`` where they do not."""
+    """What it answers. ``environment``: by which programs inside find the way out, where there is one."""
 
-    proxy: str = ""
+    environment: dict[str, str] = {}
     problem: Problem | None = None
 
 
@@ -120,14 +120,14 @@ def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> Non
 
     try:
         relay = Relay(opening.run, opening.rank, opening.seal, namespace.taking(asking), check)
-        relay.start()
+        environment = relay.start()
     except TandemError as error:
         control.sendall(to_json(RelayReady(problem=error.problem)) + b"\n")
         return
     except OSError as error:
         control.sendall(to_json(RelayReady(problem=problems.relay_broke(error))) + b"\n")
         return
-    control.sendall(to_json(RelayReady()) + b"\n")
+    control.sendall(to_json(RelayReady(environment=environment)) + b"\n")
     with contextlib.suppress(OSError):
         control.recv(1)
 

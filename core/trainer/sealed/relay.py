@@ -27,6 +27,7 @@ from core.net.address import Address, parse
 from core.supervisor.ports import listen_at
 from core.trainer.sealed.carrier import Carrier
 from core.trainer.sealed.namespace import MakeSocket
+from core.trainer.sealed.proxy import PLACE, Proxy
 from core.vocabulary.trainer_messages import Seal
 
 PATIENCE_S = 20.0
@@ -59,6 +60,7 @@ class Relay:
         self._run, self._rank = run, rank
         self._outside = [parse(text) for text in seal.outside]
         self._places = [parse(text) for text in seal.inside]
+        self._downloads = seal.downloads
         self._inside, self._check = inside, check
         self._sockets = Sockets()
         self._lock = threading.Lock()
@@ -74,18 +76,18 @@ class Relay:
             LIMITS.handshake_s,
         )
 
-    def start(self) -> None:
-        """Listen inside and outside. Raises ``OSError``."""
+    def start(self) -> dict[str, str]:
+        """Listen inside and outside. By which programs inside find their way out. Raises ``OSError``."""
+        proxy = Proxy(self._new_listener(PLACE), self._sockets) if self._downloads else None
+        if proxy is not None:
+            proxy.start()
         for rank, place in enumerate(self._places):
             if rank == self._rank:
                 continue
-            listener = self._new_socket()
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((place.host, place.port))
-            listener.listen()
-            self._sockets.add(listener)
+            listener = self._new_listener((place.host, place.port))
             self._thread(f"relay-{rank}", partial(self._listen, rank, listener))
         self._acceptor.start()
+        return {} if proxy is None else proxy.environment
 
     def close(self) -> None:
         self._sockets.close()
@@ -176,6 +178,15 @@ class Relay:
         Carrier(plain, sending.stream, receiving.stream, self._sockets).start()
 
     # --- both ----------------------------------------------------------------------------------------------
+
+    def _new_listener(self, place: tuple[str, int]) -> socket.socket:
+        """Inside."""
+        listener = self._new_socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen()
+        self._sockets.add(listener)
+        return listener
 
     def _new_socket(self) -> socket.socket:
         with self._lock:

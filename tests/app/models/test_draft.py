@@ -135,6 +135,7 @@ THEN = RunSpec(
     exchange="tls",
     away_s=60.0,
     ask_after_s=0.0,
+    downloads=False,
     accept_differences=True,
 )
 CLEO = DeviceId("c" * 64)
