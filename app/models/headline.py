@@ -39,8 +39,7 @@ class Pace(NamedTuple):
 
 
 def figures(run: Run, me: DeviceId | None, paces: Sequence[Pace] = ()) -> list[Figure]:
-    """Always four, in the same places; a value that is not known yet is a dash. ``paces``: of late, the newest
-    last."""
+    """Always four, in the same places; what is not known is a dash. ``paces``: of late, the newest last."""
     chief = run.members[run.plan.chief.device]
     logs = chief.progress.logs if chief.progress is not None else {}
     ends = chief.epoch.logs if chief.epoch is not None else {}
