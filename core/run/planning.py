@@ -153,7 +153,7 @@ def make(
     )
     check(plan)
     _check_exchange(plan, state)
-    if plan.opens_port and not spec.open_port:
+    if plan.opens_port and not (spec.open_port or spec.exchange == "tensorflow"):
         raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
