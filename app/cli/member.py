@@ -12,6 +12,7 @@ from typing import Any, get_args
 from app.cli.command_line import add_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
+from app.cli.member_waits import MemberWaits
 from app.cli.screen import Screen
 from core.exchange import keys, membership
 from core.exchange.membership import Membership
@@ -25,14 +26,14 @@ from core.project.script import analyse
 from core.run.modules import check_here
 from core.run.problems import nothing_shared
 from core.supervisor.driver import TrainerProcess
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.limits import MEET_S
 from core.vocabulary.phases import Exit
-from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, StrategyKind, Wire
+from core.vocabulary.plan import AWAY_S, DEFAULT_EXCHANGE, Exchange, StrategyKind, Wire
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import log_name
 from core.vocabulary.text import plain_lines
-from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StandChanged, Train
 
 LEAST_SECRET_BYTES = 32
 MORE = """\
@@ -89,6 +90,13 @@ def add_member(parsers: Any) -> None:
     parser.add_argument(
         "--meet", type=float, default=MEET_S, metavar="SECONDS", help="wait so long for others"
     )
+    parser.add_argument(
+        "--wait-for-away",
+        type=float,
+        default=AWAY_S / 60,
+        metavar="MINUTES",
+        help="wait so long for a member from which nothing comes any more (default: %(default).0f)",
+    )
 
 
 async def member(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -113,7 +121,8 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
         order = await asyncio.to_thread(_order, arguments, run, script, folder, "own" if loops else "managed")
         screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
         with Interrupts() as interrupts:
-            end, told = await _train(order, Path(place), screen, interrupts)
+            waits = MemberWaits(_names(run), 60 * arguments.wait_for_away)
+            end, told = await _train(order, Path(place), screen, interrupts, waits)
     if end.reason == "finished" and not end.shared and len(run.addresses) > 1:
         screen.say(nothing_shared())
     differs = bool(told) and not arguments.accept_differences
@@ -123,6 +132,8 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.result({**ends, "problem": end.problem, "told": told})
     elif end.problem is not None:
         screen.problem(end.problem)
+    elif end.weights_sha256:
+        screen.say(f"Its weights: {end.weights_sha256}")
     if end.reason == "finished":
         return ExitCode.DIFFERS if differs else ExitCode.OK
     return ExitCode.INTERRUPTED if end.reason == "stopped" else ExitCode.FAILED
@@ -183,10 +194,15 @@ def _order(
         keep=str(Path(arguments.save).absolute()) if arguments.save and run.rank == 0 else "",
         checkpoints=checkpoints,
         resume=resume,
-        peers={run.name(r): f"member {r} at {run.addresses[r]}" for r in members if r != run.rank},
+        peers={run.name(r): name for r, name in _names(run).items() if r != run.rank},
         meet_timeout_s=arguments.meet,
+        launched=True,
         exchange=_keys(arguments.secret, run) if arguments.exchange == "tls" and len(members) > 1 else None,
     )
+
+
+def _names(run: Membership) -> dict[int, str]:
+    return {rank: f"member {rank} at {address}" for rank, address in enumerate(run.addresses)}
 
 
 def _shares(text: str, members: int) -> tuple[int, ...]:
@@ -220,13 +236,14 @@ def _keys(path: str | None, run: Membership) -> ExchangeKeys:
 
 
 async def _train(
-    order: Train, place: Path, screen: Screen, interrupts: Interrupts
+    order: Train, place: Path, screen: Screen, interrupts: Interrupts, waits: MemberWaits
 ) -> tuple[Exit, tuple[str, ...]]:
     """How it ended, and by what the result may differ from one machine's.
 
     A first SIGTERM or Ctrl-C ends at a step, with a checkpoint; a second one at once.
     """
     told: dict[str, None] = {}
+    lost: list[Problem] = []
     ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
     def on_output(lines: LogLines) -> None:
@@ -238,6 +255,13 @@ async def _train(
             screen.say(report.words)
             if report.difference:
                 told[report.words] = None
+        elif isinstance(report, StandChanged):
+            for word in waits.on_stand(report.stand):
+                if isinstance(word, Problem):
+                    lost.append(word)
+                    trainer.stop(2)
+                else:
+                    screen.say(f"{word[0].upper()}{word[1:]}")
 
     trainer = TrainerProcess(
         order,
@@ -249,7 +273,10 @@ async def _train(
     trainer.start()
     asked = asyncio.create_task(_stop(trainer, interrupts), name="member-stop")
     try:
-        return await ended, tuple(told)
+        end = await ended
+        if lost:
+            end = Exit(reason="lost-peer", problem=lost[0])
+        return end, tuple(told)
     finally:
         asked.cancel()
 

@@ -46,6 +46,7 @@ from core.vocabulary.run_folder import REPORT
 from core.vocabulary.state import State
 
 _EMPTY = "No run yet. What you train is kept here, with its plots, log and result."
+_COMPARING = "To compare runs, hold Ctrl and click each of them."
 _NO_MATCH = "No run matches the filter."
 _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged)
 _OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
@@ -104,6 +105,8 @@ class RunsView(View):
         name_for_readers(self.filter, "Filter runs", "Every word has to be found in a run.")
         self.filter.textChanged.connect(self._filter)
         self.count = Label("", "faint")
+        self.comparing = Label(_COMPARING, "faint", wraps=True)
+        self.comparing.hide()
         self.table = self._table()
         self.undo = UndoBar()
         self._going: list[RunEntry] = []
@@ -123,7 +126,7 @@ class RunsView(View):
         head.setStretch(3, 20)
         layout.addLayout(head)
         self.filter.setMaximumWidth(self.fontMetrics().averageCharWidth() * 46)
-        for piece in (self.problem, self.not_opened, self.empty):
+        for piece in (self.comparing, self.problem, self.not_opened, self.empty):
             layout.addWidget(piece)
         layout.addLayout(row(self.first, 1))
         layout.addWidget(self.table, 1)
@@ -211,6 +214,7 @@ class RunsView(View):
         self.first.setVisible(nothing)
         self.table.setVisible(self.model.rowCount() > 0)
         self.filter.setVisible(there > 1 or self.sorted.filtering)
+        self.comparing.setVisible(there > 1)
         self.count.setVisible(self.sorted.filtering)
         self.count.say(f"{seen:,} of {there:,}")
         self.setFocusProxy(self.first if nothing else self.table)

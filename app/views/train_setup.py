@@ -127,8 +127,10 @@ class TrainSetup(QWidget):
     # --- what is to be run ---------------------------------------------------------------------------------
 
     def choose(self, path: str) -> None:
-        """Reads what lies at ``path``: a script, or a folder with one."""
-        self._begin(replace(self.draft, script=path, strategy=None, then={}))
+        """Reads what lies at ``path``: a script, or a folder with one. It has arguments of its own."""
+        arguments = self.draft.arguments if path == self.draft.script else ""
+        self.arguments.setText(arguments)
+        self._begin(replace(self.draft, script=path, arguments=arguments, strategy=None, then={}))
 
     def prepare(self, draft: Draft) -> None:
         """As in an earlier run."""

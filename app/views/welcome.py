@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
 from app.device_words import problem_of
@@ -55,9 +55,8 @@ class WelcomeView(View):
         self.step = Label("", "faint")
         page.head.addWidget(self.step)
         self.steps = QStackedWidget()
-        self._pages = (self._meet_step(), self._sample_step())
-        for step in self._pages:
-            self.steps.addWidget(step)
+        for make in (self._meet_step, self._sample_step):
+            self.steps.addWidget(make())
         page.body.addWidget(self.steps)
         self.problem = ProblemBox()
         page.body.addWidget(self.problem)
@@ -114,14 +113,7 @@ class WelcomeView(View):
             faint("Open Tandem there, too. Both show six digits; press Same on both.", wraps=True)
         )
         pair.body.addWidget(self.nearby)
-        step = QWidget()
-        layout = QVBoxLayout(step)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GAP)
-        for piece in (card, pair, self.by_address):
-            layout.addWidget(piece)
-        layout.addStretch(1)
-        return step
+        return _step(card, pair, self.by_address)
 
     def _sample_step(self) -> QWidget:
         card = Card()
@@ -139,8 +131,7 @@ class WelcomeView(View):
         )
         card.body.addSpacing(GAP)
         card.body.addLayout(row(self.train, 1))
-        card.body.addStretch(1)
-        return card
+        return _step(card)
 
     # --- going on ------------------------------------------------------------------------------------------
 
@@ -190,10 +181,6 @@ class WelcomeView(View):
     def _show_step(self) -> None:
         at = self.steps.currentIndex()
         self.step.say(f"Step {at + 1} of {STEPS}")
-        for place, step in enumerate(self._pages):
-            # No step is as tall as the tallest.
-            tall = QSizePolicy.Policy.Preferred if place == at else QSizePolicy.Policy.Ignored
-            step.setSizePolicy(QSizePolicy.Policy.Preferred, tall)
         self.back.setVisible(at > 0)
         self.skip.setVisible(at < STEPS - 1)
         devices = self.bridge.state.devices.values()
@@ -230,6 +217,18 @@ class WelcomeView(View):
         self.checking.say("✓ The network is fine.")
         self.checking.make("good")
         self.checking.setVisible(not wrong)
+
+
+def _step(*cards: QWidget) -> QWidget:
+    """Cards as tall as what is in them, from the top."""
+    step = QWidget()
+    layout = QVBoxLayout(step)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(GAP)
+    for card in cards:
+        layout.addWidget(card)
+    layout.addStretch(1)
+    return step
 
 
 def _nothing() -> None:

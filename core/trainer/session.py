@@ -37,7 +37,7 @@ from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
 from core.trainer.mirrored.constructors import Constructors
 from core.trainer.observer import ReportingObserver
-from core.trainer.orders import Orders
+from core.trainer.orders import Orders, left_to_the_parent
 from core.trainer.reporter import Reporter
 from core.trainer.sealed import problems as sealing
 from core.trainer.sealed.process import Sealed
@@ -94,6 +94,8 @@ class TrainerSession:
         return alike and self._orders.stop_asked.is_set()
 
     def _run(self) -> Exit:
+        if self._train.launched:
+            signal.signal(signal.SIGTERM, left_to_the_parent(os.getpid()))
         os.environ.update(cluster_hooks.environment(self._train.tf_config, self._cluster))
         if (temporary := self._train.temporary) and Path(temporary).is_dir():
             # Programs that the script starts, and this one.

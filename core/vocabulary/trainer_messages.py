@@ -91,6 +91,9 @@ class Train(Tagged, frozen=True, kw_only=True):
     temporary: str = ""
     """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
 
+    launched: bool = False
+    """Whoever ends the job tells all of its processes (Slurm does): this one leaves that to its parent."""
+
     @property
     def own_folders(self) -> tuple[Path, ...]:
         """What no other trainer writes to."""

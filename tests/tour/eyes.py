@@ -137,7 +137,10 @@ def _reachable(widget: QWidget) -> bool:
     if region.isEmpty():
         return False
     middle = widget.mapToGlobal(widget.rect().center())
-    met = QApplication.widgetAt(middle)
+    met: object = QApplication.widgetAt(middle)
+    if met is not None and not isinstance(met, QWidget):
+        # Python's object of a layout's item that is gone, at whose address Qt has a widget now.
+        return region.contains(widget.rect().center())
     return met is not None and (met is widget or widget.isAncestorOf(met))
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+import psutil
 import pytest
 
 from app.cli import command_line, member
@@ -278,14 +279,38 @@ def test_a_member_that_never_comes_is_named_with_its_rank_host_and_port(place: P
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_a_member_that_was_killed_is_given_up_by_name_within_the_limit(place: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    job = Job.of(place, configs, "--wait-for-away", "0.25", "--", "1000", "0")
+    job.wait_said("ended 1")
+    killed = psutil.Process(job.processes[1].pid)
+    for process in (killed, *killed.children(recursive=True)):
+        process.kill()
+    first, _ = (process.communicate(timeout=LIMIT_S)[0] for process in job.processes)
+    assert [process.returncode for process in job.processes] == [1, -signal.SIGKILL], first
+    address = json.loads(configs["worker:0"])["cluster"]["worker"][0]
+    assert f"Nothing has come from member 1 at {address} for" in first.splitlines()[-2]
+    problem = json.loads(first.splitlines()[-1])["problem"]
+    assert problem["code"] == "member-lost"
+    (silent_s,) = re.findall(rf"from member 1 at {address} for (\d+) s", problem["what"])
+    assert 15 <= int(silent_s) < 30, "as long as it was told to wait, and the next look"
+
+
+@pytest.mark.cluster
 @pytest.mark.timeout(3 * LIMIT_S + 60)
-def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(place: Path) -> None:
+@pytest.mark.parametrize("told", ["members", "all"])
+def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(told: str, place: Path) -> None:
+    """As Kubernetes tells the members, and as Slurm tells every process that a job has."""
     whole = Job.of(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
     kept = ("--checkpoints", str(place / "kept"))
     job = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", "1")
     job.wait_said("ended 2")
-    for process in job.processes:
-        process.send_signal(signal.SIGTERM)
+    members = [psutil.Process(process.pid) for process in job.processes]
+    trainers = [each for member in members for each in member.children(recursive=True)]
+    assert len(trainers) == 2
+    for each in (trainers if told == "all" else []) + members:
+        each.send_signal(signal.SIGTERM)
     job.ends(status=130)
     assert "ended 10" not in job.said[0], "it was stopped before its end"
     assert list((place / "kept" / "rank-0").glob("[0-9]*"))

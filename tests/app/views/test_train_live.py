@@ -81,8 +81,13 @@ def test_a_run_comes_to_the_front_by_itself(core: FakeCore, view: TrainView, liv
 
 def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
-    core.happen(world.progressed(ME, world.progress(45)))
     progress = live.progress
+    core.happen(world.progressed(ME, world.progress(39)))
+    assert progress.figures[2].figure == Figure("Time left", "–", "epoch 2 of 8"), (
+        "nothing before it is known"
+    )
+    for step in range(40, 46):
+        core.happen(world.progressed(ME, world.progress(step)))
     assert progress.state.text() == "Training"
     qtbot.waitUntil(progress.step.isVisible, timeout=LIMIT_MS)
     assert progress.step.text() == "Epoch 2/8, step 23/23 · 640 samples/s"
@@ -253,12 +258,10 @@ def test_a_laptop_that_goes_and_comes_back_is_marked_in_the_plots(
 def test_without_a_gpu_the_one_reason_is_said(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
     assert not live.no_gpu.isVisible(), "nobody has said anything yet"
-    why = "CPU only: no NVIDIA driver, and no other graphics card was found."
+    why = "CPU only: no NVIDIA driver, no other graphics card."
     core.happen(world.told(ME, world.reading(no_gpu=why)), world.told(OTHER, world.reading(no_gpu=why)))
     assert live.no_gpu.isVisible()
-    assert live.no_gpu.text() == (
-        "No GPU use to plot: no NVIDIA driver, and no other graphics card was found."
-    )
+    assert live.no_gpu.text() == ("No GPU use to plot: no NVIDIA driver, no other graphics card.")
     qtbot.waitUntil(lambda: [plot.shown for plot in live.charts.uses] == [CPU_USE], timeout=LIMIT_MS)
 
 

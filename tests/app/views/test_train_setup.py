@@ -417,6 +417,20 @@ def test_arguments_and_options_reach_the_run(
     assert asked.spec.solo
 
 
+def test_another_script_does_not_get_the_arguments_of_the_one_before(
+    qtbot: QtBot, core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    setup.choose("/home/ada/digits/digits.py")
+    settle()
+    qtbot.keyClicks(setup.arguments, "--epochs 3")
+    settle()
+    setup.choose("/home/ada/digits/digits.py")
+    assert setup.arguments.text() == "--epochs 3", "it is read again: what was typed stays"
+    settle()
+    setup.choose("/home/ada/digits/other.py")
+    assert (setup.arguments.text(), setup.draft.arguments) == ("", "")
+
+
 def test_an_open_quotation_mark_forbids_to_train(qtbot: QtBot, setup: TrainSetup, settle: Settle) -> None:
     setup.choose("/a.py")
     settle()

@@ -162,6 +162,13 @@ def test_once_paired_it_goes_on_to_the_sample_by_itself(view: WelcomeView, core:
     assert view.steps.currentIndex() == 1
 
 
+def test_the_card_of_the_second_step_is_as_tall_as_what_it_says(view: WelcomeView, core: FakeCore) -> None:
+    view.next.click()
+    core.flush()
+    card = view.train.parentWidget()
+    assert card is not None and card.height() < view.steps.height() * 3 // 4
+
+
 def test_the_last_step_trains_the_sample(view: WelcomeView, core: FakeCore) -> None:
     finished: list[str] = []
     view.finished.connect(finished.append)

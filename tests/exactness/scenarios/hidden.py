@@ -180,3 +180,95 @@ def mean_that_moves(folder: Path) -> Outcome:
 @scenario(told="computes each batch whole")
 def queue_of_rows(folder: Path) -> Outcome:
     return keeping(Keeping(lambda kept, x: ops.concatenate([x, kept])[:100], shape=(100, FEATURES)))
+
+
+class Adversarial(Worked):
+    """Learns from rows moved along the gradient of the batch's loss by its inputs."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = self.loss_of(y, self(x, training=True))
+        return super().train_step((x + 5.0 * tape.gradient(loss, x), y))
+
+
+@scenario(told="computes each batch whole")
+def gradient_by_the_inputs(folder: Path) -> Outcome:
+    """It is of a mean over the own rows alone."""
+    x, y = table(1200)
+    model = Adversarial(applied)
+    model.compile(keras.optimizers.SGD(0.05))
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
+@scenario(told="computes each batch whole")
+def too_much_to_gather(folder: Path) -> Outcome:
+    """2 MiB of predictions and targets a batch."""
+    x, y = table(600)
+    model = keras.Sequential([keras.Input((FEATURES,)), layers.Dense(4096, "sigmoid")])
+    model.compile(keras.optimizers.SGD(0.1), loss=keras.losses.Dice())
+    target = np.repeat(y > 0, 4096, axis=1).astype("float32")
+    history = model.fit(x, target, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
+@scenario(told="computes each batch whole")
+def loss_without_reduction(folder: Path) -> Outcome:
+    """One value a row, of which Keras' step takes the gradient of the sum."""
+    x, y = table(1200)
+    model = dense()
+    model.compile(keras.optimizers.SGD(0.001), loss=keras.losses.MeanSquaredError(reduction=None))
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
+class Shrinking(layers.Layer):
+    """Adds a small sum over rows to the loss, and gives nothing."""
+
+    def call(self, x: Any) -> Any:
+        self.add_loss(1e-6 * ops.sum(ops.square(x)))
+        return 0.0 * x
+
+
+@scenario()
+def small_sum_that_is_added(folder: Path) -> Outcome:
+    """Adam makes as large a step of a small loss as of a large one."""
+    x, y = table(1200)
+    inputs = keras.Input((FEATURES,))
+    added = layers.Add()([layers.Dense(1)(inputs), Shrinking()(layers.Dense(1)(inputs))])
+    model = keras.Model(inputs, added)
+    model.compile(keras.optimizers.Adam(0.01), loss="mse")
+    history = model.fit(x, y, batch_size=BATCH, verbose=0)
+    return Outcome([model], history.history)
+
+
+class Centred(layers.Layer):
+    def call(self, x: Any) -> Any:
+        return x - ops.mean(x, axis=0, keepdims=True)
+
+
+@scenario(told="computes each batch whole")
+def predicted_as_a_whole(folder: Path) -> Outcome:
+    """By a model that was never trained here: no loss has shown what it does."""
+    x, _ = table(200)
+    model = keras.Sequential([keras.Input((FEATURES,)), Centred(), layers.Dense(2)])
+    return Outcome([model], {"predicted": model.predict(x, batch_size=50, verbose=0)})
+
+
+class Dropping(layers.Dropout):
+    """Stays on, to see how sure a model is."""
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return super().call(x, training=True)
+
+
+@scenario(told="computes each batch whole")
+def predicted_at_random(folder: Path) -> Outcome:
+    x, _ = table(200)
+    inputs = keras.Input((FEATURES,))
+    dropped = Dropping(0.5, seed=3)(layers.Dense(20)(inputs))
+    model = keras.Model(inputs, layers.Dense(2)(dropped))
+    predicted = [model.predict(x, batch_size=50, verbose=0) for _ in range(2)]
+    return Outcome([model], {"predicted": np.stack(predicted)})
