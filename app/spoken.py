@@ -12,8 +12,9 @@ from app.device_names import names_of
 from app.device_words import size_words
 from core.vocabulary import events as ev
 from core.vocabulary.events import Event
-from core.vocabulary.ids import DeviceId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Training
+from core.vocabulary.plan import Plan
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import plain
 
@@ -35,6 +36,8 @@ class News:
     """``of`` each batch of events, in the order in which things happened."""
 
     def __init__(self) -> None:
+        self._run: RunId | None = None
+        """The newest whose start was said: every member tells of it, and again with each new plan."""
         self._waits: tuple[object, ...] = ()
         """The gist of what was last said of waiting: it is told again every few seconds."""
 
@@ -43,6 +46,9 @@ class News:
         said: list[Said] = []
         for event in events:
             said += _of(event, state)
+            if isinstance(event, ev.RunPlanned) and event.plan.run != self._run:
+                self._run = event.plan.run
+                said += _start(event.plan, state)
             if isinstance(event, ev.WaitingChanged) and state.run is not None:
                 said += self._waiting(event, state.run, names_of(state, state.run.members))
         return said
@@ -68,8 +74,6 @@ def _of(event: Event, state: State) -> Iterator[Said]:
             yield f"Not paired. {problem.what} {problem.fix}", True
         case ev.ConsentAsked():
             yield _asks(event), True
-        case ev.RunPlanned(plan=plan) if not plan.solo:
-            yield f"{names_of(state, [plan.starter])[plan.starter]} started a run of {plan.script}.", False
         case ev.MemberPhaseChanged(device=device, phase="consent") if run is not None:
             if state.me is None or device != state.me.device:
                 name = names_of(state, run.members)[device]
@@ -78,6 +82,11 @@ def _of(event: Event, state: State) -> Iterator[Said]:
             yield from _phase(phase, run)
         case _:
             pass
+
+
+def _start(plan: Plan, state: State) -> Iterator[Said]:
+    if not plan.solo:
+        yield f"{names_of(state, [plan.starter])[plan.starter]} started a run of {plan.script}.", False
 
 
 def _asks(asked: ev.ConsentAsked) -> str:

@@ -70,10 +70,10 @@ def brief(wait: WaitsFor) -> tuple[str, str]:
         case "stopped":
             return "Process stopped", lasted
         case "starting":
-            return "Starts TensorFlow", lasted
+            return "Starting TensorFlow", lasted
         case "wire":
             come = f"{_bytes(wait.bytes_come)} of {_bytes(wait.bytes_total)}"
-            return "Sends its numbers", come if wait.bytes_total else lasted
+            return "Sending its numbers", come if wait.bytes_total else lasted
         case "connection":
             return "No connection", lasted
         case "silent":

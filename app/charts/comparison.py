@@ -75,7 +75,7 @@ class Comparison(QWidget):
                 self.cells[-1].append(cell)
                 values.addWidget(cell, number, place)
         values.setRowStretch(len(lines) + 1, 1)
-        values.setColumnStretch(len(labels), max(0, 3 - len(labels)))
+        values.setColumnStretch(len(labels), max(0, 2 - len(labels)))
         return _beside(names, values)
 
 

@@ -84,7 +84,8 @@ class Plot(QWidget):
         edge = self.fontMetrics().height() // 2
         plot = self.canvas.getPlotItem()
         character = self.fontMetrics().averageCharWidth()
-        plot.layout.setContentsMargins(0, edge, character * END_CHARACTERS, 0)
+        ends = self.fontMetrics().horizontalAdvance("0" * END_CHARACTERS)
+        plot.layout.setContentsMargins(0, edge, ends, 0)
         # Of a fixed size: an axis that fits itself to its numbers is painted twice for each new range.
         plot.getAxis("left").setWidth(character * LEFT_CHARACTERS)
         for axis in (plot.getAxis("left"), plot.getAxis("bottom")):

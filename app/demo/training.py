@@ -108,7 +108,7 @@ async def _watch(node: Node, run: RunId, names: dict[DeviceId, str], say: Say, *
                 await node.follower.submit(AnswerConsent(run=event.run, decision="once"), Done)
             case ev.MemberPhaseChanged() if event.device == node.device and state.run is not None:
                 if event.phase in ("starting", "meeting"):
-                    say(f"{node.name} {run_words.member_words(state.run.members[node.device])}")
+                    say(f"{node.name}: {run_words.member_words(state.run.members[node.device])}")
             case ev.RunPhaseChanged(phase=phase) if event.run == run:
                 if tells and isinstance(phase, Starting) and state.run is not None:
                     for line in plan_lines(state.run.plan, names):

@@ -77,7 +77,7 @@ def _doing(
     state, detail = words[:1].upper() + words[1:], ""
     if waits and member.phase in ("meeting", "training"):
         others = dict.fromkeys(names.get(wait.device, short(wait.device)) for wait in waits)
-        state = f"Waits for {' and '.join(others)}"
+        state = f"Waiting for {' and '.join(others)}"
     elif back_s is not None:
         detail = f"back after {wait_words.duration(back_s)}"
     return state, detail, any(end.problem is not None for end in member.exits.values())
@@ -132,7 +132,7 @@ def _row(
     busy = [f"GPU {gpu.words}" if gpu.words else "", gpu.note, f"CPU {cpu.words}" if cpu.words else ""]
     more = ", ".join(filter(None, (*busy, f"waits {waiting}" if waiting else "")))
     said = ", ".join(filter(None, (f"{does[:1].lower()}{does[1:]}", detail)))
-    about = f"{name}{f' ({known})' if known else ''} {said}"
+    about = f"{name}{f' ({known})' if known else ''}: {said}"
     return LaptopRow(
         name=name,
         role=" · ".join(filter(None, (task, "this laptop" if mine else ""))),

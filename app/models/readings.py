@@ -29,7 +29,8 @@ def lines_of(reading: Reading, most_bytes_s: float = 0.0) -> list[Line]:
     """GPU first: it is what people look for. ``most_bytes_s``: the greatest network rate seen so far."""
     lines: list[Line] = []
     if not reading.gpus:
-        lines.append(Line("GPU", None, reading.no_gpu or "CPU only"))
+        why = reading.no_gpu.removeprefix("CPU only: ").rstrip(".")
+        lines.append(Line("GPU", None, f"none: {why}" if why else "none"))
     for number, gpu in enumerate(reading.gpus[:MOST_GPUS], start=1):
         lines += _gpu_lines(gpu, f"GPU {number}" if len(reading.gpus) > 1 else "GPU")
     if len(reading.gpus) > MOST_GPUS:

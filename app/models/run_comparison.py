@@ -67,9 +67,10 @@ def _deciding(entries: Sequence[RunEntry]) -> str:
 
 
 def labels_of(entries: Sequence[RunEntry]) -> list[str]:
-    """Each run's own name, else when it was started, with its script where these differ; never two alike.
-    The year is said where it tells them apart."""
-    same = len({entry.script for entry in entries}) == 1
+    """Each run's own name, else when it was started: with its script where these differ or one has a name.
+    Never two alike. The year is said where it tells them apart.
+    """
+    same = len({entry.script for entry in entries}) == 1 and not any(entry.name for entry in entries)
     times = [started(entry) for entry in entries]
     if len({when[:_YEAR] for when in times}) == 1:
         times = [when[_YEAR:] for when in times]

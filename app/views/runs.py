@@ -23,7 +23,7 @@ from app.widgets.buttons import button
 from app.widgets.card import row
 from app.widgets.flow import Flow
 from app.widgets.folder_box import FolderBox
-from app.widgets.labels import Label, name_for_readers
+from app.widgets.labels import Label, name_for_readers, set_kind
 from app.widgets.problem_box import Level, ProblemBox
 from app.widgets.runs_table import RunsTable
 from app.widgets.undo_bar import UndoBar
@@ -46,6 +46,7 @@ from core.vocabulary.run_folder import REPORT
 from core.vocabulary.state import State
 
 _EMPTY = "No run yet. What you train is kept here, with its plots, log and result."
+_COMPARING = "To compare runs, hold Ctrl and click each of them."
 _NO_MATCH = "No run matches the filter."
 _OF_HISTORY = (RunPlanned, RunPhaseChanged, RunSummarised, HistoryChanged)
 _OF_CHECKPOINTS = (CheckpointFound, CheckpointCame, FetchEnded, LinkDown)
@@ -99,11 +100,13 @@ class RunsView(View):
         self.not_opened = FolderBox()
         self.empty = Label(_EMPTY, "faint", wraps=True)
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter by name, note, argument, laptop, state")
+        self.filter.setPlaceholderText("Filter by name, argument, laptop …")
         self.filter.setClearButtonEnabled(True)
         name_for_readers(self.filter, "Filter runs", "Every word has to be found in a run.")
         self.filter.textChanged.connect(self._filter)
         self.count = Label("", "faint")
+        self.comparing = Label(_COMPARING, "faint", wraps=True)
+        self.comparing.hide()
         self.table = self._table()
         self.undo = UndoBar()
         self._going: list[RunEntry] = []
@@ -123,7 +126,7 @@ class RunsView(View):
         head.setStretch(3, 20)
         layout.addLayout(head)
         self.filter.setMaximumWidth(self.fontMetrics().averageCharWidth() * 46)
-        for piece in (self.problem, self.not_opened, self.empty):
+        for piece in (self.comparing, self.problem, self.not_opened, self.empty):
             layout.addWidget(piece)
         layout.addLayout(row(self.first, 1))
         layout.addWidget(self.table, 1)
@@ -211,6 +214,7 @@ class RunsView(View):
         self.first.setVisible(nothing)
         self.table.setVisible(self.model.rowCount() > 0)
         self.filter.setVisible(there > 1 or self.sorted.filtering)
+        self.comparing.setVisible(there > 1)
         self.count.setVisible(self.sorted.filtering)
         self.count.say(f"{seen:,} of {there:,}")
         self.setFocusProxy(self.first if nothing else self.table)
@@ -255,6 +259,8 @@ class RunsView(View):
         one = chosen[0] if len(chosen) == 1 else None
         self.open.setEnabled(one is not None)
         self.compare.setEnabled(len(chosen) > 1)
+        set_kind(self.open, "" if len(chosen) > 1 else "primary")
+        set_kind(self.compare, "primary" if len(chosen) > 1 else "")
         self.again.setEnabled(one is not None and bool(one.source))
         self.rename.setEnabled(one is not None)
         self.report.setEnabled(one is not None and bool(one.folder) and not self._under_way(one))

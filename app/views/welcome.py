@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.bridge import Bridge
-from app.device_words import in_the_network, problem_of
+from app.device_words import problem_of
 from app.theme import GAP
 from app.views.view import View
 from app.widgets.address_card import AddressCard
@@ -77,9 +77,6 @@ class WelcomeView(View):
         if self.name.text() == self._named:
             self.name.setText(state.me.name)
             self._named = state.me.name
-        self.where.say(
-            ", ".join(in_the_network(state.me.addresses)[:3]) or "none: this laptop is in no network"
-        )
         self.by_address.show_own(state.me.addresses)
         self.nearby.show_state(state)
         self._show_step()
@@ -95,12 +92,11 @@ class WelcomeView(View):
         self.name.setObjectName("name")
         self.name.returnPressed.connect(lambda: self._named_then(lambda: None))
         name_for_readers(self.name, "This laptop's name")
-        self.where = Label("", "mono", wraps=True)
         self.findings = FindingsList()
+        self.findings.hide()
         self.checking = faint("Checking the network…")
         card.body.addWidget(heading("This laptop's name, as others see it"))
         card.body.addWidget(self.name)
-        card.body.addLayout(row(faint("Its address:"), self.where, 1))
         card.body.addWidget(self.checking)
         card.body.addWidget(self.findings)
         pair = Card()
@@ -117,14 +113,7 @@ class WelcomeView(View):
             faint("Open Tandem there, too. Both show six digits; press Same on both.", wraps=True)
         )
         pair.body.addWidget(self.nearby)
-        step = QWidget()
-        layout = QVBoxLayout(step)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GAP)
-        for piece in (card, pair, self.by_address):
-            layout.addWidget(piece)
-        layout.addStretch(1)
-        return step
+        return _step(card, pair, self.by_address)
 
     def _sample_step(self) -> QWidget:
         card = Card()
@@ -142,8 +131,7 @@ class WelcomeView(View):
         )
         card.body.addSpacing(GAP)
         card.body.addLayout(row(self.train, 1))
-        card.body.addStretch(1)
-        return card
+        return _step(card)
 
     # --- going on ------------------------------------------------------------------------------------------
 
@@ -224,10 +212,23 @@ class WelcomeView(View):
         found = [each for each in answer.findings if each.topic == "network"]
         wrong = [each for each in found if each.level in ("warning", "error")]
         self.findings.show_findings(wrong)
+        self.findings.setVisible(bool(wrong))
         # In the same place where all is well: nothing moves under the mouse.
         self.checking.say("✓ The network is fine.")
         self.checking.make("good")
         self.checking.setVisible(not wrong)
+
+
+def _step(*cards: QWidget) -> QWidget:
+    """Cards as tall as what is in them, from the top."""
+    step = QWidget()
+    layout = QVBoxLayout(step)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(GAP)
+    for card in cards:
+        layout.addWidget(card)
+    layout.addStretch(1)
+    return step
 
 
 def _nothing() -> None:

@@ -34,9 +34,7 @@ class AddressCard(Card):
         name_for_readers(self.pair, "Pair with the laptop at this address")
         self.own = Label("", wraps=True)
         self.body.addWidget(heading("Pair by address"))
-        self.body.addWidget(
-            faint("Type the address that the other laptop shows on its own Devices screen.", wraps=True)
-        )
+        self.body.addWidget(faint("Type the address that Tandem shows on the other laptop.", wraps=True))
         self.body.addLayout(row(self.edit, self.pair))
         self.body.addWidget(self.problem)
         self.body.addWidget(self.own)

@@ -24,7 +24,7 @@ class Flow(QWidget):
         self._centred = False
         self.right = right
         self.spacing = GAP
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         for piece in pieces:

@@ -87,18 +87,20 @@ def build(key: Ed25519PrivateKey) -> bytes:
     return builder.sign(key, algorithm=None).public_bytes(Encoding.DER)
 
 
-def out_of_date(der: bytes, whose: str, now: datetime | None = None) -> Problem | None:
+def out_of_date(der: bytes, whose: str, now: datetime | None = None, *, mine: bool = False) -> Problem | None:
     """Why TLS would refuse this certificate by its dates; None: it would not. ``whose``: such as ``Ben's``.
 
-    Ours are for all times (``build``): another program's may have run out, or this laptop's clock be wrong.
+    ``mine``: it is this laptop's own. Ours are for all times (``build``): another program's may have run out,
+    or this laptop's clock be wrong.
     """
     certificate, now = x509.load_der_x509_certificate(der), now or datetime.now(UTC)
     if now > (last := certificate.not_valid_after_utc):
         return Problem(
             code="certificate-expired",
             what=f"{whose} certificate ran out on {last:%Y-%m-%d}: no link with it will be accepted.",
-            fix="Delete identity/cert.pem in the home of that laptop's Tandem, which makes it anew when it "
-            "starts; then pair the two again. If the date is still to come, set this laptop's clock.",
+            fix=f"Delete identity/cert.pem in the home of {'this' if mine else 'that'} laptop's Tandem, "
+            f"which makes it anew when it starts; then pair {'all laptops' if mine else 'the two'} again. If "
+            "the date is still to come, set this laptop's clock.",
         )
     if now < (first := certificate.not_valid_before_utc):
         return Problem(

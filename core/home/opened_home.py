@@ -72,7 +72,7 @@ def _read(home: Home, lock: HomeLock, log: Log) -> OpenedHome:
     except Exception as error:
         _log.warning("does not start: %s", error)
         raise
-    about_me = out_of_date(mine.cert_der, "This laptop's own")
+    about_me = out_of_date(mine.cert_der, "This laptop's own", mine=True)
     if about_me is not None:
         about_me = replace(about_me, code=f"own-{about_me.code}")
     notices = tuple(problem for problem in (about_me, about_settings, about_trust) if problem is not None)

@@ -6,7 +6,6 @@ Who may run what stands in the trust store, for each device.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import get_args
@@ -28,7 +27,7 @@ from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Declined, Message, Mirrored, Prepare, Resumed, RunAbandoned
-from core.vocabulary.plan import COMPUTING, Exchange, Plan
+from core.vocabulary.plan import COMPUTING, Plan, PlannedExchange
 from core.vocabulary.run_folder import is_run_id
 from core.vocabulary.state import Run
 
@@ -50,7 +49,12 @@ class Admission:
 
     def take(self, run: RunId) -> Problem | None:
         """Begin to deal with a request; None: it is new."""
-        return None if self._used_ids.take(run) else problems.known_run()
+        return self._used_ids.take(run)
+
+    def over(self, member: pa.Participation) -> None:
+        """This laptop's part is over. A starter that did not hear of a refusal asks again."""
+        if member.refusal is not None:
+            self._used_ids.refuse(member.plan.run, member.refusal)
 
     async def ask(self, asking: pa.Participation) -> pa.Asked:
         """Whether this user has to be asked. Never raises: the starter is waiting for an answer."""
@@ -93,7 +97,8 @@ class Admission:
         return pa.Asked(allowed=self._may_run(plan), changed=changed)
 
     def _may_run(self, plan: Plan) -> bool:
-        return may_run(self._trust.store, plan.starter, plan.project, plan.arguments)
+        # Whatever was allowed before: an open port is accepted for one run.
+        return not plan.opens_port and may_run(self._trust.store, plan.starter, plan.project, plan.arguments)
 
     def _why_not(self, asking: pa.Participation) -> Problem | None:
         """On the files' thread: a list of files may be long, and made to be slow."""
@@ -120,7 +125,7 @@ def why_unfit(
     )
     if not fits:
         return problems.bad_message("The other laptop")
-    known = plan.exchange in get_args(Exchange)
+    known = plan.exchange in get_args(PlannedExchange)
     return None if known else problems.unknown_exchange(plan.exchange)
 
 
@@ -149,7 +154,7 @@ def why_unsafe(
 
 
 class UsedRunIds:
-    """The ids under which peers sent runs. Each may be used once.
+    """The ids under which peers sent runs, and with what some were refused. Each may be used once.
 
     Security invariant: a user's answer names the run that it is about. Were a second request taken under the
     same id, the answer to the first question would allow what was never shown.
@@ -157,18 +162,22 @@ class UsedRunIds:
 
     def __init__(self, most: int = RUNS_REMEMBERED) -> None:
         self._most = most
-        self._runs: set[RunId] = set()
-        self._in_order: deque[RunId] = deque()
+        self._runs: dict[RunId, Problem | None] = {}
+        """In the order in which they came."""
 
-    def take(self, run: RunId) -> bool:
-        """False: this id was used before."""
+    def take(self, run: RunId) -> Problem | None:
+        """None: this id is new. Else why a run with it is not taken."""
         if run in self._runs:
-            return False
-        self._runs.add(run)
-        self._in_order.append(run)
-        if len(self._in_order) > self._most:
-            self._runs.discard(self._in_order.popleft())
-        return True
+            return self._runs[run] or problems.known_run()
+        self._runs[run] = None
+        if len(self._runs) > self._most:
+            del self._runs[next(iter(self._runs))]
+        return None
+
+    def refuse(self, run: RunId, refusal: Problem) -> None:
+        """Whoever comes with this id again hears the same."""
+        if run in self._runs:
+            self._runs[run] = refusal
 
 
 def stray_answer(message: Resumed, me: str, last: Run | None) -> Message:

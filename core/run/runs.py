@@ -355,8 +355,9 @@ class NodeRuns:
             raise TandemError.of(problems.request_gone())
         return member
 
-    def _participant_gone(self) -> None:
+    def _participant_gone(self, last: pa.Participation) -> None:
         self._participant = None
+        self._admission.over(last)
         self._end_work_if_idle()
 
     # --- as the starter -----------------------------------------

@@ -88,11 +88,8 @@ def came_out(summary: Summary, plan: Plan, names: Names | None = None) -> Senten
         return Sentences()
     base = _baselines(before, plan)[0]
     name, alone_s = _member(base, plan, names), before.alone_s[base]
-    what = (
-        f"Expected {times(alone_s / before.step_s)}×, measured {times(alone_s / after.step_s)}× "
-        f"the speed of {name} alone ({_off(before.step_s, after.step_s)}). "
-        f"A step took {milliseconds(after.step_s)}"
-    )
+    against = _both(alone_s / before.step_s, alone_s / after.step_s, name)
+    what = f"{against} ({_off(before.step_s, after.step_s)}). A step took {milliseconds(after.step_s)}"
     rows = summary.settled.samples_s
     what += f", {rows:,.0f} samples/s" if rows else ""
     wire = ""
@@ -164,7 +161,9 @@ def wire_words(wire_s: float | None, step_s: float | None, sent_bytes: int | Non
 
 
 def times(ratio: float) -> str:
-    """``1.7``, ``12``: no more digits than a measurement of seconds has."""
+    """``1.7``, ``12``, ``0.03``: no more digits than a measurement of seconds has."""
+    if ratio < 0.095:
+        return f"{ratio:.1g}"
     return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
 
 
@@ -207,6 +206,13 @@ def _baselines(expectation: Expectation, plan: Plan) -> tuple[int, ...]:
     if _compared(alone_s[best] / step_s) == _compared(alone_s[mine] / step_s):
         return (mine,)
     return best, mine
+
+
+def _both(before: float, after: float, name: str) -> str:
+    """``Expected 1.5×, measured 1.4× the speed of anna alone``; of what slows a run, how much slower."""
+    if max(before, after) < 0.95:
+        return f"Expected {times(1 / before)}× slower, measured {times(1 / after)}× slower than {name} alone"
+    return f"Expected {times(before)}×, measured {times(after)}× the speed of {name} alone"
 
 
 def _than(gain: float, name: str) -> str:

@@ -49,7 +49,7 @@ class Gpus:
             nvidia = "there is an NVIDIA card, but no NVIDIA driver is installed"
         if others:
             return cls(others, "")
-        return cls([], f"CPU only: {nvidia}, and no other graphics card was found.")
+        return cls([], f"CPU only: {nvidia}, no other graphics card.")
 
     @property
     def names(self) -> tuple[str, ...]:

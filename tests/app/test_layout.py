@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractScrollArea,
@@ -22,6 +22,7 @@ from app.bridge import Bridge
 from app.screens import DEVICES, MACHINES, SCREENS, SETTINGS, TRAIN
 from app.views.settings import SettingsView
 from app.views.train import TrainView
+from app.widgets.flow import Flow
 from app.widgets.page import Page
 from app.window import Window
 from core.vocabulary import events as ev
@@ -118,6 +119,17 @@ def beyond(window: QWidget) -> list[str]:
     ]
 
 
+def cut(window: QWidget) -> list[str]:
+    """What stands in a further line of a flow, and is out of its sight."""
+    return [
+        f"{type(piece).__name__} {piece.objectName()}"
+        for flow in window.findChildren(Flow)
+        if flow.isVisible()
+        for piece in flow.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        if piece.isVisible() and not flow.rect().contains(piece.geometry())
+    ]
+
+
 def column(view: QWidget) -> int:
     """The width of what stands in a screen's page."""
     page = next(page for page in view.findChildren(Page) if page.isVisible())
@@ -210,6 +222,7 @@ def test_the_slider_for_smoothing_can_be_used_however_small_the_window(
     assert slider.height() >= slider.sizeHint().height()
     for piece in (bar.metrics, slider, bar.log, bar.axis, running.live.charts.export.button):
         assert piece.mapTo(window, QPoint(piece.width(), 0)).x() <= window.width()
+    assert not cut(window)
 
 
 def test_the_title_of_a_plot_stays_whole_beside_long_names(
@@ -254,6 +267,7 @@ def test_at_twice_the_size_of_text_everything_can_be_reached(
         settle(qtbot)
         assert not beyond(window), index
         assert not bars(window), index
+        assert not cut(window), index
     running.show_setup()
     window.go_to(TRAIN)
     settle(qtbot)

@@ -26,9 +26,10 @@ def test_every_phase_has_its_words() -> None:
 
 
 def test_a_member_says_what_it_does() -> None:
-    assert run_words.member_words(MemberState()) == "waits"
+    assert run_words.member_words(MemberState()) == "waiting"
     assert (
-        run_words.member_words(MemberState(phase="receiving", done=4, total=10)) == "receives the files, 40 %"
+        run_words.member_words(MemberState(phase="receiving", done=4, total=10))
+        == "receiving the files, 40 %"
     )
     assert run_words.member_words(MemberState(phase="meeting", words="ben at x")).endswith(": ben at x")
 

@@ -63,6 +63,17 @@ def test_a_run_is_said_from_the_question_to_its_end(core: FakeCore) -> None:
     assert said_of(core, world.phase(Finished())) == [("digits.py finished.", False)]
 
 
+def test_a_runs_start_is_said_once_however_often_its_plan_is_told(core: FakeCore) -> None:
+    core.happen(*world.linked(name="ben"))
+    news, planned_anew = spoken.News(), world.begun()[0]
+    assert isinstance(planned_anew, ev.RunPlanned)
+    said = []
+    for events in (world.begun(), (planned_anew,), (planned_anew, planned_anew)):
+        core.happen(*events)
+        said += [words for words, _ in news.of(events, core.state)]
+    assert [words for words in said if "started a run" in words] == ["here started a run of digits.py."]
+
+
 @pytest.mark.parametrize(
     ("last", "words", "urgent"),
     [

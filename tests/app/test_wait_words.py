@@ -87,8 +87,8 @@ def test_each_cause_has_a_sentence_with_the_laptops_name(wait: WaitsFor, said: s
 
 def test_bytes_are_counted_where_it_is_known_how_many_will_come() -> None:
     wait = WaitsFor(device=OTHER, cause="wire", lasted_s=40)
-    assert wait_words.brief(wait) == ("Sends its numbers", "for 40 s")
-    assert wait_words.brief(replace(wait, bytes_total=2000)) == ("Sends its numbers", "0.0 kB of 2.0 kB")
+    assert wait_words.brief(wait) == ("Sending its numbers", "for 40 s")
+    assert wait_words.brief(replace(wait, bytes_total=2000)) == ("Sending its numbers", "0.0 kB of 2.0 kB")
 
 
 def waiting(*, asks: bool = False) -> State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.tour.film import Film
 from tests.tour.screen import Screen
 
 
@@ -16,6 +17,7 @@ class Album:
         for old in folder.glob("[0-9][0-9]-*.png"):
             old.unlink()
         self._number = 0
+        self.film = Film(folder / "readme")
 
     def add(self, screen: Screen, who: str, what: str) -> Path:
         self._number += 1

@@ -102,7 +102,10 @@ def _rows(view: QAbstractItemView) -> list[Thing]:
     rows = []
     for row in range(min(model.rowCount(root), MOST_ROWS) if model else 0):
         cells = [model.index(row, column, root) for column in range(columns)]
-        words = " | ".join(str(cell.data() or "") for cell in cells)
+        # What a screen reader says of a cell has its second line, too.
+        words = " | ".join(
+            str(cell.data(Qt.ItemDataRole.AccessibleTextRole) or cell.data() or "") for cell in cells
+        )
         spot = _spot(view.viewport(), view.visualRect(cells[0]))
         rows.append(
             Thing(kind="row", name=view.objectName(), reader=view.accessibleName(), text=words, spot=spot)
@@ -134,7 +137,10 @@ def _reachable(widget: QWidget) -> bool:
     if region.isEmpty():
         return False
     middle = widget.mapToGlobal(widget.rect().center())
-    met = QApplication.widgetAt(middle)
+    met: object = QApplication.widgetAt(middle)
+    if met is not None and not isinstance(met, QWidget):
+        # Python's object of a layout's item that is gone, at whose address Qt has a widget now.
+        return region.contains(widget.rect().center())
     return met is not None and (met is widget or widget.isAncestorOf(met))
 
 

@@ -28,7 +28,7 @@ class Laptop(Person):
     def __init__(self, lab: Lab, host: int, album: Album) -> None:
         name = NAMES[host]
         super().__init__(name, lab.folder / f"{name}.log")
-        self._enter, self._album = lab.enter(host), album
+        self._enter, self.album = lab.enter(host), album
         homes = lab.folder / f"homes-on-{name}"
         self.folder = homes / name
         (self.folder / "tmp").mkdir(parents=True)
@@ -103,7 +103,7 @@ class Laptop(Person):
         if still:
             self.screen.rest()
         time.sleep(PAINTED_S)
-        return self._album.add(self.screen, self.name, what)
+        return self.album.add(self.screen, self.name, what)
 
     def on_lost(self) -> None:
         self.picture("LOST")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
-from tests.tour.laptop import TRAINED_S, Laptop
+from tests.tour.laptop import PAINTED_S, TRAINED_S, Laptop
 from tests.tour.screen import SIZE
 from tests.tour.thing import Thing
 
 LONG, SHORT = "--epochs 400", "--epochs 12"
+EPOCHS = 8
+"""Of the digits, where nobody asks for others."""
 MOST_PRESSES, MOST_PRESSES_ELSEWHERE = 6, 3
 """From two fresh windows to a loss that falls: where the run is started, and on the other laptop."""
 _CRASHING = '''"""Reads a file that is not there."""
@@ -42,6 +45,7 @@ def first_run(anna: Laptop, ben: Laptop) -> None:
     ben.sees("pair")
     anna.picture("first-run-found-ben")
     ben.picture("found-anna")
+    _scene(anna, ben, 1.5)
     for laptop in (anna, ben):
         laptop.screen.presses = 0
 
@@ -53,38 +57,49 @@ def pair(anna: Laptop, ben: Laptop) -> None:
     anna.picture("pairing-code")
     ben.picture("pairing-code")
     assert codes[0] == codes[1], codes
+    _scene(anna, ben, 2.0)
+    anna.album.film.keep("pairing", (anna.screen, ben.screen))
     anna.click("same")
     anna.reads("Waiting for ben")
     anna.picture("pairing-waiting")
     ben.tab_to("same")
     ben.picture("pairing-by-keyboard")
+    _scene(anna, ben, 1.5)
     ben.screen.press("Return")
     for laptop, other in ((anna, "ben"), (ben, "anna")):
         laptop.reads("Step 2 of 2")
         laptop.reads(f"Paired with {other}")
     anna.picture("first-run-sample")
     ben.picture("paired")
+    _scene(anna, ben, 1.5)
 
 
 def train_digits(anna: Laptop, ben: Laptop) -> None:
-    """From two fresh windows to a loss that falls, in few presses; then Anna stops it."""
+    """From two fresh windows to a loss that falls, in few presses, and to the end."""
     anna.click("train-sample")
     ben.sees("allow-once")
     ben.picture("first-consent")
     anna.picture("first-waiting-for-consent")
+    _scene(anna, ben, 2.5)
     ben.click("allow-once")
+    ben.sees("stop")
+    _scene(anna, ben, 1.5)
     for laptop in (anna, ben):
         laptop.until(_epoch(2), "the second epoch", TRAINED_S)
+    for laptop in (anna, ben):
         laptop.picture("first-training")
     for laptop, most in ((anna, MOST_PRESSES), (ben, MOST_PRESSES_ELSEWHERE)):
         presses = laptop.screen.presses
         print(f"  {laptop.name}: {presses} presses from a fresh window to a loss that falls", flush=True)
         assert presses <= most, f"{laptop.name} had to press {presses} times, {most} at most"
-    # The digits may be learned by now.
-    if anna.has("stop"):
-        anna.click("stop")
+    _scene(anna, ben, 0.8)
+    for epoch in range(3, EPOCHS + 1):
+        anna.until(_epoch_or_end(epoch), "an epoch", TRAINED_S)
+        _scene(anna, ben, 0.6)
     for laptop in (anna, ben):
         laptop.sees("new-run", limit_s=TRAINED_S)
+        laptop.picture("first-finished")
+    _scene(anna, ben, 4.0)
     ben.click("new-run")
     ben.picture("nothing-chosen")
 
@@ -104,6 +119,7 @@ def choose(anna: Laptop, ben: Laptop) -> None:
     anna.drag_row("ben", "anna (this laptop)")
     anna.until(_chief("anna (this laptop)"), "roles swapped back")
     anna.picture("roles-dragged")
+    anna.album.film.keep("roles", (anna.screen,))
     anna.click("swap-roles")
     anna.until(_chief("ben"), "roles swapped again")
     anna.click("tf-config")
@@ -165,6 +181,7 @@ def train(anna: Laptop, ben: Laptop) -> None:
     for laptop in (anna, ben):
         laptop.until(_epoch(16), "the sixteenth epoch", TRAINED_S)
         laptop.picture("loss-falls")
+    anna.album.film.keep("training", (anna.screen, ben.screen))
 
 
 def close_and_stop(anna: Laptop, ben: Laptop) -> None:
@@ -208,7 +225,7 @@ def history(anna: Laptop, ben: Laptop) -> None:
     anna.screen.press("F2")
     anna.screen.write("short run")
     anna.screen.press("Return")
-    anna.click_row("short run")
+    anna.until(lambda things: any(t.kind == "row" and "short run" in t.text for t in things), "the name")
     anna.screen.press("Return")
     anna.sees("back")
     anna.click("annotate")
@@ -224,13 +241,14 @@ def history(anna: Laptop, ben: Laptop) -> None:
     anna.reads("2 runs compared")
     anna.reads(" was better: ")
     anna.picture("overlay")
+    anna.album.film.keep("compared", (anna.screen,))
     anna.click("back")
     anna.click_row("Stopped")
     anna.screen.press("Delete")
-    anna.until(lambda things: sum(t.kind == "row" for t in things) == 1, "one run")
+    anna.until(lambda things: sum(t.kind == "row" for t in things) == 2, "two runs")
     anna.picture("undo")
     anna.click("undo")
-    anna.until(lambda things: sum(t.kind == "row" for t in things) == 2, "both runs")
+    anna.until(lambda things: sum(t.kind == "row" for t in things) == 3, "all runs")
     ben.screen.press("ctrl+4")
     ben.click_row("digits.py")
     ben.picture("runs")
@@ -261,6 +279,8 @@ def settings(anna: Laptop, ben: Laptop) -> None:
     for number, screen in enumerate(("devices", "train", "machines", "runs"), start=1):
         anna.screen.press(f"ctrl+{number}")
         anna.picture(f"{screen}-dark")
+        if screen == "train":
+            anna.album.film.keep("finished", (anna.screen,))
 
 
 def failures(anna: Laptop, ben: Laptop) -> None:
@@ -303,6 +323,19 @@ def failures(anna: Laptop, ben: Laptop) -> None:
 
 
 STORY = (first_run, pair, train_digits, choose, train, close_and_stop, run_again, history, settings, failures)
+
+
+def _scene(anna: Laptop, ben: Laptop, hold_s: float) -> None:
+    """A frame of the film for the README."""
+    for laptop in (anna, ben):
+        laptop.screen.rest()
+    time.sleep(PAINTED_S)
+    anna.album.film.take((anna.screen, ben.screen), hold_s)
+
+
+def _epoch_or_end(least: int) -> Callable[[list[Thing]], bool]:
+    """The last epochs of a quick run are over between two glances."""
+    return lambda things: _epoch(least)(things) or any(thing.name == "new-run" for thing in things)
 
 
 def _code(things: list[Thing]) -> Thing | None:

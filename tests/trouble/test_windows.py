@@ -48,7 +48,8 @@ def home(tmp_path: Path) -> Home:
 
 
 def rows(things: list[Thing]) -> list[str]:
-    return [thing.text.split(" | ")[1] for thing in things if thing.kind == "row"]
+    """The runs of the table, by their script and arguments."""
+    return [thing.text.split(" | ")[0] for thing in things if thing.kind == "row"]
 
 
 @pytest.mark.real
@@ -145,9 +146,9 @@ def test_a_home_whose_disk_refuses_while_the_window_is_open(
         anna.click("again")
         anna.reads("The script wrote digits.keras.", limit_s=TRAINED_S)
         anna.screen.press("ctrl+4")
-        anna.until(lambda things: rows(things)[:1] == ["digits.py --epochs 1"], "the new run")
-        anna.until(lambda things: any("1 | finished" in thing.text for thing in things), "its end")
-        assert rows(anna.look()) == ["digits.py --epochs 1"] * 2 + past[-3:], "the one that failed, too"
+        anna.until(lambda things: rows(things)[:1] == ["digits.py, --epochs 1"], "the new run")
+        anna.until(lambda things: any("1 | Finished" in thing.text for thing in things), "its end")
+        assert rows(anna.look()) == ["digits.py, --epochs 1"] * 2 + past[-3:], "the one that failed, too"
 
 
 def _enabled(name: str) -> Callable[[list[Thing]], bool]:

@@ -92,7 +92,9 @@ class Keeping:
                 async with asyncio.timeout(self._answer_s):
                     return await answer
             except TimeoutError:
-                return problems.keeping_untold(found.shown_name, self._answer_s)
+                removal = isinstance(message, RemovalAsked)
+                untold = problems.removal_untold if removal else problems.keeping_untold
+                return untold(found.shown_name, self._answer_s)
             finally:
                 del self._asked[device, message.number]
 

@@ -24,6 +24,14 @@ def keeping_untold(name: str, limit_s: float) -> Problem:
     )
 
 
+def removal_untold(name: str, limit_s: float) -> Problem:
+    return Problem(
+        code="removal-untold",
+        what=f"{name} did not say within {limit_s:g} s that the files are removed.",
+        fix="It may be at it still: look again later at what it keeps.",
+    )
+
+
 def not_here(name: str) -> Problem:
     return Problem(
         code="not-linked", what=f"{name} is not connected.", fix="Open Tandem there, in the same network."

@@ -51,7 +51,7 @@ class ParticipantDriver:
         starter_name: str,
         *,
         emit: Callable[[Shown], None],
-        on_gone: Callable[[], None],
+        on_gone: Callable[[pa.Participation], None],
     ) -> None:
         self.context = context
         self.state = machine.take_part(context.me, prepare, starter_name)
@@ -211,7 +211,7 @@ class ParticipantDriver:
         except TandemError as error:
             self._preparing_failed(error)
             return
-        if self.state.plan.exchange == "tls":
+        if self.state.plan.has_keys:
             self._pairs = {task.name: keys.make() for task in tasks}
         certificates = {task: pair.cert_der for task, pair in self._pairs.items()}
         self.handle(pa.MadeReady(self._held.ports, certificates, load_s))
@@ -336,7 +336,7 @@ class ParticipantDriver:
             self._delivery.end()
         if joined:  # before that, nothing was made here that could be tidied up
             self._start("tidy up after a run", self._clean_up(outputs_taken=outputs_taken))
-        self._on_gone()
+        self._on_gone(self.state)
 
     async def _clean_up(self, *, outputs_taken: bool) -> None:
         await self.context.files.do(self._tidy, outputs_taken)

@@ -89,6 +89,7 @@ def settle(turn: Turn, allowed: bool) -> None:
 
 
 def decline(turn: Turn, problem: Problem) -> None:
+    turn.state = replace(turn.state, refusal=problem)
     tell_starter(turn, ms.Declined(run=turn.state.plan.run, problem=problem))
     leave(turn, problem)
 

@@ -297,6 +297,8 @@ class Participation:
     stage: Stage = field(default_factory=Invited)
     shown: State = field(default_factory=State)
     """The mirrored run, to see that what the starter says can follow."""
+    refusal: Problem | None = None
+    """With which this laptop said no."""
     doing: Mapping[str, MemberPhase] = field(default_factory=lambda: MappingProxyType({}))
     """By task name, of trainers that run."""
     strategy: str = ""

@@ -168,7 +168,7 @@ def test_a_node_that_is_killed_in_training_is_named_and_nothing_is_left(tmp_path
 @pytest.mark.skipif(os.name != "posix", reason="ends a process as POSIX does")
 def test_ctrl_c_ends_every_process_of_the_demo(tmp_path: Path) -> None:
     with demo(tmp_path, "--epochs", "1000") as process:
-        read_until(process, "starts TensorFlow")
+        read_until(process, "starting TensorFlow")
         started = family(process)
         assert len(started) >= 3
         process.send_signal(signal.SIGINT)

@@ -61,8 +61,8 @@ def test_plain_lines_tell_each_thing_once() -> None:
     )
     assert screen.said.splitlines() == [
         "preparing",
-        "other: receives the files, 10 %",
-        "other: is ready",
+        "other: receiving the files, 10 %",
+        "other: ready",
         "here: epoch 1/2: loss 0.5000 (1.2 s)",
     ]
 
@@ -172,7 +172,7 @@ def test_the_moving_picture_shows_each_member() -> None:
     assert "epoch 2/4, step 10/20" in mine
     assert "1,234 samples/s" in mine
     assert "worker:0" in others
-    assert "waits" in others
+    assert "waiting" in others
 
 
 def test_the_moving_display_prints_the_script_above_itself() -> None:

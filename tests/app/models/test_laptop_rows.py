@@ -27,9 +27,9 @@ def test_a_row_has_role_share_use_and_what_it_waits() -> None:
     assert (row.name, row.role, row.share) == ("anna", "chief:0 · this laptop", "75 % of each batch")
     assert (row.gpu.words, row.gpu.note) == ("62 %", "5 GB of 8 GB · 71 °C · 60 W")
     assert (row.cpu.words, row.cpu.note) == ("40 %", "9 GB of 16 GB")
-    assert (row.waiting, row.state) == ("10 of 100 ms", "Trains")
+    assert (row.waiting, row.state) == ("10 of 100 ms", "Training")
     assert row.about == (
-        "anna (chief:0, 75 % of each batch) trains; "
+        "anna (chief:0, 75 % of each batch): training; "
         "GPU 62 %, 5 GB of 8 GB · 71 °C · 60 W, CPU 40 %, waits 10 of 100 ms"
     )
 

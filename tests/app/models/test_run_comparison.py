@@ -78,6 +78,7 @@ def test_no_two_runs_are_called_the_same() -> None:
     labels = labels_of(entries)
     assert len(set(labels)) == 3
     assert labels[2].startswith("mine")
+    assert labels[0].startswith("digits.py, "), "beside a name, a time alone says too little"
     other = replace(run(1), script="other.py")
     assert labels_of([run(0), other])[1].startswith("other.py, ")
 

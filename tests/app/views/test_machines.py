@@ -51,7 +51,7 @@ def test_this_laptop_alone_is_shown_with_a_hint(core: FakeCore, shown: Shown) ->
 def test_a_laptop_without_a_gpu_says_so_and_why(core: FakeCore, shown: Shown) -> None:
     view, _ = shown
     core.happen(world.told(ME, world.reading(no_gpu="CPU only: no driver was found")))
-    assert words(view, ME)["GPU"] == "CPU only: no driver was found"
+    assert words(view, ME)["GPU"] == "none: no driver was found"
     assert view.cards[ME].gauges["GPU"].part is None
 
 

@@ -139,8 +139,10 @@ def test_enter_opens_a_run(qtbot: QtBot, core: FakeCore, view: RunsView) -> None
 
 
 def test_two_runs_are_compared(qtbot: QtBot, core: FakeCore, view: RunsView) -> None:
+    assert view.comparing.isVisible() and "Ctrl" in view.comparing.text(), "who never chose two is told how"
     choose(view, 0, 2)
     assert view.compare.isEnabled()
+    assert (view.compare.property("kind"), view.open.property("kind")) == ("primary", "")
     assert not view.open.isEnabled()
     view.compare.click()
     core.flush()

@@ -31,9 +31,9 @@ from core.vocabulary.commands import (
     StopRun,
 )
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.plan import Moment, Resumption, RunSpec
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import WaitsFor
@@ -46,7 +46,7 @@ LIMIT_MS = 60_000
 LOSS = CurveKey(DeviceId(""), "loss", False)
 
 
-MOVED = "Bob's laptop (worker:0, 20 of 64 rows) trains; waits 10 of 100 ms"
+MOVED = "Bob's laptop (worker:0, 20 of 64 rows): training; waits 10 of 100 ms"
 
 
 def made_view(qtbot: QtBot, bridge: Bridge) -> TrainView:
@@ -81,8 +81,13 @@ def test_a_run_comes_to_the_front_by_itself(core: FakeCore, view: TrainView, liv
 
 def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
-    core.happen(world.progressed(ME, world.progress(45)))
     progress = live.progress
+    core.happen(world.progressed(ME, world.progress(39)))
+    assert progress.figures[2].figure == Figure("Time left", "–", "epoch 2 of 8"), (
+        "nothing before it is known"
+    )
+    for step in range(40, 46):
+        core.happen(world.progressed(ME, world.progress(step)))
     assert progress.state.text() == "Training"
     qtbot.waitUntil(progress.step.isVisible, timeout=LIMIT_MS)
     assert progress.step.text() == "Epoch 2/8, step 23/23 · 640 samples/s"
@@ -93,7 +98,7 @@ def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, li
         Figure("Speed", "640", "samples/s"),
     ]
     assert progress.bar.value() == 250
-    assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch) trains"
+    assert progress.members[OTHER].text() == "Bob's laptop (worker:0, 25 % of each batch): training"
 
 
 def test_what_is_expected_is_told_under_why_as_soon_as_it_is_measured(
@@ -123,7 +128,7 @@ def test_rows_that_move_while_training_are_shown(qtbot: QtBot, core: FakeCore, l
     balanced = replace(world.plan(), balance=True)
     core.happen(*world.linked(), *world.begun(balanced))
     label = live.progress.members[OTHER]
-    assert label.text() == "Bob's laptop (worker:0) trains", "nobody knows yet"
+    assert label.text() == "Bob's laptop (worker:0): training", "nobody knows yet"
     core.happen(world.measured())
     core.happen(world.progressed(OTHER, replace(world.progress(3), share=20)))
     qtbot.waitUntil(lambda: label.text() == MOVED, timeout=LIMIT_MS)
@@ -253,12 +258,10 @@ def test_a_laptop_that_goes_and_comes_back_is_marked_in_the_plots(
 def test_without_a_gpu_the_one_reason_is_said(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun(), world.progressed(ME, world.progress(0)))
     assert not live.no_gpu.isVisible(), "nobody has said anything yet"
-    why = "CPU only: no NVIDIA driver, and no other graphics card was found."
+    why = "CPU only: no NVIDIA driver, no other graphics card."
     core.happen(world.told(ME, world.reading(no_gpu=why)), world.told(OTHER, world.reading(no_gpu=why)))
     assert live.no_gpu.isVisible()
-    assert live.no_gpu.text() == (
-        "No GPU use to plot: no NVIDIA driver, and no other graphics card was found."
-    )
+    assert live.no_gpu.text() == ("No GPU use to plot: no NVIDIA driver, no other graphics card.")
     qtbot.waitUntil(lambda: [plot.shown for plot in live.charts.uses] == [CPU_USE], timeout=LIMIT_MS)
 
 
@@ -282,7 +285,7 @@ def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
     )
     away = row(OTHER)
     assert (away.state, away.detail, away.troubled) == ("Away", "for 70 s, 9 min left", True)
-    assert (row(ME).state, row(ME).troubled) == ("Waits for Bob's laptop", False)
+    assert (row(ME).state, row(ME).troubled) == ("Waiting for Bob's laptop", False)
     assert not live.progress.keep_waiting.isVisible()
     waits(
         WaitsFor(device=OTHER, cause="script", activity="callback", where="a.py, line 2", lasted_s=9),
@@ -293,7 +296,7 @@ def test_who_is_waited_for_is_said_in_the_header_and_in_its_row(
     assert core.asked(GoOnWaiting) == [GoOnWaiting(run=world.RUN)]
     waits()
     assert not live.progress.held.isVisible() and not live.progress.keep_waiting.isVisible()
-    assert (row(OTHER).state, row(OTHER).detail) == ("Trains", "back after 70 s")
+    assert (row(OTHER).state, row(OTHER).detail) == ("Training", "back after 70 s")
     live.grab()
 
 
@@ -343,7 +346,7 @@ def test_files_on_their_way_move_the_bar(core: FakeCore, live: TrainLive) -> Non
     core.happen(*world.linked(), *world.begun()[:2])
     core.happen(ev.MemberPhaseChanged(run=world.RUN, device=OTHER, phase="receiving", done=30, total=40))
     assert live.progress.bar.value() == 750
-    assert "receives the files, 75 %" in live.progress.members[OTHER].text()
+    assert "receiving the files, 75 %" in live.progress.members[OTHER].text()
 
 
 def test_points_are_kept_seen_or_not(core: FakeCore, view: TrainView, live: TrainLive) -> None:
@@ -560,6 +563,28 @@ def test_a_window_opened_in_the_middle_gets_what_was_before(
     view.live.log.head.click()
     assert view.live.log.text.toPlainText() == "before\nafter"
     view.hide()
+
+
+def test_a_resumed_run_begins_with_the_curve_of_the_run_before(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    moment = Moment(step=31, epoch=1, batch=8)
+    parent = RunId("20261121-090000-00000001")
+    resume = Resumption(run=parent, checkpoint=ProjectId("e" * 64), moment=moment)
+    plan = replace(world.plan(), resume=resume)
+    counted = [replace(world.progress(step), done=step + 1) for step in range(32)]
+    before = world.details(replace(world.entry(), run=world.RUN))
+    core.answers[GetRun] = replace(before, plan=plan, steps={ME: tuple(counted[:31])}, epochs={})
+    core.held = True
+    core.happen(*world.linked(), *world.begun(plan), world.progressed(ME, counted[31]))
+    core.happen(world.logged(ME, "Epoch 2\n"))
+    assert LOSS not in live.points.curves, "what comes meanwhile waits for what was before"
+    core.release()
+    core.flush()
+    qtbot.waitUntil(lambda: LOSS in live.points.curves, timeout=LIMIT_MS)
+    assert list(live.points.curves[LOSS].steps) == list(range(32))
+    live.log.head.click()
+    assert live.log.text.toPlainText() == "Epoch 2"
 
 
 def test_a_run_that_was_over_before_stays_in_the_history(

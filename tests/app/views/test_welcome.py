@@ -36,7 +36,7 @@ def view(qtbot: QtBot, bridge: Bridge, core: FakeCore) -> WelcomeView:
 
 def test_the_first_step_has_the_name_and_what_the_network_is_like(view: WelcomeView, core: FakeCore) -> None:
     assert view.name.text() == "here"
-    assert view.where.text() == "192.168.1.2:27600"
+    assert "192.168.1.2:27600" in view.by_address.own.text()
     assert core.commands == [RunDoctor()]
     assert [line.accessibleName() for line in view.findings._lines.values()] == ["Warning: A wall."]
     assert not view.checking.isVisible()
@@ -127,7 +127,7 @@ def test_what_is_being_typed_stays_when_the_state_changes(view: WelcomeView, cor
     view.name.setText("half a na")
     core.happen(ev.AddressesChanged(addresses=("10.0.0.1:27600",)))
     assert view.name.text() == "half a na"
-    assert view.where.text() == "10.0.0.1:27600"
+    assert "10.0.0.1:27600" in view.by_address.own.text()
 
 
 def test_pairing_is_on_the_first_page_and_may_be_left_out(view: WelcomeView, core: FakeCore) -> None:
@@ -160,6 +160,13 @@ def test_once_paired_it_goes_on_to_the_sample_by_itself(view: WelcomeView, core:
     assert view.partners.text().startswith("Paired with ")
     core.happen(ev.PairingBegan(incoming=True, name="Eve", address=""), ev.PairingEnded())
     assert view.steps.currentIndex() == 1
+
+
+def test_the_card_of_the_second_step_is_as_tall_as_what_it_says(view: WelcomeView, core: FakeCore) -> None:
+    view.next.click()
+    core.flush()
+    card = view.train.parentWidget()
+    assert card is not None and card.height() < view.steps.height() * 3 // 4
 
 
 def test_the_last_step_trains_the_sample(view: WelcomeView, core: FakeCore) -> None:

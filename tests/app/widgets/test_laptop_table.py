@@ -16,7 +16,7 @@ ROW = LaptopRow(
     cpu=Use(float("nan"), "nan %"),
     network=("↑ 1 MB/s", "↓ 1 MB/s"),
     waiting="4 of 11 ms",
-    state="Trains",
+    state="Training",
     detail="back after 40 s",
     troubled=False,
     about="anna (chief:0) trains",
@@ -58,7 +58,7 @@ def test_a_row_is_a_sentence_for_who_does_not_see_it(qtbot: QtBot) -> None:
 def test_a_state_that_has_no_room_goes_on_in_the_next_line(qtbot: QtBot) -> None:
     line = QWidget()
     qtbot.addWidget(line)
-    width = line.fontMetrics().horizontalAdvance("Waits for A")
-    assert _folded("Trains", line, width) == ("Trains", "")
-    assert _folded("Waits for Allow", line, width) == ("Waits for", "Allow")
+    width = line.fontMetrics().horizontalAdvance("Waiting for A")
+    assert _folded("Training", line, width) == ("Training", "")
+    assert _folded("Waiting for Allow", line, width) == ("Waiting for", "Allow")
     assert _folded("Donaudampfschifffahrt", line, width) == ("Donaudampfschifffahrt", "")

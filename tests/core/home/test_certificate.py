@@ -127,6 +127,13 @@ def test_a_certificate_whose_time_it_is_not_is_told_with_its_date(
     assert words in problem.what and problem.fix
 
 
+def test_of_a_laptops_own_certificate_nobody_is_sent_to_another_laptop() -> None:
+    der, now = odd_certificate(years=(2000, 2020)), datetime(2026, 6, 1, tzinfo=UTC)
+    own, other = out_of_date(der, "This laptop's own", now, mine=True), out_of_date(der, "Ben's", now)
+    assert own is not None and "of this laptop's Tandem" in own.fix and "that laptop" not in own.fix
+    assert other is not None and "of that laptop's Tandem" in other.fix
+
+
 def test_our_own_certificates_are_never_out_of_date() -> None:
     for year in (2001, 2026, 9999):
         assert out_of_date(device_certificate(1), "Ben's", datetime(year, 6, 1, tzinfo=UTC)) is None

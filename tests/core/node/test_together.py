@@ -397,3 +397,4 @@ async def test_a_certificate_that_ran_out_is_told_at_the_start(laptop: MakeNode,
     anna = await laptop("anna", discovery=False)
     (notice,) = anna.state.notices
     assert notice.code == "own-certificate-expired" and "This laptop's own certificate ran out" in notice.what
+    assert "home of this laptop's Tandem" in notice.fix

@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from core.cluster.make_plan import MOST_PATIENT_S
+from core.run import problems
 from core.run.admission import UsedRunIds, why_unfit, why_unsafe
 from core.vocabulary.ids import ProjectId, RunId
 from core.vocabulary.manifest import ProjectFile, manifest_of
@@ -74,7 +75,7 @@ def test_a_good_request_is_taken() -> None:
 
 def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
     heard = UsedRunIds(most=2)
-    assert [heard.take(RunId(run)) for run in ("a", "a", "b", "a", "c", "b", "a")] == [
+    assert [heard.take(RunId(run)) is None for run in ("a", "a", "b", "a", "c", "b", "a")] == [
         True,
         False,
         True,
@@ -83,6 +84,17 @@ def test_each_runs_id_is_taken_once_and_memory_is_bounded() -> None:
         False,
         True,
     ]
+
+
+def test_who_asks_again_hears_the_first_refusal_again() -> None:
+    heard, run, no = UsedRunIds(), RunId("a"), problems.refused_by_user()
+    assert heard.take(run) is None
+    again = heard.take(run)
+    assert again is not None and again.code == "run-known"
+    heard.refuse(run, no)
+    assert heard.take(run) == no
+    heard.refuse(RunId("b"), no)
+    assert heard.take(RunId("b")) is None, "what never came was not refused"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.cluster.make_plan import make_plan, new_run_id
+from core.run import problems
 from core.vocabulary import events as ev
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem, TandemError
@@ -105,6 +106,22 @@ async def test_an_answer_never_allows_another_project_under_the_same_runs_id(
         await ben.runs.answer_consent(plan.run, "once")
     assert late.value.code == "no-such-question"
     assert not ben.trainers
+
+
+async def test_a_no_that_was_said_while_the_starter_was_away_is_told_when_it_asks_again(
+    lan: Lan, mallory: Mallory
+) -> None:
+    ben = mallory.ben
+    plan = mallory.prepare(HARMLESS, exchange="tls")
+    await lan.wait_until(lambda: ben.state.consents)
+    lan.cut(mallory.node, ben)
+    await ben.runs.answer_consent(plan.run, "no")
+    await lan.wait_until(lambda: not ben.runs.busy)
+    assert not mallory.refusals(), "nothing came over the cut link"
+    lan.mend(mallory.node, ben)
+    mallory.say(ms.Prepare(plan=plan, manifest=HARMLESS))
+    await lan.wait_until(lambda: mallory.refusals() == [problems.refused_by_user().code])
+    assert not ben.state.consents and not ben.trainers
 
 
 async def test_a_run_that_is_in_the_history_is_not_written_over(

@@ -302,6 +302,14 @@ def test_what_came_out_worse_is_followed_by_what_would_help() -> None:
     assert last_time(Summary(expectation=measured(), settled=slow), PLAN, NAMES).fix == words.fix
 
 
+def test_what_slows_a_run_is_told_as_how_much_slower_not_as_no_speed_at_all() -> None:
+    slow = Settled(step_s=2.1, wire_s=1.9, wire_bytes=20_000_000)
+    words = came_out(Summary(expectation=measured(step_s=1.9), settled=slow), PLAN, NAMES).what
+    assert words.startswith("Expected 19× slower, measured 21× slower than anna alone (each step 11 % longer")
+    hardly = came_out(Summary(expectation=measured(step_s=0.09), settled=slow), PLAN, NAMES).what
+    assert hardly.startswith("Expected 1.1×, measured 0.05× the speed of anna alone")
+
+
 def test_without_a_measurement_only_the_rate_is_known() -> None:
     assert not came_out(Summary(), PLAN)
     assert not last_time(Summary(), PLAN)

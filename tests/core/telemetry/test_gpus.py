@@ -31,7 +31,7 @@ def test_a_laptop_without_gpus_says_so(tmp_path: Path) -> None:
     gpus = found(tmp_path, FakeNvml(init_error=FakeNvml.NVML_ERROR_LIBRARY_NOT_FOUND))
 
     assert gpus.read() == ()
-    assert gpus.no_gpu == "CPU only: no NVIDIA driver, and no other graphics card was found."
+    assert gpus.no_gpu == "CPU only: no NVIDIA driver, no other graphics card."
 
 
 def test_a_card_that_only_lacks_its_driver_is_named(tmp_path: Path) -> None:

@@ -177,6 +177,9 @@ async def test_a_laptop_that_is_away_older_or_silent_is_said_and_nothing_waits(
     anna.meet(ben, background)
     told = await anna.keeping.list(BEN)
     assert told.problem is not None and told.problem.code == "keeping-untold"
+    with pytest.raises(TandemError) as slow:
+        await anna.keeping.remove(BEN, "there", None)
+    assert slow.value.code == "removal-untold" and "are removed" in slow.value.what
 
 
 async def test_a_link_that_ends_is_waited_for_no_more(
