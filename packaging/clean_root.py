@@ -24,7 +24,11 @@ STEPS: tuple[tuple[str, str, str], ...] = (
         "root",
         "command -v Xvfb >/dev/null || apt-get -qq install -y --no-install-recommends xvfb xauth",
     ),
-    ("a new user", "root", f"id {USER} >/dev/null 2>&1 || useradd --create-home --shell /bin/sh {USER}"),
+    (
+        "a new user",
+        "root",
+        f"userdel --remove {USER} 2>/dev/null; useradd --create-home --shell /bin/sh {USER}",
+    ),
     ("install", "root", "apt-get -qq install -y /{package}"),
     (
         "in the menu",
@@ -37,15 +41,16 @@ STEPS: tuple[tuple[str, str, str], ...] = (
     (
         "window",
         USER,
-        "Xvfb :7 -screen 0 1280x800x24 >/dev/null 2>&1 & screen=$!; sleep 1;"
-        " export DISPLAY=:7; began=$(date +%s%N);"
+        "Xvfb -displayfd 3 -screen 0 1280x800x24 3>screen >/dev/null 2>&1 & screen=$!;"
+        " until [ -s screen ]; do kill -0 $screen || exit 1; sleep 0.1; done;"
+        " export DISPLAY=:$(cat screen); began=$(date +%s%N);"
         " tandem-gui & window=$!; home=$HOME/.local/share/tandem;"
         " until [ -e $home/node.sock ] || [ -e $home/node.sock.path ]; do"
         " kill -0 $window || exit 1; sleep 0.05; done;"
         ' echo "reachable after $(( ($(date +%s%N) - began) / 1000000 )) ms";'
         " tandem devices --wait 0 && kill $window && wait $window; ended=$?; kill $screen; exit $ended",
     ),
-    ("pair and train", USER, "tandem demo --epochs 8"),
+    ("pair and train", USER, "tandem demo --epochs 8 --out $HOME/demo"),
     (
         "keep the home",
         USER,
