@@ -13,6 +13,7 @@ Seal = Literal["namespace", "loopback", ""]
 """By what TensorFlow's port is kept from others than the members of a run: a network of the trainer's own;
 listening on the loopback alone, which other users of the laptop reach; ``""``: nothing."""
 _PROC = Path("/proc/sys")
+_LINUX = sys.platform == "linux"
 _TRIAL_S = 5.0
 
 
@@ -20,12 +21,12 @@ def find() -> Seal:
     """What is there. A trainer looks for itself again, and never goes on unsealed."""
     if not why_none():
         return "namespace"
-    return "loopback" if sys.platform == "linux" and platform.machine() == "x86_64" else ""
+    return "loopback" if _LINUX and platform.machine() == "x86_64" else ""
 
 
 def why_none(proc: Path = _PROC) -> str:
     """A clause; ``""`` where user namespaces can be used."""
-    if sys.platform != "linux":
+    if not _LINUX:
         return "this system has no network namespaces"
     if _value(proc / "kernel/apparmor_restrict_unprivileged_userns") == "1":
         return "user namespaces are restricted by AppArmor here"
@@ -37,7 +38,7 @@ def why_none(proc: Path = _PROC) -> str:
 
 def how_to_allow(proc: Path = _PROC) -> str:
     """A sentence for who administers this laptop."""
-    if sys.platform != "linux":
+    if not _LINUX:
         return "Train such scripts between Linux laptops."
     if _value(proc / "kernel/apparmor_restrict_unprivileged_userns") == "1":
         return (

@@ -15,6 +15,7 @@ import pytest
 
 import resources
 from core.home import socket_path
+from core.net.address import plain_host
 from core.trainer.sealed import listeners, namespace
 from core.vocabulary.commands import StopRun
 from core.vocabulary.ids import RunId
@@ -180,7 +181,7 @@ def listening(pid: int, port: int) -> set[str]:
         for line in Path(f"/proc/{pid}/net/{table}").read_text(encoding="utf-8").splitlines()[1:]
     ]
     places = [listeners.address(row[1]) for row in rows if row[3] == "0A"]
-    return {str(host) for host, at in places if at == port}
+    return {plain_host(str(host)) for host, at in places if at == port}
 
 
 def test_where_namespaces_are_forbidden_a_third_host_finds_no_port_that_answers_either(
@@ -191,7 +192,7 @@ def test_where_namespaces_are_forbidden_a_third_host_finds_no_port_that_answers_
         # That is the way that was taken: its relay in the network, and TensorFlow on the loopback.
         (task,) = forbidden.anna.run().plan.tasks_of(agent.device)
         rank = forbidden.anna.run().plan.tasks.index(task)
-        assert listening(trainer.pid, task.port) == {task.host, f"::ffff:127.77.0.{rank + 1}"}
+        assert listening(trainer.pid, task.port) == {task.host, f"127.77.0.{rank + 1}"}
         assert (
             Path(f"/proc/{trainer.pid}/ns/net").readlink()
             == Path(f"/proc/{agent.process.pid}/ns/net").readlink()

@@ -22,6 +22,7 @@ _PT_DYNAMIC = 2
 _DT_PLTRELSZ, _DT_STRTAB, _DT_SYMTAB, _DT_RELA, _DT_RELASZ, _DT_JMPREL = 2, 5, 6, 7, 8, 23
 _RELA, _SYMBOL = struct.Struct("<QQq"), struct.Struct("<IBBHQQ")
 _GLOB_DAT, _JUMP_SLOT = 6, 7
+_PRIVATE_ANONYMOUS = 0x22
 
 
 class _Header(ctypes.Structure):
@@ -86,7 +87,7 @@ def _put_down(libc: ctypes.CDLL, code: bytes) -> int:
     """Where it lies from here on, to be run and not to be written."""
     libc.mmap.restype = ctypes.c_void_p
     size = ctypes.c_size_t(mmap.PAGESIZE)
-    at = libc.mmap(None, size, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    at = libc.mmap(None, size, 3, _PRIVATE_ANONYMOUS, -1, 0)
     if at is None or at == ctypes.c_void_p(-1).value:
         raise OSError(ctypes.get_errno(), "no memory for a function")
     ctypes.memmove(at, code, len(code))

@@ -31,19 +31,20 @@ def enter() -> None:
 
     The user stays who they are, with all their files and graphics cards; only the network is another one.
     """
-    if sys.platform != "linux":
+    if sys.platform == "linux":
+        user, group = os.geteuid(), os.getegid()
+        try:
+            _unshare(_CLONE_NEWNET)  # an administrator's right, and nobody else's
+        except PermissionError:
+            _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+            # Without it, an ordinary user may not name its own group (user_namespaces(7)).
+            Path("/proc/self/setgroups").write_bytes(b"deny")
+            Path("/proc/self/uid_map").write_bytes(b"%d %d 1" % (user, user))
+            Path("/proc/self/gid_map").write_bytes(b"%d %d 1" % (group, group))
+        with socket.socket() as any_socket:
+            fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
+    else:
         raise OSError(errno.ENOSYS, "Only Linux has network namespaces")
-    user, group = os.geteuid(), os.getegid()
-    try:
-        _unshare(_CLONE_NEWNET)  # an administrator's right, and nobody else's
-    except PermissionError:
-        _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
-        # Without it, an ordinary user may not name its own group (user_namespaces(7)).
-        Path("/proc/self/setgroups").write_bytes(b"deny")
-        Path("/proc/self/uid_map").write_bytes(b"%d %d 1" % (user, user))
-        Path("/proc/self/gid_map").write_bytes(b"%d %d 1" % (group, group))
-    with socket.socket() as any_socket:
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 
 
 def give_sockets(giving: socket.socket) -> None:
@@ -51,7 +52,8 @@ def give_sockets(giving: socket.socket) -> None:
     with contextlib.suppress(OSError), giving:
         while giving.recv(1):
             with socket.socket() as made:
-                socket.send_fds(giving, [_ONE_MORE], [made.fileno()])
+                if sys.platform != "win32":
+                    socket.send_fds(giving, [_ONE_MORE], [made.fileno()])
 
 
 def taking(asking: socket.socket) -> MakeSocket:
@@ -59,7 +61,9 @@ def taking(asking: socket.socket) -> MakeSocket:
 
     def make() -> socket.socket:
         asking.sendall(_ONE_MORE)
-        _, fds, _, _ = socket.recv_fds(asking, 1, 1)
+        fds: list[int] = []
+        if sys.platform != "win32":
+            _, fds, _, _ = socket.recv_fds(asking, 1, 1)
         if not fds:
             raise ConnectionError("nobody makes sockets inside any more")
         return socket.socket(fileno=fds[0])

@@ -7,10 +7,12 @@ The trainer's process group holds the relay and whoever makes sockets for it: th
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from typing import Literal
 
@@ -29,6 +31,8 @@ Way = Literal["namespace", "loopback"]
 users of the laptop reach, too."""
 OPEN_S = 30.0
 """For the relay to load what it needs, and to listen."""
+SWITCH_S = 2e-4
+"""As in a trainer (``core.trainer.tls_cluster``): threads that encrypt take turns so often."""
 _READ = 65536
 
 
@@ -94,6 +98,7 @@ def begin(report_fd: int) -> Sealed:
     asking.close()
     refusal = None
     try:
+        _try_to_enter()
         namespace.enter()
     except OSError as error:
         refusal = error
@@ -103,21 +108,40 @@ def begin(report_fd: int) -> Sealed:
     return Sealed(control, refusal)
 
 
+def _try_to_enter() -> None:
+    """In a process that ends with it: who fails halfway is left somewhere between. Raises ``OSError``."""
+    if sys.platform != "win32":
+        pid = os.fork()
+        if pid:
+            number = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            if number:
+                raise OSError(number, os.strerror(number))
+            return
+        try:
+            namespace.enter()
+        except OSError as error:
+            os._exit(error.errno or errno.EPERM)
+        except BaseException:
+            os._exit(errno.EPERM)
+        os._exit(0)
+
+
 def _apart(work: Callable[[], None], *of_others: socket.socket) -> None:
     """Do it in a process of its own, which ends with it. ``of_others``: what it is not to hold open."""
-    if os.fork():
-        return
-    try:
-        # The trainer decides what Stop means; these end with it.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        for each in of_others:
-            each.close()
-        work()
-    except BaseException:
-        logging.getLogger(__name__).exception("the seal's process broke")
-    finally:
-        os._exit(0)
+    if sys.platform != "win32":
+        if os.fork():
+            return
+        try:
+            # The trainer decides what Stop means; these end with it.
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            for each in of_others:
+                each.close()
+            work()
+        except BaseException:
+            logging.getLogger(__name__).exception("the seal's process broke")
+        finally:
+            os._exit(0)
 
 
 def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> None:
@@ -137,6 +161,7 @@ def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> Non
         if problem is not None:
             _end_trainer(problem, report_fd)
 
+    sys.setswitchinterval(SWITCH_S)
     # Loaded here: the trainer itself needs nothing of it.
     from core.trainer.sealed.relay import Relay
 
@@ -170,7 +195,8 @@ def _end_trainer(problem: Problem, report_fd: int) -> None:
     ended = Ended(exit=Exit(reason="killed", problem=problem, shared=False))
     with contextlib.suppress(OSError):
         os.write(report_fd, to_json(ended) + b"\n")
-    os.killpg(os.getpgrp(), signal.SIGKILL)
+    if sys.platform != "win32":
+        os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _line(control: socket.socket) -> bytes:

@@ -33,6 +33,7 @@ from core.vocabulary.trainer_messages import Seal
 PATIENCE_S = 20.0
 """gRPC gives up on a call that is not answered after so long, and makes a new one."""
 PAUSE_S = 0.2
+_DONT_WAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
 _log = logging.getLogger(__name__)
 
 
@@ -205,7 +206,7 @@ class Relay:
 def _is_gone(sock: socket.socket) -> bool:
     """Whether the other end has hung up, without having said anything."""
     try:
-        return not sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return not sock.recv(1, socket.MSG_PEEK | _DONT_WAIT)
     except BlockingIOError:
         return False
     except OSError:
