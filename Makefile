@@ -85,8 +85,9 @@ gui-tour: $(READY)  ## Two windows on two virtual laptops, driven by mouse and k
 	$(BIN)/python -m tests.tour
 	$(BIN)/python -m pytest -q tests/tour/test_tray.py
 
-dist: $(READY)  ## A folder with the frozen program, smoke-tested.
+dist: $(READY)  ## A folder with the frozen program, smoke-tested; where Debian's tools are, a .deb of it.
 	$(BIN)/python packaging/build.py
+	@if command -v dpkg-deb >/dev/null; then set -x; $(BIN)/python packaging/deb.py; fi
 
 $(READY): pyproject.toml resources/constraints.txt
 	$(PYTHON) -c 'import sys; ok = (3, 11) <= sys.version_info < (3, 14); sys.exit(None if ok else "Tandem needs Python 3.11, 3.12 or 3.13. Name one: make PYTHON=python3.12 ...")'

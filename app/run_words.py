@@ -43,6 +43,8 @@ _MEMBERS = {
 }
 SHOWN_LOGS = 4
 SHOWN_PATHS = 6
+ALIKE = 1.15
+"""Times that differ by less are said as one."""
 FAR_S = 1e7
 """Four months: whoever says so says nothing, and a peer may say that it does a step in an eternity."""
 
@@ -160,12 +162,30 @@ def fraction(progress: Progress) -> float | None:
 
 def left_s(progress: Progress) -> float | None:
     """Seconds until this ``fit`` ends at the present speed; validation is not counted."""
-    if not progress.steps_in_epoch or not progress.steps_s or progress.steps_s <= 0:
+    steps = steps_left(progress)
+    if steps is None or not progress.steps_s or progress.steps_s <= 0:
         return None
-    steps = progress.epochs * progress.steps_in_epoch
-    done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
-    left = max(0, steps - done) / progress.steps_s
+    left = steps / progress.steps_s
     return left if left < FAR_S else None
+
+
+def steps_left(progress: Progress) -> int | None:
+    """Of this ``fit``; None where nobody knows how long it is."""
+    if not progress.steps_in_epoch:
+        return None
+    done = progress.epoch * progress.steps_in_epoch + progress.batch + 1
+    return max(0, progress.epochs * progress.steps_in_epoch - done)
+
+
+def range_words(least_s: float, most_s: float) -> str:
+    """``4:30`` where both are about the same, else ``4:10–5:30``, ``20–29 min``, ``2.5–3.1 h``."""
+    if most_s < ALIKE * least_s or most_s - least_s < 2.0:
+        return duration((least_s + most_s) / 2)
+    if most_s < 600:
+        return f"{duration(least_s)}–{duration(most_s)}"
+    if most_s < 7200:
+        return f"{least_s / 60:.0f}–{most_s / 60:.0f} min"
+    return f"{least_s / 3600:.1f}–{most_s / 3600:.1f} h"
 
 
 def duration(seconds: float) -> str:

@@ -19,7 +19,10 @@ PYTHONS = ("3.11", "3.12", "3.13")
 SYSTEMS = {
     "Windows x64": ("win_amd64",),
     "macOS on Apple silicon": ("macosx_15_0_arm64", "macosx_15_0_universal2"),
-    "Linux aarch64": tuple(f"manylinux_2_{minor}_aarch64" for minor in range(39, 16, -1)),
+    "Linux aarch64": (
+        *(f"manylinux_2_{minor}_aarch64" for minor in range(39, 16, -1)),
+        "manylinux2014_aarch64",  # to pip, with a named platform, not the same as manylinux_2_17
+    ),
     "macOS on Intel": ("macosx_15_0_x86_64", "macosx_15_0_universal2"),
     "Windows on ARM": ("win_arm64",),
 }

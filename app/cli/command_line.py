@@ -32,6 +32,7 @@ SUBCOMMANDS = {
     "tf_config": "tf_config",
     "doctor": "doctor",
     "install_desktop": "install_desktop",
+    "uninstall": "uninstall",
 }
 """Each with its module, whose function ``add_<subcommand>`` adds it to the parser."""
 _ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}" for code in ExitCode)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median, quantiles
 from typing import Literal, NamedTuple
 
-from app.run_words import duration, left_s
+from app.run_words import FAR_S, range_words, steps_left
 from core.speed.sentences import times
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import ranks
@@ -15,6 +17,8 @@ from core.vocabulary.text import plain
 
 SAME = 1.05
 """Less than that much faster or slower is no difference that one would notice."""
+LEAST_PACES = 6
+"""Reports, two a second, before the time left is more than a guess."""
 ALONE = "than this laptop alone"
 
 
@@ -27,9 +31,15 @@ class Figure(NamedTuple):
     kind: Literal["", "warning"] = ""
 
 
-def figures(run: Run, me: DeviceId | None, step_s: float | None = None) -> list[Figure]:
-    """Always four, in the same places; a value that is not known yet is a dash. ``step_s``: what a step takes
-    of late, where that is known better than by the newest one."""
+class Pace(NamedTuple):
+    """Of a report: the seconds of its step, and from one step to the next, what is between them included."""
+
+    step_s: float
+    every_s: float | None
+
+
+def figures(run: Run, me: DeviceId | None, paces: Sequence[Pace] = ()) -> list[Figure]:
+    """Always four, in the same places; what is not known is a dash. ``paces``: of late, the newest last."""
     chief = run.members[run.plan.chief.device]
     logs = chief.progress.logs if chief.progress is not None else {}
     ends = chief.epoch.logs if chief.epoch is not None else {}
@@ -38,8 +48,8 @@ def figures(run: Run, me: DeviceId | None, step_s: float | None = None) -> list[
     return [
         _logged("loss", logs, ends),
         _logged(metric, logs, ends) if metric else Figure("Metric", "–"),
-        _left(run),
-        _speed(run, me, step_s),
+        _left(run, paces),
+        _speed(run, me, median(pace.step_s for pace in paces) if paces else None),
     ]
 
 
@@ -72,13 +82,18 @@ def _logged(name: str, logs: dict[str, float], ends: dict[str, float]) -> Figure
     return Figure(shown[:1].upper() + shown[1:], "–" if value is None else brief(value), note)
 
 
-def _left(run: Run) -> Figure:
+def _left(run: Run, paces: Sequence[Pace]) -> Figure:
+    """As sure as it is: between the quartiles of late, and nothing before there are enough of them."""
     progress = run.members[run.plan.chief.device].progress
     if progress is None:
         return Figure("Time left", "–")
-    left = left_s(progress)
     note = f"epoch {progress.epoch + 1:,} of {progress.epochs:,}" if progress.epochs > 0 else ""
-    return Figure("Time left", "–" if left is None else duration(left), note)
+    steps = steps_left(progress)
+    every_s = [pace.every_s for pace in paces if pace.every_s is not None and a_step(pace.every_s)]
+    if steps is None or len(every_s) < LEAST_PACES:
+        return Figure("Time left", "–", note)
+    least_s, _, most_s = (steps * each for each in quantiles(every_s, n=4, method="inclusive"))
+    return Figure("Time left", range_words(least_s, most_s) if most_s < FAR_S else "–", note)
 
 
 def _speed(run: Run, me: DeviceId | None, step_s: float | None) -> Figure:

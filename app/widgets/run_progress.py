@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from statistics import median
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -31,7 +30,7 @@ from core.vocabulary.state import Run, State
 PARTS = 1000
 TICK_MS = 1000
 STEPS = 20
-"""Reports whose median is the speed: ten seconds of them."""
+"""Reports whose median is the speed, and by whose spread the time left is told: ten seconds of them."""
 BACK_S = 15.0
 """So long it is said that a laptop has come back."""
 
@@ -53,8 +52,8 @@ class RunProgress(Card):
         self._run: Run | None = None
         self._stepped: Progress | None = None
         self._steps_of: RunId | None = None
-        self._steps: deque[tuple[int, float]] = deque(maxlen=STEPS)
-        """Of the newest reports: which fit, and the seconds of a step."""
+        self._paces: deque[headline.Pace] = deque(maxlen=STEPS)
+        """Of the newest reports of one fit."""
         self.state = Label("", "heading")
         self.step = ElidedLabel("", "faint")
         self.figures = [FigureView() for _ in range(4)]
@@ -107,17 +106,14 @@ class RunProgress(Card):
         self._note_who_is_back(run)
         if self._steps_of != run.plan.run:
             self._steps_of = run.plan.run
-            self._steps.clear()
+            self._paces.clear()
         progress = run.members[run.plan.chief.device].progress
         if progress is not None and progress.step_s is not None and progress != self._stepped:
-            if self._steps and self._steps[-1][0] != progress.fit:
-                self._steps.clear()
+            if self._stepped is not None and self._stepped.fit != progress.fit:
+                self._paces.clear()
             self._stepped = progress
-            self._steps.append((progress.fit, progress.step_s))
-
-    def _step_s(self) -> float | None:
-        """The median of late: one step alone says little where other programs run, too."""
-        return median(seconds for _, seconds in self._steps) if self._steps else None
+            every_s = 1 / progress.steps_s if progress.steps_s else None
+            self._paces.append(headline.Pace(progress.step_s, every_s))
 
     def _note_who_is_back(self, run: Run) -> None:
         now_s, away = self._clock(), laptop_rows.away(run)
@@ -148,7 +144,7 @@ class RunProgress(Card):
             self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], rate))))
         self.step.setVisible(progress is not None)
         me = state.me.device if state.me is not None else None
-        for view, figure in zip(self.figures, headline.figures(run, me, self._step_s()), strict=True):
+        for view, figure in zip(self.figures, headline.figures(run, me, self._paces), strict=True):
             view.show_figure(figure)
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)

@@ -14,6 +14,8 @@ from tests.lab.laptops import EXAMPLE, digits, weights
 EPOCHS = 6
 SEED = 7
 SHARES = (48, 16)
+OFTEN = {"TANDEM_KEEP_EVERY_S": "0.2"}
+"""Environment of a job that is ended early: what a few seconds of training came to is not always kept."""
 
 
 @pytest.fixture(scope="package")

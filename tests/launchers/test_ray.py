@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.launchers import needs
-from tests.launchers.conftest import EPOCHS
+from tests.launchers.conftest import EPOCHS, OFTEN
 from tests.launchers.exported import exported
 
 LIMIT_S = 900.0
@@ -39,7 +39,7 @@ class Ray:
 
     def __init__(self, python: Path) -> None:
         self._python = python
-        self._environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+        self._environ = {**os.environ, **OFTEN, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
         self._environ.pop("RAY_ADDRESS", None)
         self._cluster = subprocess.Popen(
             [str(python), "-c", CLUSTER],

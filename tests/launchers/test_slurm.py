@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.network import RATE, Network
 from tests.launchers import needs
-from tests.launchers.conftest import EPOCHS
+from tests.launchers.conftest import EPOCHS, OFTEN
 from tests.launchers.exported import exported
 from tests.launchers.slurm import Slurm
 
@@ -48,7 +48,7 @@ def test_two_nodes_end_with_the_weights_of_two_laptops(slurm: Slurm, project: Pa
 
 
 def test_a_job_that_is_requeued_goes_on_in_its_middle(slurm: Slurm, project: Path, two_laptops: str) -> None:
-    job = slurm.submit(exported("--slurm", project, EPOCHS)[0])
+    job = slurm.submit(exported("--slurm", project, EPOCHS)[0], **OFTEN)
     job.until_said(f"Epoch 2/{EPOCHS}", LIMIT_S)
     slurm.do("scontrol", "requeue", job.number)
     assert job.ends(LIMIT_S) == 0, job.said

@@ -81,8 +81,13 @@ def test_a_run_comes_to_the_front_by_itself(core: FakeCore, view: TrainView, liv
 
 def test_progress_is_said_in_words_and_by_a_bar(qtbot: QtBot, core: FakeCore, live: TrainLive) -> None:
     core.happen(*world.linked(), *world.begun())
-    core.happen(world.progressed(ME, world.progress(45)))
     progress = live.progress
+    core.happen(world.progressed(ME, world.progress(39)))
+    assert progress.figures[2].figure == Figure("Time left", "–", "epoch 2 of 8"), (
+        "nothing before it is known"
+    )
+    for step in range(40, 46):
+        core.happen(world.progressed(ME, world.progress(step)))
     assert progress.state.text() == "Training"
     qtbot.waitUntil(progress.step.isVisible, timeout=LIMIT_MS)
     assert progress.step.text() == "Epoch 2/8, step 23/23 · 640 samples/s"

@@ -194,6 +194,7 @@ def test_what_a_spec_and_a_plan_both_name_is_carried_over() -> None:
         away_s=60.0,
         ask_after_s=0.0,
         accept_differences=True,
+        downloads=False,
     )
     both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"resume"}  # fetched, then named
     assert not unsaid(spec) & both, "a field of RunSpec that this test does not try"
