@@ -10,7 +10,7 @@ ANSWERS := timeout 20 nvidia-smi --list-gpus
 # No GPU chatter from TensorFlow, and no reaching for a screen where none is.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo app test test-all trainer-tests node-tests lab-tests check lint types-elsewhere format mutants bench gui-tour dist clean
+.PHONY: help demo app test test-all cluster-test trainer-tests node-tests lab-tests check lint types-elsewhere format mutants bench gui-tour dist clean
 
 help:  ## Lists what can be made.
 	@sed -nE 's/^([a-z-]+):.*##  *(.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -24,7 +24,7 @@ app: $(READY)  ## Opens the window.
 # Fast tests take every core. Of those with real parts, nodes and windows go one after the other, as they find each
 # other by name on the loopback; trainers by themselves, and laptops in namespaces, go beside them. What holds a promise
 # in seconds goes alone.
-FAST := not real and not cluster and not lab
+FAST := not real and not cluster and not lab and not launchers
 TRAINERS := cluster and not real and not lab
 PYTEST := $(BIN)/python -m pytest tests $(OPTIONS)
 FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
@@ -46,6 +46,9 @@ test-all: $(READY)  ## Every test and the whole matrix, from an empty cache.
 	$(MAKE) $(BESIDE) trainer-tests node-tests lab-tests || failed=1; \
 	$(PYTEST) -m timed || failed=1; \
 	exit $$failed
+
+cluster-test: $(READY)  ## Real Slurm and real Ray on this machine train the digits script; names what is missing.
+	$(PYTEST) -m launchers
 
 trainer-tests: $(READY)
 	@$(PYTEST) $(SLOWEST) -m "$(TRAINERS) and not timed $(LEFT_OUT:%=and not %)"

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 WINDOW = "app.desktop"
+SCRIPTS = (".py", ".pyw", ".ipynb")
+"""What a desktop gives the window to open; the core's own list is loaded after the first paint."""
 
 
 def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
@@ -46,13 +48,15 @@ def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
 
 
 def wants_window(argv: Sequence[str]) -> bool:
-    """Nothing but ``--home DIR`` is given."""
+    """Nothing but ``--home DIR`` and a script is given: what else is there would be a subcommand."""
     match list(argv):
-        case [] | ["--home", _]:
-            return True
-        case [one]:
-            return one.startswith("--home=")
-    return False
+        case ["--home", _, *rest]:
+            pass
+        case [one, *rest] if one.startswith("--home="):
+            pass
+        case rest:
+            pass
+    return not rest or (len(rest) == 1 and rest[0].endswith(SCRIPTS))
 
 
 def _open_window(argv: Sequence[str], name: str) -> int:

@@ -55,6 +55,7 @@ class Conductor(QObject):
         self._turns = Turns(self)
         self._filling = False
         self._example = ""
+        self._script = ""
         self._welcome: WelcomeView | None = None
         self._welcomed = False
         over = window.sheet_parent()
@@ -241,6 +242,7 @@ class Conductor(QObject):
         self.window.fill(index, view, self.bridge.state)
         if index == TRAIN:
             self._choose_example()
+            self._choose_script()
         if index == SETTINGS:
             self._connect_screens()
 
@@ -313,6 +315,18 @@ class Conductor(QObject):
         self.window.go_to(TRAIN)
         self._example = example
         self._choose_example()
+
+    def open_script(self, path: str) -> None:
+        """One that the desktop gave: for the next run, as if it had been dropped on the screen for it."""
+        self._script = path
+        self._choose_script()
+
+    def _choose_script(self) -> None:
+        choose = getattr(self.window.view(TRAIN), "choose", None)
+        if self._script and choose is not None:
+            self.window.go_to(TRAIN)
+            choose(self._script)
+            self._script = ""
 
     def _choose_example(self) -> None:
         """At once, or when the screen for it is there."""

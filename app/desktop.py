@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] = ()) -> int:
-    """``argv``: nothing, ``--home DIR`` or ``--home=DIR``. The process's exit code."""
+    """``argv``: ``--home DIR`` or ``--home=DIR`` or neither, then a script to open or none. The exit code."""
     if not has_screen(os.environ):
         return _say_no_screen()
     if library := missing_library(os.environ):
@@ -36,15 +36,17 @@ def main(argv: Sequence[str] = ()) -> int:
     app.setApplicationDisplayName("Tandem")
     app.setDesktopFileName("tandem")
     app.setQuitOnLastWindowClosed(False)
-    folder = _folder(argv)
+    folder, script = _folder(argv), _script(argv)
     first = SingleInstance(folder)
-    if not first.claim():
+    if not first.claim(script):
         return 0
     app.styleHints().colorSchemeChanged.connect(lambda _: theme.paint())
     settings = folder / "settings.json"
     theme.use(theme.remembered(settings))
     window = Window(tuple(screen.entry for screen in SCREENS), first_run=is_first_run(settings))
-    window.painted.connect(lambda: QTimer.singleShot(0, window, lambda: _begin(window, folder, first)))
+    window.painted.connect(
+        lambda: QTimer.singleShot(0, window, lambda: _begin(window, folder, first, script))
+    )
     window.show()
     try:
         return app.exec()
@@ -114,15 +116,15 @@ def _cannot_start(what: str, fix: str) -> int:
     return ExitCode.CANNOT_START
 
 
-def _begin(window: Window, folder: Path, first: SingleInstance) -> None:
+def _begin(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
     """After the first paint: only now is the core imported, and its thread started."""
     from app import startup
     from app.long_work import Turns
 
-    startup.load(window, Turns(window), lambda: _conduct(window, folder, first))
+    startup.load(window, Turns(window), lambda: _conduct(window, folder, first, script))
 
 
-def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
+def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
     from app.conductor import Conductor
     from app.signals import EndingSignals
 
@@ -133,6 +135,9 @@ def _conduct(window: Window, folder: Path, first: SingleInstance) -> None:
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)
+    first.script_given.connect(conductor.open_script)
+    if script:
+        conductor.open_script(script)
     conductor.begin()
 
 
@@ -145,12 +150,18 @@ async def _opens(folder: Path) -> AsyncIterator[Connection]:
         yield connection
 
 
+def _script(argv: Sequence[str]) -> str:
+    """Its whole path: the first window may have been started elsewhere. ``""``: none is given."""
+    given = [one for one in list(argv)[-1:] if not one.startswith("--home=") and "--home" not in argv[-2:-1]]
+    return str(Path(given[0]).absolute()) if given else ""
+
+
 def _folder(argv: Sequence[str]) -> Path:
     """The home's folder as ``home.choose`` finds it, which loads too much before the first paint."""
     match list(argv):
-        case ["--home", given]:
+        case ["--home", given, *_]:
             folder = given
-        case [one] if one.startswith("--home="):
+        case [one, *_] if one.startswith("--home="):
             folder = one.removeprefix("--home=")
         case _:
             folder = os.environ.get("TANDEM_HOME", "")

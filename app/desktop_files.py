@@ -26,20 +26,8 @@ def data_folder() -> Path:
 def install(data: Path, platform: str = sys.platform) -> tuple[Path, ...]:
     """Returns what was written. Raises ``TandemError`` where the folder does not take it."""
     _check_platform(platform)
-    from app.widgets.icons import APPLICATION, image
-
-    svg = APPLICATION.read_bytes()
-    entry = (RESOURCES / "desktop" / "tandem.desktop").read_text(encoding="utf-8")
-    entry = entry.replace("@EXEC@", exec_value(window_command()))
     try:
-        for path in files(data):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        _entry(data).write_text(entry, encoding="utf-8")
-        _metainfo(data).write_bytes((RESOURCES / "desktop" / METAINFO).read_bytes())
-        _scalable(data).write_bytes(svg)
-        for size in SIZES:
-            if not image(svg, size).save(str(_icon(data, size)), "PNG"):  # type: ignore[call-overload]
-                raise OSError(f"{_icon(data, size)} was not written")
+        write(data, window_command())
     except OSError as error:
         raise TandemError(
             code="desktop-unwritable",
@@ -48,6 +36,23 @@ def install(data: Path, platform: str = sys.platform) -> tuple[Path, ...]:
         ) from error
     _refresh(data)
     return files(data)
+
+
+def write(data: Path, command: list[str]) -> None:
+    """``command``: what opens the window. Raises ``OSError``."""
+    from app.widgets.icons import APPLICATION, image
+
+    svg = APPLICATION.read_bytes()
+    entry = (RESOURCES / "desktop" / "tandem.desktop").read_text(encoding="utf-8")
+    entry = entry.replace("@EXEC@", exec_value(command))
+    for path in files(data):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    _entry(data).write_text(entry, encoding="utf-8")
+    _metainfo(data).write_bytes((RESOURCES / "desktop" / METAINFO).read_bytes())
+    _scalable(data).write_bytes(svg)
+    for size in SIZES:
+        if not image(svg, size).save(str(_icon(data, size)), "PNG"):  # type: ignore[call-overload]
+            raise OSError(f"{_icon(data, size)} was not written")
 
 
 def remove(data: Path, platform: str = sys.platform) -> tuple[Path, ...]:

@@ -14,6 +14,21 @@ STALE_AFTER_S = 5.0
 """Readings come once a second; after this long without one they are shown as old."""
 
 
+NETWORKS = {
+    "downloads": "Its trainers are sealed: of the network they have what the script downloads, and the "
+    "members of the run.",
+    "none": "Its trainers are sealed: of the network they have the members of the run alone.",
+}
+"""By ``ConsentAsked.network``."""
+OPEN_PORT = Problem(
+    code="open-port",
+    what="This run opens TensorFlow's port on this laptop to everybody in your network: whoever reaches it "
+    "can read and change your files.",
+    fix="It has neither password nor encryption, and cannot be sealed on every laptop of this run. Allow it "
+    "in a network whose members you all trust; it is for this one run.",
+)
+
+
 def state_words(device: Device) -> tuple[str, str]:
     """What a device is at the moment, and the kind of label that says it."""
     if not device.paired:

@@ -62,6 +62,12 @@ def spec_of(entry: RunEntry, state: State, *, others_said: bool = False, fix: st
     return replace(entry.spec, script=entry.source, devices=tuple(others), solo=not others)
 
 
+def withdrawing(code: str, state: State) -> ChangeSettings:
+    """By what runs of this code differ is no longer accepted."""
+    known = state.me.settings.accepted if state.me is not None else ()
+    return ChangeSettings(change=SettingsChange(accepted=tuple(each for each in known if each != code)))
+
+
 def accepting(code: str, state: State) -> ChangeSettings:
     """By what runs of this code (``Plan.code``) differ from one machine's is accepted from now on."""
     known = state.me.settings.accepted if state.me is not None else ()

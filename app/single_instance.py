@@ -23,12 +23,16 @@ RETRY_MS = 50
 LONGEST_FOLDER = 68
 """Bytes; a Unix socket's path is short (103 on macOS), and the name takes 31."""
 ANSWER = b"here\n"
+LONGEST_SCRIPT = 4096
+"""Bytes of a path."""
 
 
 class SingleInstance(QObject):
-    """``claim`` first, then ``listen``; ``asked_to_front`` comes when somebody starts the program again."""
+    """``claim`` first, then ``listen``; ``asked_to_front`` comes when somebody starts the program again, and
+    ``script_given`` after it, with the path of a script that is to be opened."""
 
     asked_to_front = Signal()
+    script_given = Signal(str)
 
     def __init__(
         self, home: Path, parent: QObject | None = None, *, answer_limit_ms: int = ANSWER_LIMIT_MS
@@ -44,12 +48,12 @@ class SingleInstance(QObject):
         self._lock.setStaleLockTime(0)
         self._server: QLocalServer | None = None
 
-    def claim(self) -> bool:
-        """True: this is the first. False: there is another, and it came to the front.
+    def claim(self, script: str = "") -> bool:
+        """True: this is the first. False: there is another, and it came to the front and got ``script``.
 
         One that does not answer in time is passed over: the home's own lock still keeps the nodes apart.
         """
-        return bool(self._lock.tryLock(0)) or not self._ask_first()
+        return bool(self._lock.tryLock(0)) or not self._ask_first(script)
 
     def listen(self) -> None:
         """Be reachable for a second start; what this takes to load can wait for the first paint."""
@@ -68,7 +72,7 @@ class SingleInstance(QObject):
             self._server = None
         self._lock.unlock()
 
-    def _ask_first(self) -> bool:
+    def _ask_first(self, script: str) -> bool:
         from PySide6.QtNetwork import QLocalSocket
 
         socket = QLocalSocket()
@@ -79,9 +83,12 @@ class SingleInstance(QObject):
             QThread.msleep(RETRY_MS)  # it has the lock and will listen once it has painted
         else:
             return False
-        # Only read: to write to a first window that has answered and closes just now would lose its answer.
+        # Read first: to write to a first window that has answered and closes just now would lose its answer.
         came = socket.bytesAvailable() > 0 or socket.waitForReadyRead(self._answer_limit_ms)
         answered = came and socket.readAll().data() == ANSWER
+        if answered and script:
+            socket.write(os.fsencode(script) + b"\n")
+            socket.waitForBytesWritten(self._answer_limit_ms)
         socket.disconnectFromServer()
         return bool(answered)
 
@@ -90,10 +97,23 @@ class SingleInstance(QObject):
         if server is None:
             return
         socket = server.nextPendingConnection()
+        # Not by a closure: it would hold the socket, which the server owns, and outlive both.
+        socket.readyRead.connect(self._on_script)
         socket.disconnected.connect(socket.deleteLater)
         socket.write(ANSWER)
         socket.flush()
         self.asked_to_front.emit()
+
+    def _on_script(self) -> None:
+        from PySide6.QtNetwork import QLocalSocket
+
+        socket = self.sender()
+        assert isinstance(socket, QLocalSocket)
+        if socket.canReadLine():
+            path = bytes(socket.readLine(LONGEST_SCRIPT).data()).rstrip(b"\n")
+            self.script_given.emit(os.fsdecode(path))
+        elif socket.bytesAvailable() > LONGEST_SCRIPT:
+            socket.abort()
 
 
 def _folder() -> Path:

@@ -38,6 +38,11 @@ def add_agent(parsers: Any) -> None:
         help="let this paired device run code here without asking while this agent runs. May be repeated",
     )
     completion.completes(allow, completion.devices)
+    parser.add_argument(
+        "--open-port",
+        action="store_true",
+        help="with --allow: also where TensorFlow's port would be open to everybody in this network",
+    )
     parser.add_argument("--jsonl", action="store_true", help="commands on stdin, events on stdout")
     parser.add_argument(
         "--stay", action="store_true", help="with --jsonl: keep running after the end of stdin"
@@ -47,7 +52,7 @@ def add_agent(parsers: Any) -> None:
 async def agent(arguments: argparse.Namespace, screen: Screen) -> int:
     with Interrupts() as interrupts:
         async with start(home_of(arguments)) as connection:
-            allowed = Allowed(connection.node, arguments.allow)
+            allowed = Allowed(connection.node, arguments.allow, open_port=arguments.open_port)
             living = asyncio.create_task(_live(arguments, screen, connection), name="agent")
             leaving = asyncio.create_task(interrupts.wait_next(), name="agent-interrupt")
             with allowed:

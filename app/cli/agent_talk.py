@@ -13,6 +13,7 @@ from app.cli import pairing
 from app.cli.prompts import Asker
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
+from app.device_words import NETWORKS, OPEN_PORT
 from app.follower import Follower
 from core.runtime.background import Background
 from core.vocabulary import events as ev
@@ -42,11 +43,15 @@ CHANGES: dict[Change, str] = {
 
 
 class Allowed:
-    """Answers consent questions of the devices named by ``--allow`` with *once*, while it is entered."""
+    """Answers consent questions of the devices named by ``--allow`` with *once*, while it is entered.
 
-    def __init__(self, node: NodeFace, names: Sequence[str]) -> None:
+    ``open_port``: those about an open port, too; by themselves the names do not mean these.
+    """
+
+    def __init__(self, node: NodeFace, names: Sequence[str], *, open_port: bool = False) -> None:
         self._node = node
         self._names = names
+        self._open_port = open_port
         self._background = Background()
         self._leave: Callable[[], None] | None = None
 
@@ -62,7 +67,9 @@ class Allowed:
             self._leave()
 
     def _on_event(self, event: ev.Event, state: State) -> None:
-        if isinstance(event, ev.ConsentAsked) and allows(state, self._names, event.device):
+        if not isinstance(event, ev.ConsentAsked) or (event.open_port and not self._open_port):
+            return
+        if allows(state, self._names, event.device):
             command = AnswerConsent(run=event.run, decision="once")
             self._background.start("allowing a run", self._node.submit(command))
 
@@ -226,5 +233,9 @@ def consent_lines(consent: Consent, name: str) -> list[str]:
         lines.append(
             f"It resumes from a checkpoint of {consent.checkpoint_bytes:,} bytes, sent unless it is here."
         )
+    if network := NETWORKS.get(consent.network):
+        lines.append(network)
+    if consent.open_port:
+        lines.append(f"{OPEN_PORT.what} {OPEN_PORT.fix}")
     lines.append("It could do here whatever you can do. Allow it only if you trust who sends it.")
     return lines

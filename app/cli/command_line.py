@@ -26,11 +26,13 @@ SUBCOMMANDS = {
     "run": "run",
     "resume": "run",
     "member": "member",
+    "export": "export",
     "runs": "runs",
     "tensorboard": "tensorboard",
     "tf_config": "tf_config",
     "doctor": "doctor",
     "install_desktop": "install_desktop",
+    "uninstall": "uninstall",
 }
 """Each with its module, whose function ``add_<subcommand>`` adds it to the parser."""
 _ENDINGS = "\n".join(f"  {code.value:>3}  {code.name.lower().replace('_', ' ')}" for code in ExitCode)

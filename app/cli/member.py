@@ -7,14 +7,16 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from app.cli.command_line import add_subcommand
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
+from app.cli.member_waits import MemberWaits
 from app.cli.screen import Screen
 from core.exchange import keys, membership
 from core.exchange.membership import Membership
+from core.export.job import check_script
 from core.home.private_file import read_private
 from core.project import checkpoint_store
 from core.project.copy import Changed, copy_project
@@ -22,14 +24,16 @@ from core.project.find import find_script
 from core.project.scan import scan_project
 from core.project.script import analyse
 from core.run.modules import check_here
+from core.run.problems import nothing_shared
 from core.supervisor.driver import TrainerProcess
-from core.vocabulary.errors import TandemError
+from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.limits import MEET_S
 from core.vocabulary.phases import Exit
+from core.vocabulary.plan import AWAY_S, DEFAULT_EXCHANGE, Exchange, StrategyKind, Wire
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import log_name
 from core.vocabulary.text import plain_lines
-from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Report, Said, StandChanged, Train
 
 LEAST_SECRET_BYTES = 32
 MORE = """\
@@ -59,7 +63,19 @@ def add_member(parsers: Any) -> None:
         metavar="ROWS,…",
         help="parts of each batch by rank, 48,16 say (default: alike)",
     )
-    parser.add_argument("--wire", choices=("f32", "bf16", "fp16"), default="f32", help="format of gradients")
+    parser.add_argument(
+        "--wire",
+        choices=get_args(Wire),
+        default="f32",
+        help="number format of gradients between members (default: f32, which is exact)",
+    )
+    parser.add_argument(
+        "--exchange",
+        choices=get_args(Exchange),
+        default=DEFAULT_EXCHANGE,
+        help="how the members meet: over TLS with keys made of the secret, or by TensorFlow's collectives, "
+        "which need no secret and which everybody in the network can reach (default: %(default)s)",
+    )
     parser.add_argument(
         "--checkpoints",
         metavar="DIR",
@@ -74,27 +90,41 @@ def add_member(parsers: Any) -> None:
     parser.add_argument(
         "--meet", type=float, default=MEET_S, metavar="SECONDS", help="wait so long for others"
     )
+    parser.add_argument(
+        "--wait-for-away",
+        type=float,
+        default=AWAY_S / 60,
+        metavar="MINUTES",
+        help="wait so long for a member from which nothing comes any more (default: %(default).0f)",
+    )
 
 
 async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     run = membership.read(os.environ)
     script = find_script(Path(arguments.script).absolute())
     read = analyse(script)
-    if read.kind == "own" and not read.fits_in_own_strategy:
+    check_script(read)
+    loops = read.loops_in_mirrored_strategy
+    if loops and arguments.exchange == "tensorflow":
         raise TandemError(
-            code="own-strategy",
-            what=f"{script.name} brings a strategy of its own.",
-            fix="Start it by the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
+            code="bad-option",
+            what=f"{script.name} trains in a loop of its own, whose replicas do not meet by TensorFlow.",
+            fix="Leave --exchange away: they meet over TLS.",
         )
     await asyncio.to_thread(check_here, read.needs)
     for mistake in read.mistakes:
         screen.say(str(mistake.problem))
+    if loops:
+        _say_what_is_left_out(arguments, screen)
     with tempfile.TemporaryDirectory(prefix="tandem-member-") as place:
         folder = await asyncio.to_thread(_folder, script, run.rank, Path(place))
-        order = await asyncio.to_thread(_order, arguments, run, script, folder)
+        order = await asyncio.to_thread(_order, arguments, run, script, folder, "own" if loops else "managed")
         screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
         with Interrupts() as interrupts:
-            end, told = await _train(order, Path(place), screen, interrupts)
+            waits = MemberWaits(_names(run), 60 * arguments.wait_for_away)
+            end, told = await _train(order, Path(place), screen, interrupts, waits)
+    if end.reason == "finished" and not end.shared and len(run.addresses) > 1:
+        screen.say(nothing_shared())
     differs = bool(told) and not arguments.accept_differences
     if screen.json:
         ok = end.reason == "finished" and not differs
@@ -102,9 +132,20 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.result({**ends, "problem": end.problem, "told": told})
     elif end.problem is not None:
         screen.problem(end.problem)
+    elif end.weights_sha256:
+        screen.say(f"Its weights: {end.weights_sha256}")
     if end.reason == "finished":
         return ExitCode.DIFFERS if differs else ExitCode.OK
     return ExitCode.INTERRUPTED if end.reason == "stopped" else ExitCode.FAILED
+
+
+def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None:
+    """Of what only ``fit`` has. A loop by hand has replicas with equal parts, and its steps are its own."""
+    options = {"--share": arguments.share, "--checkpoints": arguments.checkpoints, "--save": arguments.save}
+    if asked := [option for option, value in options.items() if value]:
+        screen.say(
+            f"{' and '.join(asked)} left out: the script trains in a loop of its own, not by model.fit."
+        )
 
 
 def _folder(script: Path, rank: int, place: Path) -> Path:
@@ -122,10 +163,16 @@ def _folder(script: Path, rank: int, place: Path) -> Path:
     return place / "work"
 
 
-def _order(arguments: argparse.Namespace, run: Membership, script: Path, folder: Path) -> Train:
+def _order(
+    arguments: argparse.Namespace,
+    run: Membership,
+    script: Path,
+    folder: Path,
+    strategy: StrategyKind = "managed",
+) -> Train:
     """Alike on every member but for the rank: so it is the same run."""
     checkpoints, resume = "", ""
-    if arguments.checkpoints:
+    if arguments.checkpoints and strategy == "managed":
         kept = Path(arguments.checkpoints).absolute()
         # The first member's, for all: members keep the same, and theirs may have come a moment later.
         found = checkpoint_store.newest(kept / "rank-0")
@@ -138,6 +185,7 @@ def _order(arguments: argparse.Namespace, run: Membership, script: Path, folder:
         script=script.name,
         arguments=arguments.script_arguments,
         tf_config=run.tf_config,
+        strategy=strategy,
         rank=run.rank,
         ranks=run.beside,
         shares=_shares(arguments.share, len(members)),
@@ -146,10 +194,15 @@ def _order(arguments: argparse.Namespace, run: Membership, script: Path, folder:
         keep=str(Path(arguments.save).absolute()) if arguments.save and run.rank == 0 else "",
         checkpoints=checkpoints,
         resume=resume,
-        peers={run.name(r): f"member {r} at {run.addresses[r]}" for r in members if r != run.rank},
+        peers={run.name(r): name for r, name in _names(run).items() if r != run.rank},
         meet_timeout_s=arguments.meet,
-        exchange=_keys(arguments.secret, run) if len(members) > 1 else None,
+        launched=True,
+        exchange=_keys(arguments.secret, run) if arguments.exchange == "tls" and len(members) > 1 else None,
     )
+
+
+def _names(run: Membership) -> dict[int, str]:
+    return {rank: f"member {rank} at {address}" for rank, address in enumerate(run.addresses)}
 
 
 def _shares(text: str, members: int) -> tuple[int, ...]:
@@ -183,13 +236,14 @@ def _keys(path: str | None, run: Membership) -> ExchangeKeys:
 
 
 async def _train(
-    order: Train, place: Path, screen: Screen, interrupts: Interrupts
+    order: Train, place: Path, screen: Screen, interrupts: Interrupts, waits: MemberWaits
 ) -> tuple[Exit, tuple[str, ...]]:
     """How it ended, and by what the result may differ from one machine's.
 
     A first SIGTERM or Ctrl-C ends at a step, with a checkpoint; a second one at once.
     """
     told: dict[str, None] = {}
+    lost: list[Problem] = []
     ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
     def on_output(lines: LogLines) -> None:
@@ -201,6 +255,13 @@ async def _train(
             screen.say(report.words)
             if report.difference:
                 told[report.words] = None
+        elif isinstance(report, StandChanged):
+            for word in waits.on_stand(report.stand):
+                if isinstance(word, Problem):
+                    lost.append(word)
+                    trainer.stop(2)
+                else:
+                    screen.say(f"{word[0].upper()}{word[1:]}")
 
     trainer = TrainerProcess(
         order,
@@ -212,7 +273,10 @@ async def _train(
     trainer.start()
     asked = asyncio.create_task(_stop(trainer, interrupts), name="member-stop")
     try:
-        return await ended, tuple(told)
+        end = await ended
+        if lost:
+            end = Exit(reason="lost-peer", problem=lost[0])
+        return end, tuple(told)
     finally:
         asked.cancel()
 

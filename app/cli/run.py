@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
-from app import device_names, run_words
+from app import device_names, run_again, run_words
 from app.cli import completion, other_run, spec
 from app.cli.command_line import add_subcommand, home_of
 from app.cli.exit_codes import ExitCode
@@ -25,8 +25,8 @@ from app.cli.run_display import Display, FetchLines, Moving, Plain
 from app.cli.screen import Screen
 from app.connection import connect
 from app.follower import Follower
-from core.vocabulary.answers import RunAccepted, RunDetails
-from core.vocabulary.commands import GetRun, StartRun, StopRun
+from core.vocabulary.answers import Done, RunAccepted, RunDetails, ScriptRead
+from core.vocabulary.commands import AnalyseScript, GetRun, StartRun, StopRun
 from core.vocabulary.errors import TandemError
 from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import RunId
@@ -69,9 +69,26 @@ async def run(arguments: argparse.Namespace, screen: Screen) -> int:
     async with connect(home_of(arguments)) as connection:
         with Follower(connection) as follower:
             wanted = await spec.spec_of(arguments, follower, screen.say)
+            await acceptance(follower, screen, wanted, withdraw=arguments.accept_differences is False)
             with Interrupts() as interrupts:
                 keyboard = Stdin() if sys.stdin.isatty() and not screen.json else None
                 return await train(follower, screen, wanted, interrupts, keyboard)
+
+
+async def acceptance(follower: Follower, screen: Screen, wanted: RunSpec, *, withdraw: bool) -> None:
+    """Says whether differences from one machine's result are accepted for the script, or withdraws that."""
+    state = follower.state
+    known = state.me.settings.accepted if state.me is not None else ()
+    read = await follower.node.submit(AnalyseScript(path=wanted.script)) if known else None
+    code = read.code if isinstance(read, ScriptRead) else ""  # what is wrong with a script is said of the run
+    if code in known and withdraw:
+        await follower.submit(run_again.withdrawing(code, state), Done)
+        screen.say("What makes its results differ from those of one laptop is no longer accepted.")
+    elif code in known or wanted.accept_differences:
+        screen.say(
+            "What makes the result differ from that of one laptop is accepted: the run ends with 0 all the "
+            "same. --no-accept-differences withdraws that."
+        )
 
 
 async def train(

@@ -103,6 +103,18 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         f"lists what they refuse (default: {DEFAULT_EXCHANGE})",
     )
     parser.add_argument(
+        "--downloads",
+        action=argparse.BooleanOptionalAction,
+        help="whether a script whose trainers are sealed may download; with --no- it reaches nothing but the "
+        "other members (default: it may)",
+    )
+    parser.add_argument(
+        "--open-port",
+        action="store_true",
+        help="accept for this run that TensorFlow's port is open to everybody in the network, where a "
+        "script's own strategy needs it and a laptop cannot seal it; the others are asked, too",
+    )
+    parser.add_argument(
         "--wait-for-away",
         type=float,
         metavar="MINUTES",
@@ -118,8 +130,9 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--accept-differences",
-        action="store_true",
-        help="a run that tells why its result may differ from one machine's ends with 0 all the same",
+        action=argparse.BooleanOptionalAction,
+        help="a run that tells why its result may differ from one machine's ends with 0 all the same; with "
+        "--no- what was accepted for this script in the window is withdrawn",
     )
 
 
@@ -165,7 +178,11 @@ async def spec_of(
         exchange=arguments.exchange or then.exchange,
         away_s=then.away_s if arguments.wait_for_away is None else 60 * arguments.wait_for_away,
         ask_after_s=then.ask_after_s if arguments.ask_after is None else 60 * arguments.ask_after,
-        accept_differences=arguments.accept_differences or then.accept_differences,
+        downloads=then.downloads if arguments.downloads is None else arguments.downloads,
+        open_port=arguments.open_port,
+        accept_differences=then.accept_differences
+        if arguments.accept_differences is None
+        else arguments.accept_differences,
         resume=RunId(arguments.again) if arguments.resumes else None,
     )
 

@@ -31,6 +31,7 @@ class Draft:
     exchange: Exchange | None = None
     away_s: float = AWAY_S
     ask_after_s: float = ASK_AFTER_S
+    downloads: bool = True
     accept_differences: bool = False
     then: dict[DeviceId, str] = field(default_factory=dict)
 
@@ -57,6 +58,7 @@ def as_then(entry: RunEntry, state: State) -> Draft:
         exchange=spec.exchange,
         away_s=spec.away_s,
         ask_after_s=spec.ask_after_s,
+        downloads=spec.downloads,
         accept_differences=spec.accept_differences,
         then=then,
     )
@@ -152,5 +154,6 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
         exchange=draft.exchange,
         away_s=draft.away_s,
         ask_after_s=draft.ask_after_s,
+        downloads=draft.downloads,
         accept_differences=draft.accept_differences,
     )

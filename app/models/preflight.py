@@ -22,6 +22,8 @@ _TOGETHER = (ONLY_HERE, "script-shares-nothing")
 """What matters only where several laptops train."""
 _NO_HINDRANCE = ("network", "doctor")
 """Topics of the doctor. Who can be reached is known better from the links, and alone nobody need be."""
+ACCEPTED = "differences-accepted"
+"""The line that can be withdrawn."""
 _OPEN_PORT = Finding(
     code="not-sealed",
     topic="sealing",
@@ -45,6 +47,7 @@ def lines(
         *_script(read, draft, together),
         *_devices(draft, state),
         *_project(read, state, together, draft),
+        *(_accepted(read, state, draft) if together else ()),
     ]
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
@@ -109,7 +112,7 @@ def _count(number: int, what: str) -> str:
 
 def needs_the_user(finding: Finding) -> bool:
     """Whether a line is in sight where the rest is folded away."""
-    return finding.level in ("warning", "error") or finding == _OPEN_PORT
+    return finding.level in ("warning", "error") or finding == _OPEN_PORT or finding.code == ACCEPTED
 
 
 def _script(read: ScriptRead, draft: Draft, together: bool) -> list[Finding]:
@@ -218,6 +221,16 @@ def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> li
         more = f" and {len(read.skipped) - 4} more" if len(read.skipped) > 4 else ""
         found.append(_line("note", "skipped", f"Left out: {some}{more}."))
     return found
+
+
+def _accepted(read: ScriptRead, state: State, draft: Draft) -> list[Finding]:
+    known = state.me.settings.accepted if state.me is not None else ()
+    if not draft.accept_differences and read.code not in known:
+        return []
+    what = (
+        "What makes the result differ from that of one laptop is accepted: the run ends green all the same."
+    )
+    return [Finding(code=ACCEPTED, topic="run", level="note", what=what, mend=True)]
 
 
 def _speed(kind: str, plan: PlanMade | None, *, together: bool) -> Finding:

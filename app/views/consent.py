@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.bridge import Bridge
-from app.device_words import problem_of, size_words
+from app.device_words import NETWORKS, OPEN_PORT, problem_of, size_words
 from app.widgets.buttons import button
 from app.widgets.flow import Flow
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
@@ -45,7 +45,7 @@ class ConsentSheet(Sheet):
         self._bridge = bridge
         self._shown: RunId | None = None
         self._asking: Consent | None = None
-        self._changed = False
+        self._changed = self._open_port = False
         self._told: set[RunId] = set()
         self.heading = Label("", "title", wraps=True)
         self.words = Label(
@@ -54,6 +54,7 @@ class ConsentSheet(Sheet):
             wraps=True,
         )
         self.changed = ProblemBox(CHANGED, "warning")
+        self.open_port = ProblemBox(OPEN_PORT)
         self.script = ElidedLabel("", "heading")
         self.arguments = Label("", "mono", wraps=True)
         self.digest = ElidedLabel("", "faint")
@@ -67,7 +68,15 @@ class ConsentSheet(Sheet):
         self.looks = button("Look at the files", self._turn_over, name="look-at-files")
         self.look = RequestLook()
         self.body.addWidget(self.heading)
-        for piece in (self.words, self.changed, self.script, self.arguments, self.total, self.files):
+        for piece in (
+            self.words,
+            self.open_port,
+            self.changed,
+            self.script,
+            self.arguments,
+            self.total,
+            self.files,
+        ):
             self.body.addWidget(piece)
         self.body.addWidget(self.look, 1)
         for piece in (self.digest, self.problem, self.more):
@@ -128,6 +137,7 @@ class ConsentSheet(Sheet):
         for piece in (self.words, self.script, self.total, self.files):
             piece.setVisible(not looking)
         self.changed.setVisible(not looking and self._changed)
+        self.open_port.setVisible(not looking and self._open_port)
         self.arguments.setVisible(not looking and bool(self.arguments.text()))
         self.look.setVisible(looking)
         self.widen(LOOKING if looking else ASKING, tall=looking)
@@ -136,7 +146,7 @@ class ConsentSheet(Sheet):
         name_for_readers(self.looks, words)
 
     def _show(self, consent: Consent) -> None:
-        self._changed = consent.changed
+        self._changed, self._open_port = consent.changed, consent.open_port
         self.heading.say(f"{consent.name} wants to train with this laptop")
         self.script.say(consent.script)
         self.arguments.say(" ".join(_quoted(argument) for argument in consent.arguments))
@@ -145,7 +155,7 @@ class ConsentSheet(Sheet):
         total = f"1 file, {size}" if count == 1 else f"{count:,} files, {size}"
         if consent.checkpoint_bytes:
             total += f", and a checkpoint of {size_words(consent.checkpoint_bytes)} to resume from"
-        self.total.say(total)
+        self.total.say(f"{total}. {words}" if (words := NETWORKS.get(consent.network)) else total)
         self.digest.say(f"Fingerprint of these files (SHA-256): {consent.project}")
         self.files.clear()
         for file in consent.files[:FILES_SHOWN]:

@@ -20,6 +20,7 @@ from app.run_words import duration
 from app.views.resume import fetch_progress
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
+from app.widgets.cluster_export import ClusterExport
 from app.widgets.fold import Fold
 from app.widgets.folder_box import FolderBox
 from app.widgets.in_place_edit import InPlaceEdit
@@ -60,7 +61,8 @@ class PastRun(QWidget):
         self.report = button("Open report", self._open_report, name="open-report")
         self.not_opened = FolderBox()
         self.page.head.insertWidget(0, self.name, 1)
-        for each in (self.rename, self.report, self.back):
+        self.cluster = ClusterExport()
+        for each in (self.rename, self.report, self.cluster.button, self.back):
             self.page.head.addWidget(each)
         self.about = ElidedLabel("", "faint")
         self.noted = ElidedLabel()
@@ -85,7 +87,10 @@ class PastRun(QWidget):
         self.log_text = TextView("Log", lines=14)
         self.log.body.addWidget(self.log_text)
         self.log.unfolded.connect(lambda _: self._show_log())
-        for piece in (self.about, self.notes, self.not_opened, self.problem, self.outcome, self.compared):
+        for piece in (
+            *(self.about, self.notes, self.not_opened, self.cluster),
+            *(self.problem, self.outcome, self.compared),
+        ):
             self.page.body.addWidget(piece)
         self.page.body.addWidget(plots, 1)
         self.page.body.addWidget(self.log)
@@ -94,6 +99,7 @@ class PastRun(QWidget):
         """The run cannot be read."""
         self._runs = []
         self.page.title.say("Run")
+        self.cluster.show_run(None)
         self.problem.show_problem(problem)
         for piece in (
             self.about,
@@ -116,6 +122,7 @@ class PastRun(QWidget):
         self.page.verticalScrollBar().setValue(0)
         self.not_opened.show_problem(None)
         one = runs[0] if len(runs) == 1 else None
+        self.cluster.show_run(one)
         self.problem.show_problem(_lost(runs), "warning")
         self.outcome.setVisible(one is not None)
         self.compared.setVisible(one is None)

@@ -105,7 +105,7 @@ class TrainLive(QWidget):
         if begins:
             self._begin(run, names, events)
         # Of a run that was met on its way, this batch's lines are in the state already.
-        lines = not begins or self._late is None
+        lines = not begins or _seen_whole(run, events)
         # The first event of a run may stand in the middle of a batch.
         for event in events:
             if getattr(event, "run", None) == self.run:
@@ -137,14 +137,15 @@ class TrainLive(QWidget):
         self.entry, self._over, self._pressed = None, False, 0
         self._checkpoint = None
         self.outcome.show_start(None, starting=False)
-        seen_whole = any(isinstance(event, RunPlanned) and event.plan.run == self.run for event in events)
-        self._late = None if seen_whole else []
-        if seen_whole:
+        self._late = None
+        if _seen_whole(run, events):
             # Its lines come as events of this batch.
             members = {device: type(member)() for device, member in run.members.items()}
             self.log.begin(Run(plan=run.plan, phase=run.phase, members=members), names)
         else:
             self.log.begin(run, names)
+        if run.plan.resume is not None or not _seen_whole(run, events):
+            self._late = []
             self._bridge.submit(GetRun(run=self.run), self._on_points)
         self.charts.show_sources([self._source(run, names)])
 
@@ -163,7 +164,8 @@ class TrainLive(QWidget):
                 self.charts.take_in()
 
     def _on_points(self, answer: Answer) -> None:
-        """The window was opened in the middle of the run: what was before comes from its record."""
+        """The window was opened in the middle of the run, or the run resumes another: what was before comes
+        from its record."""
         if isinstance(answer, RunDetails) and answer.entry.run == self.run:
             script, run = answer.entry.script, answer.entry.run
             in_thread(self, lambda: RunPoints.of(answer), lambda points: self._on_read(run, script, points))
@@ -266,3 +268,8 @@ class TrainLive(QWidget):
         state = self._bridge.state
         if state.run is not None:
             self._show_stop(state.run)
+
+
+def _seen_whole(run: Run, events: Sequence[Event]) -> bool:
+    """Whether it begins among these events: nothing was before."""
+    return any(isinstance(event, RunPlanned) and event.plan.run == run.plan.run for event in events)

@@ -14,6 +14,7 @@ from app.device_names import names_of
 from app.device_words import problem_of
 from app.models import preflight
 from app.models.draft import Draft, candidates, spec_of, taking_part, why_not
+from app.run_again import withdrawing
 from app.theme import GAP
 from app.views.roles import RolesBox
 from app.widgets.buttons import button
@@ -159,7 +160,13 @@ class TrainSetup(QWidget):
         self.drop.home = state.me.home if state.me is not None else ""
         # Planned anew only when who could take part has changed, not with every reading.
         me = state.me.device if state.me is not None else None
-        signature = (me, state.busy, [(d.device, d.shown_name, why_not(d)) for d in candidates(state)])
+        accepted = state.me.settings.accepted if state.me is not None else ()
+        signature = (
+            me,
+            state.busy,
+            accepted,
+            [(d.device, d.shown_name, why_not(d)) for d in candidates(state)],
+        )
         rooms = [preflight.disk_level(device) for device in candidates(state)]
         if signature != self._signature:
             self._signature = signature
@@ -257,7 +264,11 @@ class TrainSetup(QWidget):
         self.refused.emit()
 
     def _mend(self, code: str) -> None:
-        self._bridge.submit(Mend(code=code), self._on_mended)
+        if code == preflight.ACCEPTED and self.read is not None:
+            self._bridge.submit(withdrawing(self.read.code, self._state))
+            self._change(replace(self.draft, accept_differences=False))
+        else:
+            self._bridge.submit(Mend(code=code), self._on_mended)
 
     def start_when_ready(self) -> None:
         """Press Train once that can be done with every paired laptop. With one that is away it stays a

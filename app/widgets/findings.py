@@ -15,6 +15,8 @@ from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.answers import Finding
 
 SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
+ACTIONS = {"differences-accepted": "Withdraw"}
+"""By code, what a finding's button says where that is not Mend."""
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
 
 
@@ -66,7 +68,8 @@ class FindingsList(QWidget):
         layout.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
         layout.addLayout(words, 1)
         if finding.mend:
-            mend = button("Mend", lambda: self.mend_asked.emit(finding.code), name=f"mend-{finding.code}")
-            name_for_readers(mend, f"Mend: {finding.what}")
+            action = ACTIONS.get(finding.code, "Mend")
+            mend = button(action, lambda: self.mend_asked.emit(finding.code), name=f"mend-{finding.code}")
+            name_for_readers(mend, f"{action}: {finding.what}")
             layout.addWidget(mend, 0, Qt.AlignmentFlag.AlignTop)
         return line

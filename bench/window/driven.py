@@ -140,13 +140,13 @@ def main(home: str) -> int:
     begin, conduct = desktop._begin, desktop._conduct
     watchdogs: list[Watchdog] = []
 
-    def begin_watched(window: Window, folder: Path, first: SingleInstance) -> None:
+    def begin_watched(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
         # From the first paint on: what the screens are made of is loaded after it.
         watchdogs.append(Watchdog(window))
-        begin(window, folder, first)
+        begin(window, folder, first, script)
 
-    def conduct_and_drive(window: Window, folder: Path, first: SingleInstance) -> None:
-        conduct(window, folder, first)
+    def conduct_and_drive(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
+        conduct(window, folder, first, script)
         conductor = window.findChild(QObject, "conductor")
         Driver(conductor, watchdogs.pop())  # type: ignore[arg-type]
 

@@ -14,9 +14,9 @@ from core.vocabulary.ids import DeviceId, ProjectId, RunId, short
 from core.vocabulary.plan import (
     COMPUTING,
     DEFAULT_EXCHANGE,
-    Exchange,
     Member,
     Plan,
+    PlannedExchange,
     Role,
     RunSpec,
     StrategyKind,
@@ -53,14 +53,16 @@ def make_plan(
     names: Mapping[DeviceId, str],
     hosts: Mapping[DeviceId, str],
     mirrored_loop: bool = False,
+    seals: bool = True,
     run: RunId | None = None,
     first_port: int | None = None,
 ) -> Plan:
     """The plan with ports as they will be asked for. ``roles``: see ``propose_roles``; chief's device first.
 
     ``mirrored_loop``: a script with ``own`` strategy uses MirroredStrategy alone, whose replicas can meet by
-    the exchange. ``first_port`` is another one for each run: while TensorFlow loads, nobody holds its port,
-    and two runs that begin at the same time on one machine would choose the same.
+    the exchange. ``seals``: TensorFlow's port can be sealed on every laptop. ``first_port`` is another one
+    for each run: while TensorFlow loads, nobody holds its port, and two runs that begin at the same time on
+    one machine would choose the same.
 
     Raises ``TandemError`` for shares, a seed or an exchange that cannot be.
     """
@@ -91,7 +93,8 @@ def make_plan(
         balance=strategy == "managed" and len(members) > 1 and not spec.shares,
         seed=_seed(spec.seed),
         wire=spec.wire,
-        exchange=_exchange(spec, tasks, takes_part=strategy == "managed" or mirrored_loop),
+        exchange=_exchange(spec, tasks, takes_part=strategy == "managed" or mirrored_loop, seals=seals),
+        downloads=spec.downloads,
         away_s=_patience(spec.away_s, "away", least_s=LEAST_AWAY_S),
         ask_after_s=_patience(spec.ask_after_s, "before it asks", least_s=0.0),
         accept_differences=spec.accept_differences,
@@ -108,7 +111,7 @@ def _patience(seconds: float, what: str, *, least_s: float) -> float:
     return seconds
 
 
-def _exchange(spec: RunSpec, tasks: Sequence[Task], *, takes_part: bool) -> Exchange:
+def _exchange(spec: RunSpec, tasks: Sequence[Task], *, takes_part: bool, seals: bool) -> PlannedExchange:
     if takes_part and all(task.role in COMPUTING for task in tasks):
         return "tensorflow" if len(tasks) == 1 else spec.exchange or DEFAULT_EXCHANGE
     if spec.exchange == "tls":
@@ -118,7 +121,7 @@ def _exchange(spec: RunSpec, tasks: Sequence[Task], *, takes_part: bool) -> Exch
             "--exchange tls replaces; so do parameter servers and evaluators.",
             fix="Leave --exchange away, or let Tandem share the script's fit: --strategy managed.",
         )
-    return "tensorflow"
+    return "sealed" if seals and len(tasks) > 1 else "tensorflow"
 
 
 def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:

@@ -9,14 +9,21 @@ from __future__ import annotations
 import ipaddress
 import json
 
+from msgspec.structs import replace
+
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import Plan, Role, Task
 
+_LOOPBACK = "127.77"
+"""Apart from where other programs listen, where the loopback is shared with them."""
 _IN_CLUSTER = (Role.CHIEF, Role.WORKER, Role.PS)
 
 
 def tf_config(plan: Plan, task: Task) -> str:
-    """The exact text for one task; ``""`` for one process alone. Only ``task`` differs between members."""
+    """The exact text for one task; ``""`` for one process alone. Only ``task`` differs between members.
+
+    Sealed members have addresses on the loopback of each one's own network, from which relays carry on.
+    """
     if plan.solo:
         return ""
     return json.dumps({"cluster": cluster(plan), "task": {"type": str(task.role), "index": task.index}})
@@ -28,8 +35,17 @@ def cluster(plan: Plan) -> dict[str, list[str]]:
     for role in _IN_CLUSTER:
         tasks = sorted((task for task in plan.tasks if task.role is role), key=lambda task: task.index)
         if tasks:
-            found[str(role)] = [address(task) for task in tasks]
+            found[str(role)] = [address(inside(plan, task)) for task in tasks]
     return found
+
+
+def inside(plan: Plan, task: Task) -> Task:
+    """As TensorFlow is to reach it: in a sealed run at an address of the loopback, one for each task, so that
+    ports that are alike on two laptops are two addresses in one network."""
+    if plan.exchange != "sealed":
+        return task
+    high, low = divmod(plan.tasks.index(task), 254)
+    return replace(task, host=f"{_LOOPBACK}.{high}.{low + 1}")
 
 
 def address(task: Task) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import psutil
 
 from core.doctor.view import View, note, ok, warning
+from core.supervisor import seals
 from core.telemetry.gpus import Gpus
 from core.vocabulary.answers import Finding
 
@@ -19,7 +16,6 @@ TOPIC = "machine"
 CLOCK_S = 5.0
 """More than telemetry's own age: a second, and a slow network."""
 TRAINER_BYTES = 1 << 30
-_PROC = Path("/proc/sys")
 _FIRST_SENSIBLE_S = 1_767_225_600.0  # 2026-01-01
 
 
@@ -58,16 +54,22 @@ def check_memory(view: View, system: Callable[[], object] = psutil.virtual_memor
     return ok("memory", TOPIC, f"{said}.")
 
 
-def check_sealing(view: View, proc: Path = _PROC) -> Finding:
-    """What is true of this version: trainers that meet by TensorFlow are not sealed."""
-    return warning(
-        "not-sealed",
+def check_sealing(view: View, why_none: Callable[[], str] = seals.why_none) -> Finding:
+    """Of scripts that meet by TensorFlow; all others meet over TLS, on any laptop."""
+    if why := why_none():
+        return warning(
+            "not-sealed",
+            TOPIC,
+            "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port has "
+            f"neither password nor encryption. It cannot be sealed here: {why}. So such runs are refused.",
+            f"{seals.how_to_allow()} For one run, all users can accept an open port (--open-port), in a "
+            "network whose members they trust. All other scripts meet over TLS.",
+        )
+    return ok(
+        "sealed",
         TOPIC,
-        "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port is open to "
-        "your network while their run lasts: it has neither password nor encryption. "
-        f"{_namespaces(proc)}",
-        "Run such scripts in networks whose members you trust (at home, a hotspot of your own), or keep "
-        "strangers off ports 20000 to 32000 with the firewall. All others meet over TLS.",
+        "Trainers that meet by TensorFlow are sealed into a network of their own: none but "
+        "the members of their run reach them.",
     )
 
 
@@ -94,40 +96,3 @@ def check_clock(view: View, now: Callable[[], float] = time.time) -> Finding:
                 "Switch automatic time on, on both. Training works; the times in the history differ.",
             )
     return ok("clock", TOPIC, "The clock is plausible" + (" and agrees with the others." if linked else "."))
-
-
-def _namespaces(proc: Path) -> str:
-    return (
-        _linux_namespaces(proc)
-        if sys.platform == "linux"
-        else "This system has no namespaces that could close it."
-    )
-
-
-def _linux_namespaces(proc: Path) -> str:
-    if _value(proc / "kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return "User namespaces, which could close it, are restricted by AppArmor here."
-    switches = ("kernel/unprivileged_userns_clone", "user/max_user_namespaces")
-    if any(_value(proc / switch) == "0" for switch in switches):
-        return "User namespaces, which could close it, are switched off here."
-    if not _can_unshare():
-        return "User namespaces, which could close it, are not allowed here."
-    return "User namespaces, which could close it, are available here, but this version does not use them."
-
-
-def _can_unshare() -> bool:
-    program = shutil.which("unshare")
-    if program is None:
-        return False
-    asked = [program, "--user", "--map-root-user", "--net", "true"]
-    try:
-        return subprocess.run(asked, capture_output=True, stdin=subprocess.DEVNULL, timeout=5).returncode == 0
-    except (OSError, subprocess.SubprocessError):
-        return False
-
-
-def _value(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None

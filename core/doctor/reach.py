@@ -21,7 +21,7 @@ _WENT: dict[Dialled, str] = {
     "unreachable": "was turned back",
     "stranger": "was answered by something else",
 }
-_BOTH = "Scripts that bring their own strategy, and --exchange tensorflow, need both ways."
+_BOTH = "Scripts whose own strategy is not a mirrored one, and --exchange tensorflow, need both ways."
 _ENOUGH = "One way is enough for runs that Tandem manages: either laptop may call."
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from core.exchange import handshake
 from core.exchange.frames import MemberHello
 from core.exchange.handshake import MemberConnection, Sockets
 from core.exchange.keys import Keyring
 from core.net.address import host_of
+from core.net.strangers import Guest, Strangers
 
-AT_ONCE = 16
-"""Callers who are not part of a session yet: whoever comes beyond is closed unheard."""
 AT_ONCE_FROM_ONE = 8
+"""Callers who are not part of a session yet: whoever comes beyond is closed unheard."""
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 class Acceptor:
     """``hello``: what is answered; ``on_connection`` gets each member's connection, in a thread of its own.
 
-    ``listener`` is a bound socket that listens; it is closed at the end.
+    ``listener`` is a bound socket that listens; it is closed at the end. ``hosts``: by rank, where members
+    are to be found. Nobody else can use up the places of these addresses, and of those they called from.
     """
 
     def __init__(
@@ -35,11 +36,15 @@ class Acceptor:
         sockets: Sockets,
         on_connection: Callable[[MemberConnection], None],
         handshake_s: float,
+        hosts: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self._listener, self._keyring, self._hello = listener, keyring, hello
         self._sockets, self._on_connection, self._handshake_s = sockets, on_connection, handshake_s
         self._lock = threading.Lock()
-        self._callers: Counter[str] = Counter()
+        self._strangers = Strangers(per_address=AT_ONCE_FROM_ONE)
+        self._expected = frozenset(hosts.values())
+        self._called_from: dict[int, str] = {}
+        self._strangers.keep_places(self._expected)
         self._threads: set[threading.Thread] = set()
         self._thread = threading.Thread(target=self._listen, name="exchange-accept", daemon=True)
 
@@ -78,12 +83,12 @@ class Acceptor:
 
     def _let_in(self, sock: socket.socket, host: str) -> None:
         with self._lock:
-            if self._callers.total() >= AT_ONCE or self._callers[host] >= AT_ONCE_FROM_ONE:
-                sock.close()
-                return
-            self._callers[host] += 1
+            guest = self._strangers.admit(host)
+        if guest is None:
+            sock.close()
+            return
         thread = threading.Thread(
-            target=self._meet, args=(sock, host), name="exchange-handshake", daemon=True
+            target=self._meet, args=(sock, host, guest), name="exchange-handshake", daemon=True
         )
         try:
             thread.start()
@@ -91,14 +96,15 @@ class Acceptor:
             _log.warning("nobody could be let in: %s", error)
             sock.close()
             with self._lock:
-                self._callers -= Counter([host])
+                guest.leave()
             return
         self._threads = {each for each in self._threads if each.is_alive()} | {thread}
 
-    def _meet(self, sock: socket.socket, host: str) -> None:
+    def _meet(self, sock: socket.socket, host: str, guest: Guest) -> None:
         try:
             self._sockets.add(sock)
             connection = handshake.accept(sock, self._keyring, self._hello, self._sockets, self._handshake_s)
+            self._keep_places(connection.rank, host)
             # A member that calls without end is one of the few at once, too.
             self._on_connection(connection)
         except OSError as error:
@@ -107,4 +113,10 @@ class Acceptor:
             _log.exception("a caller from %s could not be let in", host)
         finally:
             with self._lock:
-                self._callers -= Counter([host])
+                guest.leave()
+
+    def _keep_places(self, rank: int, host: str) -> None:
+        """A member whose address has changed finds places of its own when it calls again."""
+        with self._lock:
+            self._called_from[rank] = host
+            self._strangers.keep_places(self._expected.union(self._called_from.values()))

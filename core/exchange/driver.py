@@ -120,8 +120,9 @@ class Exchange:
             hello = MemberHello(
                 version=frames.VERSION, run=run, rank=rank, nonce=bytes(8), carries="from-caller"
             )
+            hosts = {peer.rank: peer.address[0] for peer in peers if peer.address is not None}
             self._acceptor = Acceptor(
-                listener, keyring, hello, self._sockets, self._on_connection, limits.handshake_s
+                listener, keyring, hello, self._sockets, self._on_connection, limits.handshake_s, hosts
             )
 
     def start(self) -> None:

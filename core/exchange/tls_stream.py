@@ -74,6 +74,20 @@ class TlsStream:
             self.passed_bytes += got
             return got
 
+    def read_at_hand(self, into: memoryview) -> int:
+        """At least one byte, and of what has come with it as much as there is room for."""
+        at = self.read_some(into)
+        while at < len(into) and (self._incoming.pending or self._tls.pending()):
+            try:
+                got = int(self._tls.read(len(into) - at, into[at:]))
+            except ssl.SSLWantReadError:
+                break
+            if not got:  # the end, which the next one to read is told
+                break
+            self.passed_bytes += got
+            at += got
+        return at
+
     def read_exactly(self, into: memoryview) -> None:
         at = 0
         while at < len(into):

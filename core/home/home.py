@@ -67,6 +67,17 @@ class Home:
         """Port and secret of the node, where it cannot have a Unix socket."""
         return self.folder / "node.port"
 
+    @property
+    def examples(self) -> Path:
+        """Copies of the shipped examples that were chosen in the window, with what their runs wrote."""
+        return self.folder / "examples"
+
+    def own(self) -> tuple[Path, ...]:
+        """All that Tandem puts into it, the lock last."""
+        settings = (self.identity, self.trust, self.settings, self.loading)
+        work = (self.logs, self.runs, self.projects, self.temporary, self.examples)
+        return (*settings, *work, self.socket, self.folder / "node.sock.path", self.loopback, self.lock)
+
 
 def choose(given: str | Path | None = None) -> Home:
     """``given`` (``--home``), else ``TANDEM_HOME``, else the platform's folder for a user's data."""

@@ -19,7 +19,8 @@ from core.link.frames import BadFrame, decode, read_body
 from core.net import tls
 from core.net.address import host_of
 from core.net.port import EVERYWHERE, open_port
-from core.pairing.throttle import Guest, Refusals, Strangers
+from core.net.strangers import Guest, Strangers
+from core.pairing.throttle import Refusals
 from core.runtime.background import Background
 from core.runtime.timers import Clock
 from core.vocabulary.errors import Problem, TandemError

@@ -21,11 +21,11 @@ from core.link.hub import Links
 from core.link.problems import renamed
 from core.net import address
 from core.net.port import EVERYWHERE, LOOPBACK
+from core.net.strangers import Guest, Strangers
 from core.net.tls import Streams
 from core.node.listener import Listener
 from core.pairing import state as pairing_state
 from core.pairing.driver import Pairing
-from core.pairing.throttle import Guest, Strangers
 from core.runtime.background import Background
 from core.vocabulary import events as ev
 from core.vocabulary.commands import CodePolicy, Pair

@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Self
 
+from msgspec.structs import replace
+
 from core.doctor.trial import Trials
 from core.doctor.view import View
 from core.home import settings_file
@@ -27,6 +29,7 @@ from core.run.keeping.driver import Keeping
 from core.run.keeping.shelf import Shelf
 from core.run.runs import NodeRuns
 from core.runtime.background import Background
+from core.supervisor import seals
 from core.supervisor.trainers import MakeTrainer
 from core.telemetry.sampler import Sampler
 from core.telemetry.watch import Watch
@@ -140,6 +143,7 @@ class Node:
 
     async def _begin(self) -> None:
         await self._runs.open()
+        self._versions = replace(self._versions, seal=await asyncio.to_thread(seals.find))
         taken = await self._neighbours.listen()
         self._emit(
             ev.NodeStarted(

@@ -16,6 +16,7 @@ from typing import Literal
 
 from core.home.identity import Identity
 from core.net.address import Address, host_of
+from core.net.strangers import Guest, Strangers
 from core.net.tls import Streams, client_context, connect, peer_der
 from core.pairing import problems
 from core.pairing.code import NONCE_BYTES
@@ -55,7 +56,7 @@ from core.pairing.state import (
     Tell,
     TimePassed,
 )
-from core.pairing.throttle import Guest, Refusals, Strangers
+from core.pairing.throttle import Refusals
 from core.runtime.background import Background
 from core.runtime.timers import Clock, Timers
 from core.vocabulary.errors import Problem, TandemError

@@ -1,69 +1,18 @@
-"""What holds strangers back: few connections that proved nothing yet at once, and pauses after failures.
+"""What holds strangers back beside their few places: pauses after failures, and refusals that are counted.
 
-At most 16 such connections are open in all, 4 from one address; addresses at which paired devices were last
-reached have 4 of their own each, which nobody else can use up. The listener admits each connection that it
-accepts, and lets it leave once it is known or gone. After three failures in a row comes a pause of 60 s,
-doubled each time up to an hour. Whoever is closed unserved is counted, and it is logged rarely. Pure.
+After three failures in a row comes a pause of 60 s, doubled each time up to an hour. Whoever is closed
+unserved is counted, and it is logged rarely. Pure.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from core.net.address import plain_host
-
-AT_ONCE = 16
-PER_ADDRESS = 4
 FAILURES_ALLOWED = 3
 FIRST_S = 60.0
 LONGEST_S = 3600.0
-
-
-class Guest:
-    """One stranger's place. ``leave`` gives it back; a second time it does nothing."""
-
-    def __init__(self, on_leave: Callable[[], None]) -> None:
-        self._on_leave: Callable[[], None] | None = on_leave
-
-    def leave(self) -> None:
-        on_leave, self._on_leave = self._on_leave, None
-        if on_leave is not None:
-            on_leave()
-
-
-class Strangers:
-    """The places, on the core thread."""
-
-    def __init__(self, at_once: int = AT_ONCE, per_address: int = PER_ADDRESS) -> None:
-        self._at_once, self._per_address = at_once, per_address
-        self._present: Counter[str] = Counter()
-        self._known: frozenset[str] = frozenset()
-
-    @property
-    def present(self) -> int:
-        return self._present.total()
-
-    def keep_places(self, hosts: Iterable[str]) -> None:
-        """From now on these addresses, and no others, have places of their own."""
-        self._known = frozenset(plain_host(host) for host in hosts)
-
-    def admit(self, host: str) -> Guest | None:
-        """A place for a connection from ``host``, or None: close it at once."""
-        host = plain_host(host)
-        unknown = sum(count for each, count in self._present.items() if each not in self._known)
-        full = host not in self._known and unknown >= self._at_once
-        if full or self._present[host] >= self._per_address:
-            self._present += Counter()  # forget hosts without a place
-            return None
-        self._present[host] += 1
-        return Guest(lambda: self._leave(host))
-
-    def _leave(self, host: str) -> None:
-        self._present[host] -= 1
-        if not self._present[host]:
-            del self._present[host]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,11 @@ MOST_FILES = 200
 MOST_SAID = 200
 TEMPLATE = Path(__file__).parents[2] / "resources" / "report" / "page.html"
 
-_MEETING = {"tensorflow": "TensorFlow's collectives", "tls": "TLS, with keys of this run"}
+_MEETING = {
+    "tensorflow": "TensorFlow's collectives",
+    "tls": "TLS, with keys of this run",
+    "sealed": "TensorFlow, sealed, through relays over TLS with keys of this run",
+}
 
 Exits = Sequence[tuple[DeviceId, str, Exit]]
 """Device, task and end of each trainer."""

@@ -27,7 +27,7 @@ from core.vocabulary.events import RunPhaseChanged
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.manifest import Manifest, check_project
 from core.vocabulary.peer_messages import Declined, Message, Mirrored, Prepare, Resumed, RunAbandoned
-from core.vocabulary.plan import COMPUTING, Exchange, Plan
+from core.vocabulary.plan import COMPUTING, Plan, PlannedExchange
 from core.vocabulary.run_folder import is_run_id
 from core.vocabulary.state import Run
 
@@ -97,7 +97,8 @@ class Admission:
         return pa.Asked(allowed=self._may_run(plan), changed=changed)
 
     def _may_run(self, plan: Plan) -> bool:
-        return may_run(self._trust.store, plan.starter, plan.project, plan.arguments)
+        # Whatever was allowed before: an open port is accepted for one run.
+        return not plan.opens_port and may_run(self._trust.store, plan.starter, plan.project, plan.arguments)
 
     def _why_not(self, asking: pa.Participation) -> Problem | None:
         """On the files' thread: a list of files may be long, and made to be slow."""
@@ -124,7 +125,7 @@ def why_unfit(
     )
     if not fits:
         return problems.bad_message("The other laptop")
-    known = plan.exchange in get_args(Exchange)
+    known = plan.exchange in get_args(PlannedExchange)
     return None if known else problems.unknown_exchange(plan.exchange)
 
 

@@ -18,6 +18,7 @@ from core.project.scan import scan_project
 from core.project.script import ScriptReport, analyse
 from core.project.store import ProjectStore
 from core.project.texts import find_unseen, read_texts
+from core.run import problems
 from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
@@ -67,6 +68,7 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
         files=project.manifest.files,
         skipped=(*(f"{entry.path}: {entry.why}" for entry in project.skipped), *project.ignored),
         total_bytes=project.manifest.total_bytes,
+        code=code_digest(project.manifest),
     )
 
 
@@ -147,12 +149,23 @@ def make(
         roles=roles,
         names=names,
         hosts=hosts,
+        seals=not (unsealed := _unsealed(roles, me, state)),
     )
     check(plan)
     _check_exchange(plan, state)
+    if plan.opens_port and not spec.open_port:
+        raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
     return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
+
+
+def _unsealed(devices: Iterable[DeviceId], me: DeviceId, state: State) -> tuple[DeviceId, ...]:
+    """Where TensorFlow's port would be open."""
+    versions = {device: known.versions for device, known in state.devices.items()}
+    if state.me is not None:
+        versions[me] = state.me.versions
+    return tuple(device for device in devices if (told := versions.get(device)) is None or not told.seal)
 
 
 def _check_exchange(plan: Plan, state: State) -> None:

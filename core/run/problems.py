@@ -303,6 +303,18 @@ def unknown_exchange(word: str) -> Problem:
     )
 
 
+def not_sealed(names: Sequence[str], here: bool) -> TandemError:
+    """``names``: of the laptops that cannot seal TensorFlow's port; ``here``: this one is among them."""
+    return TandemError(
+        code="not-sealed",
+        what="The script brings a strategy that meets by TensorFlow, whose port would be open to the whole "
+        f"network on {listed(names)}: it cannot be sealed there.",
+        fix=("`tandem doctor` says why not" + (" here" if here else " there") + ", and how to mend it. ")
+        + "Model.fit and MirroredStrategy need no seal. In a network whose members all of you trust, "
+        "--open-port has every user asked to accept an open port for this one run.",
+    )
+
+
 def bad_message(name: str) -> Problem:
     return Problem(
         code="broken-talk",

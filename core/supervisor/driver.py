@@ -127,7 +127,7 @@ class TrainerProcess:
         limits = self._limits
         if self._loading is not None:
             limits = replace(limits, boot_s=self._loading.limit_s())
-        self._child = child = self._child or spawn.spawn()
+        self._child = child = self._child or spawn.spawn(sealed=self._train.seal is not None)
         supervision = Supervision(self._train, limits, time.monotonic())
         log = BoundedFile(self._log_path)
         try:

@@ -142,7 +142,7 @@ def never_met(peers: dict[str, str], answers: dict[str, Answer], waited_s: float
             code="never-met",
             what=f"The trainers did not meet {waited}, though every peer's port answers: "
             f"{_list(peers, peers)}.",
-            fix="Press Train again. If it comes again, restart Tandem on the laptops named here.",
+            fix="Train again. If it comes again, restart Tandem on the laptops named here.",
         )
     what = "; ".join(f"{task} ({peers[task]}) {_SAYING[answer]}" for task, answer in missing.items())
     reasons = [mend for answer, mend in _MENDS.items() if answer in missing.values()]
@@ -171,6 +171,6 @@ def supervision_broke(error: Exception) -> Problem:
     return Problem(
         code="supervision-broke",
         what="Tandem lost hold of its trainer and ended it.",
-        fix="Press Train again; the node's log has the details.",
+        fix="Train again; the node's log has the details.",
         detail=repr(error),
     )

@@ -25,6 +25,9 @@ NICE = 10
 HIDDEN_ARGUMENT = "--trainer-process"
 """First argument with which Tandem becomes a trainer: ``core.trainer.__main__.run(rest)``."""
 
+SEALED_ARGUMENT = "--sealed"
+"""Follows ``HIDDEN_ARGUMENT`` where the trainer is to be sealed."""
+
 PROBE_ARGUMENT = "--tensorflow-probe"
 """First argument with which Tandem becomes ``core.trainer.probe``."""
 
@@ -172,14 +175,18 @@ def needs_pumps() -> bool:
     return sys.platform == "win32"
 
 
-def spawn() -> Child:
-    """Start a trainer that imports TensorFlow and then waits for its order. Raises ``TandemError``."""
+def spawn(*, sealed: bool = False) -> Child:
+    """Start a trainer that imports TensorFlow and then waits for its order. Raises ``TandemError``.
+
+    ``sealed``: in a network of its own (``core.trainer.sealed``).
+    """
     orders_read, orders_write = os.pipe()
     reports_read, reports_write = os.pipe()
     leash_read, leash_write = os.pipe()
     theirs = (orders_read, reports_write, leash_read)
     numbers, options = pipe_ends.handed_on(theirs)
     words = [str(word) for pair in zip(_CHANNELS, numbers, strict=True) for word in pair]
+    words += [SEALED_ARGUMENT] if sealed else []
     try:
         process = subprocess.Popen(
             command() + words,

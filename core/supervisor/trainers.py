@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
-from core.cluster.tf_config import address, tf_config
+from core.cluster.tf_config import address, inside, tf_config
 from core.project.checkpoint_store import resumed
 from core.supervisor.driver import TrainerProcess
 from core.supervisor.loading_times import LoadingTimes
@@ -19,7 +19,7 @@ from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Plan, Role, Task, ranks, shares_by_rank
 from core.vocabulary.progress import LogLines
 from core.vocabulary.run_folder import CHECKPOINTS, LOGS, SAVED, log_name, task_name
-from core.vocabulary.trainer_messages import ExchangeKeys, Report, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Report, Seal, Train
 
 
 class Trainer(Protocol):
@@ -65,7 +65,8 @@ def real_trainers(warm: WarmTrainer, loading: LoadingTimes) -> MakeTrainer:
             on_report=on_report,
             on_output=on_output,
             on_exit=on_exit,
-            child=warm.take(),
+            # Who is sealed must be so before it loads anything.
+            child=warm.take() if train.seal is None else None,
             loading=loading,
         )
 
@@ -109,13 +110,23 @@ def order(
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
         meet_timeout_s=max(meet_s, away_s),
         linger_s=away_s,
-        exchange=_exchange(plan, private_key) if private_key else None,
+        exchange=_keys(plan, private_key) if plan.exchange == "tls" and private_key else None,
+        seal=_seal(plan, private_key) if plan.exchange == "sealed" else None,
         names=tuple(_name(plan, each) for each in plan.tasks),
         temporary=str(place_of(temporary, plan.run, task.name)) if temporary is not None else "",
     )
 
 
-def _exchange(plan: Plan, private_key: bytes) -> ExchangeKeys:
+def _seal(plan: Plan, private_key: bytes) -> Seal:
+    return Seal(
+        keys=_keys(plan, private_key),
+        outside=tuple(address(task) for task in plan.tasks),
+        inside=tuple(address(inside(plan, task)) for task in plan.tasks),
+        downloads=plan.downloads,
+    )
+
+
+def _keys(plan: Plan, private_key: bytes) -> ExchangeKeys:
     return ExchangeKeys(
         generation=plan.generation,
         certificates=tuple(task.certificate for task in plan.tasks),

@@ -10,9 +10,11 @@ import sys
 import time
 
 from core.supervisor import parent_death
+from core.supervisor.spawn import SEALED_ARGUMENT
 from core.trainer import script
 from core.trainer.orders import Orders, own
 from core.trainer.reporter import Reporter
+from core.trainer.sealed import process
 from core.vocabulary.errors import Problem
 from core.vocabulary.phases import Exit
 from core.vocabulary.trainer_messages import Booted, Ended
@@ -25,13 +27,15 @@ def run(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="core.trainer")
     for name in ("orders", "reports", "leash"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument(SEALED_ARGUMENT, action="store_true")
     fds = parser.parse_args(arguments)
     parent_death.arm(own(fds.leash))
-    main(own(fds.orders), own(fds.reports))
+    main(own(fds.orders), own(fds.reports), sealed=fds.sealed)
 
 
-def main(order_fd: int, report_fd: int) -> None:
+def main(order_fd: int, report_fd: int, *, sealed: bool = False) -> None:
     """Import TensorFlow, say so, take the order, run it, leave. Does not return."""
+    seal = process.begin(report_fd) if sealed else None
     # Whoever started the node may have had these ignored, as a shell does for jobs in its background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -53,7 +57,7 @@ def main(order_fd: int, report_fd: int) -> None:
     train = orders.wait_train()
     if train is None:
         os._exit(0)
-    exit = TrainerSession(train, reporter, orders).run()
+    exit = TrainerSession(train, reporter, orders, seal).run()
     _leave(reporter, exit, 0 if exit.reason in ("finished", "stopped") else 1)
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import collective_util
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.distribute.distribute_lib import StrategyBase
+from tensorflow.python.eager.context import Context
 
 from core.trainer.reporter import Reporter
 from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.trainer_messages import Meeting, Met
 
+HEARTBEAT_S = 600
+"""For so long TensorFlow waits for a sign of life where a relay carries it: by itself it gives up after 10 s,
+and a cable that was pulled or a lid that was closed may be back later."""
 _FLUSH_S = 5.0
 _PUBLIC = {
     "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
@@ -23,6 +30,45 @@ _PUBLIC = {
 }
 """Classes whose own names are not those that ``tf.distribute`` shows."""
 _ALONE = ("_DefaultDistributionStrategy", "MirroredStrategy", "OneDeviceStrategy", "CentralStorageStrategy")
+
+
+def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
+    """TF_CONFIG, and its parts as some scripts look for them; nothing for one process alone."""
+    if not cluster:
+        return {}
+    return {
+        "TF_CONFIG": tf_config,
+        "TF_CONFIG_CLUSTER": json.dumps(cluster["cluster"]),
+        "TF_CONFIG_TASK_TYPE": str(cluster["task"]["type"]),
+        "TF_CONFIG_TASK_INDEX": str(cluster["task"]["index"]),
+    }
+
+
+def over_relays(inside: Sequence[str]) -> None:
+    """Before the script: TensorFlow is patient, and sums by its own connections alone.
+
+    ``inside``: each task's ``host:port``, which no proxy joins.
+
+    NVIDIA's library would open ports of its own, which no relay joins.
+    """
+    others = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "localhost,127.0.0.1"]
+    no_proxy = ",".join([*others, *(place.rpartition(":")[0] for place in inside)])
+    os.environ.update(no_proxy=no_proxy, NO_PROXY=no_proxy)
+    configure, init = Context.configure_coordination_service, collective_util.Options.__init__
+
+    @functools.wraps(configure)
+    def patiently(context: Any, *args: Any, **kwargs: Any) -> None:
+        if not args[4:]:
+            kwargs.setdefault("heartbeat_timeout_in_ms", HEARTBEAT_S * 1000)
+        configure(context, *args, **kwargs)
+
+    @functools.wraps(init)
+    def by_ring(options: Any, *args: Any, **kwargs: Any) -> None:
+        init(options, *args, **kwargs)
+        options.implementation = collective_util.CommunicationImplementation.RING
+
+    Context.configure_coordination_service = patiently
+    collective_util.Options.__init__ = by_ring
 
 
 def met(reporter: Reporter, build: Callable[[], Any]) -> Any:

@@ -22,8 +22,8 @@ _PEER_GONE = re.compile(
 _DISK = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system", re.IGNORECASE)
 _PORT_TAKEN = re.compile(r"Could not start gRPC server|address already in use", re.IGNORECASE)
 
-_SCRIPT_FIX = "Correct the script and press Train again."
-_DISK_FIX = "Free some space or make the folder writable that the script writes to; then press Train again."
+_SCRIPT_FIX = "Correct the script and train again."
+_DISK_FIX = "Free some space or make the folder writable that the script writes to; then train again."
 
 
 def of_script(error: BaseException, folder: Path, *, cluster: bool) -> Exit:
@@ -83,9 +83,9 @@ def of_meeting(error: BaseException) -> Exit:
             what="Another program holds the port that this trainer was given."
             if taken
             else "TensorFlow could not bring the members together.",
-            fix="Press Train again; other ports are chosen then."
+            fix="Train again; other ports are chosen then."
             if taken
-            else "Look at the other laptops' logs of this run, and press Train again.",
+            else "Look at the other laptops' logs of this run, and train again.",
             detail="".join(traceback.format_exception_only(error)),
         ),
     )

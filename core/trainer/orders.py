@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -60,3 +61,15 @@ def own(number: int) -> int:
     else:
         os.set_inheritable(number, False)
     return number
+
+
+def left_to_the_parent(trainer: int) -> Callable[[int, object], None]:
+    """For SIGTERM, which the parent turns into an order. Processes that the script forks end by it, as pools
+    expect."""
+
+    def on_sigterm(number: int, frame: object) -> None:
+        if os.getpid() != trainer:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    return on_sigterm

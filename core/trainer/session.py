@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,17 +37,26 @@ from core.trainer.exact.patch import one_member
 from core.trainer.exact.patch.install import Installation, install
 from core.trainer.mirrored.constructors import Constructors
 from core.trainer.observer import ReportingObserver
-from core.trainer.orders import Orders
+from core.trainer.orders import Orders, left_to_the_parent
 from core.trainer.reporter import Reporter
+from core.trainer.sealed import problems as sealing
+from core.trainer.sealed.process import Sealed
 from core.trainer.tls_cluster import TlsCluster
+from core.vocabulary.errors import TandemError
 from core.vocabulary.phases import Exit
-from core.vocabulary.trainer_messages import ExchangeKeys, Met, Said, Train
+from core.vocabulary.trainer_messages import ExchangeKeys, Met, Said, Seal, Train
 
 CPU_DEVICES = "TANDEM_CPU_DEVICES"
 """Environment: that many logical CPU devices, each a replica. For trying MirroredStrategy without GPUs."""
 KEEP_EVERY_S = "TANDEM_KEEP_EVERY_S"
 """Environment: seconds of training between checkpoints. For trying them, and for measuring what they cost."""
 
+_SEALED = (
+    "Sealed: the trainer is in a network of its own, and TensorFlow is reached by the members of this run "
+    "alone. {}"
+)
+_DOWNLOADS = "What the script downloads goes through Tandem's proxy."
+_NO_NETWORK = "The script has no network."
 _CLOSING_S = 10.0
 _CHIEF_STAYS_S = 0.3
 _SAVED_BYTES_S = 20e6
@@ -57,10 +66,13 @@ _SAVED_BYTES_S = 20e6
 class TrainerSession:
     """``run`` once; it always returns how the run ended, and raises nothing."""
 
-    def __init__(self, train: Train, reporter: Reporter, orders: Orders) -> None:
+    def __init__(
+        self, train: Train, reporter: Reporter, orders: Orders, sealed: Sealed | None = None
+    ) -> None:
         self._train = train
         self._reporter = reporter
         self._orders = orders
+        self._sealed = sealed
         self._folder = Path(train.folder)
         self._cluster = json.loads(train.tf_config) if train.tf_config else {}
         self._observer = ReportingObserver(
@@ -88,15 +100,31 @@ class TrainerSession:
         return alike and self._orders.stop_asked.is_set()
 
     def _run(self) -> Exit:
-        os.environ.update(_task_environment(self._train.tf_config, self._cluster))
+        if self._train.launched:
+            signal.signal(signal.SIGTERM, left_to_the_parent(os.getpid()))
+        os.environ.update(cluster_hooks.environment(self._train.tf_config, self._cluster))
         if (temporary := self._train.temporary) and Path(temporary).is_dir():
             # Programs that the script starts, and this one.
             os.environ["TMPDIR"] = tempfile.tempdir = temporary
+        if self._train.seal is not None:
+            try:
+                self._open_seal(self._train.seal)
+            except TandemError as error:
+                return Exit(reason="killed", problem=error.problem, shared=False)
         self._choose_devices()
         tpu.name_absence()
         if self._train.strategy == "managed":
             return self._managed()
         return self._serve() if self._serves() else self._own()
+
+    def _open_seal(self, seal: Seal) -> None:
+        """Security invariant: before TensorFlow listens anywhere. Raises ``TandemError``."""
+        if self._sealed is None:
+            raise TandemError.of(sealing.not_apart())
+        ready = self._sealed.open(self._train.run, self._train.rank, seal)
+        os.environ.update(ready.environment)
+        cluster_hooks.over_relays(seal.inside)
+        self._observer.on_said(_SEALED.format(_DOWNLOADS if ready.environment else _NO_NETWORK))
 
     # --- managed -------------------------------------------------------------------------------------------
 
@@ -357,18 +385,6 @@ class TrainerSession:
             print(f"[tandem] members did not close together: {error}", file=sys.stderr)
         if self._cluster["task"]["type"] == "chief":
             time.sleep(_CHIEF_STAYS_S)  # The barrier's answers leave from here.
-
-
-def _task_environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
-    """TF_CONFIG, and its parts as some scripts look for them; nothing for one process alone."""
-    if not cluster:
-        return {}
-    return {
-        "TF_CONFIG": tf_config,
-        "TF_CONFIG_CLUSTER": json.dumps(cluster["cluster"]),
-        "TF_CONFIG_TASK_TYPE": str(cluster["task"]["type"]),
-        "TF_CONFIG_TASK_INDEX": str(cluster["task"]["index"]),
-    }
 
 
 def _accelerators() -> list[Any]:

@@ -49,6 +49,8 @@ class ScriptRead(Tagged, frozen=True, kw_only=True):
     files: tuple[ProjectFile, ...] = ()
     skipped: tuple[str, ...] = ()
     total_bytes: int = 0
+    code: str = ""
+    """As ``Plan.code``: for which differences from one machine's result are accepted."""
 
 
 class ScriptsFound(Tagged, frozen=True, kw_only=True):

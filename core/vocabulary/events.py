@@ -172,6 +172,10 @@ class ConsentAsked(Tagged, frozen=True, kw_only=True):
     files: tuple[ProjectFile, ...]
     changed: bool
     """An earlier version of this script was allowed; its content is another now."""
+    network: Literal["", "downloads", "none"] = ""
+    """Of a script whose trainers are sealed: it reaches what it downloads, or nothing. ``""``: not sealed."""
+    open_port: bool = False
+    """TensorFlow's port would be open to the network on this laptop: to be accepted for this one run."""
     checkpoint_bytes: int = 0
     """Of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
 

@@ -34,6 +34,8 @@ Wire = Literal["f32", "bf16", "fp16", "auto"]
 
 Exchange = Literal["tensorflow", "tls"]
 """By what members of a managed run meet: TensorFlow's own collectives, or ``core.exchange`` over TLS."""
+PlannedExchange = Literal["tensorflow", "tls", "sealed"]
+"""``sealed``: by TensorFlow's runtime, in trainers that none but each other's relays reach, over TLS."""
 DEFAULT_EXCHANGE: Exchange = "tls"
 """Of a run that is not asked to meet by the one or the other."""
 
@@ -99,6 +101,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """So long after the last progress the user is asked whether to keep waiting; 0: never."""
     resume: RunId | None = None
     """Go on with this run, which ended before its time, from its newest checkpoint."""
+    downloads: bool = True
+    """A script whose trainers are sealed may still download: each laptop lets it call out."""
+    open_port: bool = False
+    """This user accepts, for this run, that TensorFlow's port is open to the network where it cannot be
+    sealed."""
     accept_differences: bool = False
     """Whatever is told of why the result may differ from one machine's is accepted beforehand."""
 
@@ -148,7 +155,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     wire: Wire = "f32"
     exchange: str = "tensorflow"
-    """An ``Exchange``. Any other word is a newer Tandem's, and refused by name."""
+    """A ``PlannedExchange``. Any other word is a newer Tandem's, and refused by name."""
+    downloads: bool = True
+    """See ``RunSpec``."""
     away_s: float = AWAY_S
     ask_after_s: float = ASK_AFTER_S
     resume: Resumption | None = None
@@ -165,6 +174,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def patient(self) -> bool:
         """Silence alone does not end it: members meet over connections that are dialled anew."""
         return self.exchange == "tls"
+
+    @property
+    def has_keys(self) -> bool:
+        """Each task has a certificate of this run."""
+        return self.exchange in ("tls", "sealed")
+
+    @property
+    def opens_port(self) -> bool:
+        """A script's own strategy has TensorFlow's port open to the network: every user is to accept that."""
+        return self.strategy == "own" and self.exchange == "tensorflow" and not self.solo
 
     @property
     def chief(self) -> Task:

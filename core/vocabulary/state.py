@@ -89,6 +89,8 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[ProjectFile, ...]
     changed: bool
     checkpoint_bytes: int = 0
+    network: str = ""
+    open_port: bool = False
 
 
 class MemberState(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,6 +208,8 @@ def _apply_to_node(state: State, event: ev.Event) -> State:
                 files=event.files,
                 changed=event.changed,
                 checkpoint_bytes=event.checkpoint_bytes,
+                network=event.network,
+                open_port=event.open_port,
             )
             return replace(state, consents=(*state.consents, consent))
         case ev.ConsentSettled():

@@ -32,6 +32,19 @@ class ExchangeKeys(msgspec.Struct, frozen=True, kw_only=True):
         return f"ExchangeKeys(generation={self.generation}, members={len(self.certificates)})"
 
 
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """A trainer that meets the others by TensorFlow, which nobody else is to reach: with what its relay meets
+    theirs. All by rank, over every task."""
+
+    keys: ExchangeKeys
+    outside: tuple[str, ...]
+    """``host:port`` where the relays listen."""
+    inside: tuple[str, ...]
+    """``host:port`` of each on the trainer's own loopback, as in TF_CONFIG."""
+    downloads: bool = False
+    """The script may call whoever it wants through a proxy."""
+
+
 class Train(Tagged, frozen=True, kw_only=True):
     """Run a script. ``folder`` is the working copy; ``script`` is relative to it; cwd is the script's folder.
 
@@ -69,12 +82,17 @@ class Train(Tagged, frozen=True, kw_only=True):
     meet_timeout_s: float = 60.0
     exchange: ExchangeKeys | None = None
     """None: members meet by TensorFlow."""
+    seal: Seal | None = None
+    """None: nothing of TensorFlow's is to be sealed."""
     names: tuple[str, ...] = ()
     """Of the members' laptops, by rank, for the words of a verdict; with the task where one has several."""
     linger_s: float = 0.0
     """For so long a member that has finished stays for one that still needs what it sent last."""
     temporary: str = ""
     """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
+
+    launched: bool = False
+    """Whoever ends the job tells all of its processes (Slurm does): this one leaves that to its parent."""
 
     @property
     def own_folders(self) -> tuple[Path, ...]:

@@ -41,6 +41,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """0: a Tandem whose trainers meet by TensorFlow alone."""
     tells_modules: bool = False
     """Whether it knows ``ModulesAsked``; an older Tandem would end the link."""
+    seal: str = ""
+    """By what its trainers are sealed that meet by TensorFlow (``core.supervisor.seals``); ``""``: not."""
     keeping: int = 0
     """0: a Tandem that is not to be asked what it keeps of another laptop."""
 

@@ -46,6 +46,9 @@ class Plain(View):
     def train_example(self, name: str) -> None:
         self.chosen.append(name)
 
+    def choose(self, path: str) -> None:
+        self.chosen.append(path)
+
 
 PLAIN = [
     each if index in (DEVICES, SETTINGS) else Screen(each.entry, lambda: Plain)
@@ -382,6 +385,18 @@ def test_a_node_that_cannot_start_is_said_in_place_of_the_first_steps(qtbot: QtB
 def test_later_starts_show_the_devices_at_once(running: Conductor) -> None:
     assert running._welcome is None
     assert running.window.current == DEVICES
+
+
+def test_a_script_from_the_desktop_is_chosen_as_soon_as_its_screen_is_there(qtbot: QtBot, make: Make) -> None:
+    conductor = make(settled())
+    conductor.open_script("/home/anna/train.py")
+    assert conductor.window.view(TRAIN) is None, "it was asked for earlier"
+    qtbot.waitUntil(lambda: conductor.window.view(TRAIN) is not None, timeout=LIMIT_MS)
+    conductor.open_script("/home/anna/other.py")
+    train = conductor.window.view(TRAIN)
+    assert isinstance(train, Plain)
+    assert train.chosen == ["/home/anna/train.py", "/home/anna/other.py"]
+    assert conductor.window.current == TRAIN
 
 
 def test_looking_for_the_cause_leads_to_the_doctor(

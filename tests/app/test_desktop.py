@@ -31,7 +31,7 @@ HEAVY = (
 FIRST_PAINT = f"""
 import json, sys
 import app.desktop as desktop
-def begin(window, folder, first):
+def begin(window, folder, first, script):
     print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]), flush=True)
     window.may_close = True
     desktop.QApplication.quit()

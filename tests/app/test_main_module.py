@@ -8,6 +8,7 @@ import pytest
 
 from app import __main__ as entry
 from app.cli.exit_codes import ExitCode
+from core.project.script import SUFFIXES
 from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, TENSORBOARD_ARGUMENT
 
 
@@ -20,10 +21,20 @@ from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, TENSORBOARD_A
         (["devices"], False),
         (["--help"], False),
         (["--home", "/x", "devices"], False),
+        (["/home/anna/train.py"], True),
+        (["notebook.ipynb"], True),
+        (["--home", "/x", "train.py"], True),
+        (["--home=/x", "train.py"], True),
+        (["run", "train.py"], False),
+        (["train.py", "--solo"], False),
     ],
 )
 def test_the_window_opens_where_no_subcommand_is_given(argv: list[str], window: bool) -> None:
     assert entry.wants_window(argv) is window
+
+
+def test_the_window_opens_what_the_core_takes_for_scripts() -> None:
+    assert entry.SCRIPTS == SUFFIXES
 
 
 def test_a_missing_window_is_said_and_what_works_without(

@@ -17,7 +17,7 @@ from PySide6.QtCore import QCoreApplication
 from app.single_instance import SingleInstance
 app = QCoreApplication([])
 print("asks", flush=True)
-sys.exit(0 if SingleInstance(Path(sys.argv[1])).claim() else {NOT_FIRST})
+sys.exit(0 if SingleInstance(Path(sys.argv[1])).claim("".join(sys.argv[2:])) else {NOT_FIRST})
 """
 
 
@@ -35,6 +35,18 @@ def first(qapp: object, tmp_path: Path) -> Iterator[SingleInstance]:
     first.listen()
     yield first
     first.release()
+
+
+@pytest.mark.real
+def test_a_second_start_gives_its_script_to_the_first(
+    qtbot: QtBot, first: SingleInstance, tmp_path: Path
+) -> None:
+    script = str(tmp_path / "mit Leer ünd.py")
+    second = subprocess.Popen([sys.executable, "-c", SECOND, str(tmp_path), script], stdin=subprocess.DEVNULL)
+    with qtbot.waitSignal(first.script_given, timeout=60_000) as given:
+        pass
+    assert second.wait(60) == NOT_FIRST
+    assert given.args == [script]
 
 
 @pytest.mark.real

@@ -269,4 +269,5 @@ def script_read(
         files=files,
         skipped=skipped,
         total_bytes=182_000,
+        code="c" * 64,
     )

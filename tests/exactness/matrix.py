@@ -99,7 +99,7 @@ class Ran:
     last: Sequence[Path] = ()
     """The folders of the set that ran to its end."""
     broken_after: str = ""
-    """Why none did, where all scenarios left what they had to."""
+    """Why a set broke whose scenarios had all left what they had to."""
 
     def arrays(self, name: str) -> list[Arrays]:
         """Each process's arrays of a scenario. Where one is missing: AssertionError with what is known."""
@@ -155,7 +155,10 @@ class Matrix:
         self._places = threading.Semaphore(AT_ONCE)
         self._runs: dict[Members, Future[Ran]] = {}
         self._plain_runs: dict[str, Future[Ran]] = {}
-        self._names = {members: [n for n, m in cells if m == members] for _, members in cells}
+        # Several tests may ask for a cell, which runs once.
+        self._names = {
+            members: list(dict.fromkeys(name for name, m in cells if m == members)) for _, members in cells
+        }
 
     def begin(self) -> None:
         """Starts whatever the cells need, as soon as there is a place."""

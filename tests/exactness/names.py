@@ -31,6 +31,7 @@ NOT_FOR_ONE_ROW = ("mixed_precision",)
 trains by a step that members then leave out, as a LossScaleOptimizer does."""
 
 BY_TENSORFLOW = (
+    "batch_normalisation_plain",
     "batch_normalisation_synchronised",
     "ema",
     "embedding",
@@ -44,4 +45,10 @@ BY_TENSORFLOW = (
     "user_written",
 )
 """Run by TensorFlow's collectives, too: each needs something else of whoever adds up for the members."""
-THREE_BY_TENSORFLOW = ("embedding", "last_batch_of_one_row", "loss_scale_with_an_overflow", "masks")
+THREE_BY_TENSORFLOW = (
+    "batch_normalisation_plain",
+    "embedding",
+    "last_batch_of_one_row",
+    "loss_scale_with_an_overflow",
+    "masks",
+)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.exactness.matrix import MOST_BROKEN, UNEVEN, Ran, go_through
+from tests.exactness.matrix import MOST_BROKEN, UNEVEN, Matrix, Ran, go_through
+from tests.exactness.plain_results import PlainResults
 from tests.exactness.processes import folders_in
 
 
@@ -43,6 +44,11 @@ def test_all_run_in_one_set(tmp_path: Path) -> None:
     assert sets.started == [["a", "b", "c"]]
     assert names_left(ran, "a", "b", "c") == [["a", "a"], ["b", "b"], ["c", "c"]]
     assert ran.last and not ran.failures
+
+
+def test_a_cell_that_several_tests_ask_for_runs_once(tmp_path: Path) -> None:
+    cells = [("b", UNEVEN), ("a", UNEVEN), ("b", UNEVEN)]
+    assert Matrix(cells, tmp_path, PlainResults(None, ""))._names == {UNEVEN: ["b", "a"]}
 
 
 def test_one_that_breaks_its_set_is_named_and_a_new_set_runs_the_rest(tmp_path: Path) -> None:

@@ -38,13 +38,7 @@ def test_a_pattern_is_exact_or_told_and_names_its_tests(row: list[str]) -> None:
 def test_every_script_is_listed_with_what_comes_of_it() -> None:
     listed = {row[0].strip("`"): row[2] for row in rows("### Scripts of every family")}
     expected = {
-        name: "other batch statistics"
-        if not script.exact
-        else "exact, and told"
-        if script.told
-        else "exact by gathering"
-        if script.gathers
-        else "exact"
+        name: "exact, and told" if script.told else "exact by gathering" if script.gathers else "exact"
         for name, script in SCRIPTS.items()
     }
     assert listed == expected

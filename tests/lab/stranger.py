@@ -29,6 +29,8 @@ from tests.lab.network import Network
 LIMIT_S = 20.0
 """For one answer; a node and a member give strangers 5 s."""
 TENSORFLOW_S = 8.0
+ALERT = 0x15
+"""The first byte of what TLS says to who does not speak it (RFC 8446, 5.1)."""
 _NOBODY = 65534
 # What a gRPC client says first; a server answers with settings of its own.
 _GRPC = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
@@ -91,6 +93,15 @@ def send(network: Network, host: int, order: Order, limit_s: float = 240.0) -> R
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return msgspec.json.decode(done.stdout, type=Report)
+
+
+def refused(report: Report) -> None:
+    """Every open port speaks TLS 1.3, and says nothing to who shows no certificate."""
+    for place, answers in report.open.items():
+        assert not answers.silent, place
+        assert not answers.plain or answers.plain[0] == ALERT, (place, answers.plain)
+        assert answers.tls == ("TLSv1.3", b""), (place, answers.tls)
+        assert answers.old_tls[1] == b"" and not answers.old_tls[0].startswith("TLS"), (place, answers)
 
 
 def main() -> None:

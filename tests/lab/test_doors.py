@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.discovery.sources import PER_SOURCE
-from core.pairing.throttle import AT_ONCE
+from core.net.strangers import AT_ONCE
 from core.vocabulary import events as ev
 from core.vocabulary.state import State
 from tests.lab.agent import Agent

@@ -38,8 +38,6 @@ MARKER = np.random.default_rng(20261122).standard_normal(4096).astype("float32")
 PIECE = 16
 """Numbers that are looked for together: frames end anywhere."""
 NODE_PORT = 27600
-ALERT = 0x15
-"""The first byte of what TLS says to who does not speak it (RFC 8446, 5.1)."""
 OPEN, SEALED = "tensorflow", "tls"
 
 
@@ -123,15 +121,6 @@ def test_who_reads_along_does_not_see_what_members_send(training: Training) -> N
     assert training.wire.shows(*needles()) is (training.exchange == OPEN)
 
 
-def refused(report: stranger.Report) -> None:
-    """Every open port speaks TLS 1.3, and says nothing to who shows no certificate."""
-    for place, answers in report.open.items():
-        assert not answers.silent, place
-        assert not answers.plain or answers.plain[0] == ALERT, (place, answers.plain)
-        assert answers.tls == ("TLSv1.3", b""), (place, answers.tls)
-        assert answers.old_tls[1] == b"" and not answers.old_tls[0].startswith("TLS"), (place, answers)
-
-
 def key_of(agent: Agent) -> Path:
     return agent.home.identity / "key.pem"
 
@@ -148,7 +137,7 @@ def test_a_third_host_finds_no_port_that_answers(
         assert "PRIVATE KEY" in report.open[f"{hosts[0]}:{training.task(training.anna).port}"].tensorflow
         return
     assert set(report.open) == training.ports
-    refused(report)
+    stranger.refused(report)
     for answers in report.open.values():
         assert answers.tensorflow in ("DeadlineExceededError", "UnavailableError", "no answer")
 
@@ -179,7 +168,7 @@ def test_another_user_of_the_laptop_finds_no_port_that_answers_and_no_file(
     # On the loopback there is the node alone.
     members = {f"{host}:{training.task(anna).port}", f"{host}:{NODE_PORT}"}
     assert set(report.open) == {f"127.0.0.1:{NODE_PORT}", *members}
-    refused(report)
+    stranger.refused(report)
     mine = stranger.send(network, 0, Order(hosts=(), paths=paths))
     assert set(mine.paths.values()) == {"opened"}, mine.paths
 

@@ -191,7 +191,7 @@ def _is_complete(plan: Plan, device: DeviceId, prepared: ms.Prepared) -> bool:
     return (
         set(ports) == tasks
         and all(lowest <= port <= 65535 for port in ports.values())
-        and set(certificates) == (tasks if plan.exchange == "tls" else set())
+        and set(certificates) == (tasks if plan.has_keys else set())
         and all(0 < len(certificate) <= MAX_DER_BYTES for certificate in certificates.values())
     )
 

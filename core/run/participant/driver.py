@@ -211,7 +211,7 @@ class ParticipantDriver:
         except TandemError as error:
             self._preparing_failed(error)
             return
-        if self.state.plan.exchange == "tls":
+        if self.state.plan.has_keys:
             self._pairs = {task.name: keys.make() for task in tasks}
         certificates = {task: pair.cert_der for task, pair in self._pairs.items()}
         self.handle(pa.MadeReady(self._held.ports, certificates, load_s))

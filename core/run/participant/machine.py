@@ -146,6 +146,8 @@ def _on_asked(turn: Turn, asked: pa.Asked) -> None:
             files=state.manifest.files,
             changed=asked.changed,
             checkpoint_bytes=_checkpoint_bytes(state),
+            network=("downloads" if plan.downloads else "none") if plan.exchange == "sealed" else "",
+            open_port=plan.opens_port,
         )
         enter(turn, pa.Asking())
         turn.emit(question)

@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_utils
-from tensorflow.python.distribute.distribute_lib import StrategyBase
+from tensorflow.python.distribute.distribute_lib import StrategyBase, StrategyV1
 
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members.collectives import Collectives
@@ -33,6 +33,7 @@ _LEFT_OUT = {
     "cross_device_ops": "cross_device_ops (members are added up over TLS)",
     "cluster_resolver": "a cluster resolver (Tandem has already found the members)",
     "communication_options": "communication options (members are added up over TLS)",
+    "communication": "an implementation of its communication (members are added up over TLS)",
 }
 _LOOP = (
     "The script's MirroredStrategy has {members} replicas, one a member: each gets an equal part of every "
@@ -80,13 +81,14 @@ class Constructors:
 
     def _replace(self, kind: Any, opened: Callable[[Any, MemberExtended], None]) -> None:
         original = kind.__init__
+        # Not the next class in line: that may be one of those that are replaced.
+        base: Any = StrategyV1 if issubclass(kind, StrategyV1) else tf.distribute.Strategy
 
         @functools.wraps(original)
         def init(strategy: Any, *args: Any, **kwargs: Any) -> None:
             self._say_what_is_left_out(kind, original, args, kwargs)
             extended = MemberExtended(strategy, self._collectives, _device())
-            parent: Any = super(kind, strategy)
-            parent.__init__(extended)
+            base.__init__(strategy, extended)
             opened(strategy, extended)
 
         kind.__init__ = init
@@ -108,6 +110,7 @@ class Constructors:
 
     def _open_fit(self, strategy: Any, extended: MemberExtended) -> None:
         name = type(strategy).__name__.replace("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
+        name = name.removesuffix("Experimental")
         self._say_once(_FIT.format(members=self._collectives.members, name=name.strip("_")))
         strategy.scope = functools.partial(_no_scope, strategy)
         strategy.experimental_distribute_dataset = self._whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -10,12 +11,15 @@ import subprocess
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
+import psutil
 import pytest
 
-from app.cli import member
+from app.cli import command_line, member
+from app.cli.screen import Screen
 from core.exchange.membership import Membership
 from core.vocabulary.errors import TandemError
 from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for
@@ -26,6 +30,7 @@ SCRIPT = """\
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 import keras
 import numpy as np
@@ -43,6 +48,26 @@ def tell(epoch, logs):
 told = keras.callbacks.LambdaCallback(on_epoch_end=tell)
 model.fit(rows, rows.sum(1), batch_size=64, epochs=int(sys.argv[1]), verbose=0, callbacks=[told])
 Path("written.txt").write_text("by " + str(Path.cwd()))
+"""
+LOOP = """\
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    mean = tf.Variable(0.0)
+rows = tf.data.Dataset.range(64).map(lambda row: tf.cast(row, tf.float32)).batch(64).repeat(2)
+
+
+@tf.function
+def step(rows):
+    return tf.reduce_sum(rows - mean) / 64
+
+
+means = []
+for batch in strategy.experimental_distribute_dataset(rows):
+    mean.assign_add(strategy.reduce("SUM", strategy.run(step, args=(batch,)), axis=None))
+    means.append(mean.numpy())
+print("of", strategy.num_replicas_in_sync, "replicas:", *means)
 """
 TWO = Membership("run", 0, ("127.0.0.1:1111", "127.0.0.1:2222"))
 
@@ -85,7 +110,9 @@ def test_members_are_told_the_same_but_for_their_rank(
 ) -> None:
     monkeypatch.setenv("TANDEM_SECRET", "s" * 64)
     told = {"secret": None, "share": "3,1", "seed": 5, "wire": "f32", "save": "out", "meet": 9.0}
-    arguments = Namespace(**told, checkpoints=str(tmp_path), script_arguments=("--epochs", "2"))
+    arguments = Namespace(
+        **told, exchange="tls", checkpoints=str(tmp_path), script_arguments=("--epochs", "2")
+    )
     script = tmp_path / "train.py"
     first, second = (
         member._order(arguments, Membership("run", rank, TWO.addresses), script, tmp_path) for rank in (0, 1)
@@ -100,30 +127,45 @@ def test_members_are_told_the_same_but_for_their_rank(
     assert second.peers == {"chief:0": "member 0 at 127.0.0.1:1111"}
 
 
+def test_over_tensorflows_collectives_no_secret_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TANDEM_SECRET", raising=False)
+    arguments = command_line.read(["member", "train.py", "--exchange", "tensorflow"])
+    assert member._order(arguments, TWO, tmp_path / "train.py", tmp_path).exchange is None
+
+
 class Job:
     """Both members of a run, started as a launcher does: the same command, and another environment each."""
 
-    def __init__(self, place: Path, configs: Mapping[str, str], *arguments: str) -> None:
-        secret = place / "secret"
-        secret.write_bytes(b"0123456789abcdef" * 4)
-        secret.chmod(0o600)
-        command = [sys.executable, "-m", "tandem_laptops", "member", str(place / "project" / "train.py")]
-        command += ["--secret", str(secret), "--seed", "7", "--share", "48,16", "--json", *arguments]
+    def __init__(self, command: Sequence[str], environs: Sequence[Mapping[str, str]]) -> None:
+        """``command``: of ``tandem member``, which is to report as JSON, too."""
+        at = command.index("member")
         self.processes = [
             subprocess.Popen(
-                command,
+                [*command[: at + 1], "--json", *command[at + 1 :]],
                 cwd=ROOT,
-                env={**os.environ, "TF_CONFIG": text, "TANDEM_RUN": "job"},
+                env={**os.environ, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
-            for text in configs.values()
+            for environ in environs
         ]
         self.said = ["", ""]
         self._limit = threading.Timer(LIMIT_S, self.kill)
         self._limit.start()
+
+    @classmethod
+    def of(cls, place: Path, configs: Mapping[str, str], *arguments: str) -> Self:
+        """By TF_CONFIG alone."""
+        secret = place / "secret"
+        secret.write_bytes(b"0123456789abcdef" * 4)
+        secret.chmod(0o600)
+        command = [sys.executable, "-m", "tandem_laptops", "member", str(place / "project" / "train.py")]
+        command += ["--secret", str(secret), "--seed", "7", "--share", "48,16", *arguments]
+        return cls(command, [{"TF_CONFIG": text, "TANDEM_RUN": "job"} for text in configs.values()])
 
     def kill(self) -> None:
         for process in self.processes:
@@ -171,7 +213,7 @@ def workers_alone() -> dict[str, str]:
 @pytest.mark.cluster
 @pytest.mark.timeout(2 * LIMIT_S)
 async def test_two_members_of_a_launched_run_train_as_two_laptops_do(place: Path) -> None:
-    first, second = Job(place, workers_alone(), "--save", str(place / "out"), "--", "3", "0").ends()
+    first, second = Job.of(place, workers_alone(), "--save", str(place / "out"), "--", "3", "0").ends()
     assert first == second != ""
     assert (place / "out" / "model.keras").is_file()
     written = (place / "project" / "written.txt").read_text()
@@ -197,28 +239,82 @@ async def test_two_members_of_a_launched_run_train_as_two_laptops_do(place: Path
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_two_members_meet_by_tensorflow_where_that_is_asked_for(place: Path) -> None:
+    first, second = Job.of(place, workers_alone(), "--exchange", "tensorflow", "--", "1", "0").ends()
+    assert first == second != ""
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_members_are_the_replicas_of_a_mirrored_loop(place: Path) -> None:
+    (place / "project" / "train.py").write_text(LOOP)
+    job = Job.of(place, workers_alone())
+    job.ends()
+    for said in job.said:
+        assert "of 2 replicas: 31.5 31.5" in said, "the mean of all rows, on both members"
+        assert "--share left out: the script trains in a loop of its own" in said
+        assert "Nothing was shared" not in said
+
+
+def test_the_replicas_of_a_loop_do_not_meet_by_tensorflow(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "project" / "train.py").write_text(LOOP)
+    monkeypatch.setenv("TF_CONFIG", workers_alone()["0"])
+    script = str(place / "project" / "train.py")
+    arguments = command_line.read(["member", script, "--exchange", "tensorflow"])
+    with pytest.raises(TandemError, match="replicas do not meet by TensorFlow"):
+        asyncio.run(member.member(arguments, Screen()))
+
+
+@pytest.mark.cluster
 def test_a_member_that_never_comes_is_named_with_its_rank_host_and_port(place: Path) -> None:
     first, absent = cluster(chief=1, worker=1).values()
     port = json.loads(absent)["cluster"]["worker"][0]
-    job = Job(place, {"chief:0": first}, "--meet", "3", "--", "1", "0")
+    job = Job.of(place, {"chief:0": first}, "--meet", "3", "--", "1", "0")
     job.ends(status=1)
     problem = json.loads(job.said[0].splitlines()[-1])["problem"]
     assert f"member 1 (at {port}," in problem["what"]
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(2 * LIMIT_S)
+def test_a_member_that_was_killed_is_given_up_by_name_within_the_limit(place: Path) -> None:
+    configs = cluster(chief=1, worker=1)
+    job = Job.of(place, configs, "--wait-for-away", "0.25", "--", "1000", "0")
+    job.wait_said("ended 1")
+    killed = psutil.Process(job.processes[1].pid)
+    for process in (killed, *killed.children(recursive=True)):
+        process.kill()
+    first, _ = (process.communicate(timeout=LIMIT_S)[0] for process in job.processes)
+    assert [process.returncode for process in job.processes] == [1, -signal.SIGKILL], first
+    address = json.loads(configs["worker:0"])["cluster"]["worker"][0]
+    assert f"Nothing has come from member 1 at {address} for" in first.splitlines()[-2]
+    problem = json.loads(first.splitlines()[-1])["problem"]
+    assert problem["code"] == "member-lost"
+    (silent_s,) = re.findall(rf"from member 1 at {address} for (\d+) s", problem["what"])
+    assert 15 <= int(silent_s) < 30, "as long as it was told to wait, and the next look"
+
+
+@pytest.mark.cluster
 @pytest.mark.timeout(3 * LIMIT_S + 60)
-def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(place: Path) -> None:
-    whole = Job(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
+@pytest.mark.parametrize("told", ["members", "all"])
+def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(told: str, place: Path) -> None:
+    """As Kubernetes tells the members, and as Slurm tells every process that a job has."""
+    whole = Job.of(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
     kept = ("--checkpoints", str(place / "kept"))
-    job = Job(place, cluster(chief=1, worker=1), *kept, "--", "10", "1")
+    job = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", "1")
     job.wait_said("ended 2")
-    for process in job.processes:
-        process.send_signal(signal.SIGTERM)
+    members = [psutil.Process(process.pid) for process in job.processes]
+    trainers = [each for member in members for each in member.children(recursive=True)]
+    assert len(trainers) == 2
+    for each in (trainers if told == "all" else []) + members:
+        each.send_signal(signal.SIGTERM)
     job.ends(status=130)
     assert "ended 10" not in job.said[0], "it was stopped before its end"
     assert list((place / "kept" / "rank-0").glob("[0-9]*"))
-    again = Job(place, cluster(chief=1, worker=1), *kept, "--", "10", "0")
+    again = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", "0")
     assert again.ends() == whole
     began = re.findall(r"ended (\d+)", again.said[0])[0]
     assert int(began) > 1, "it went on, and did not begin anew"

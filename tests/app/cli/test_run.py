@@ -10,11 +10,12 @@ from core.run import problems
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, RunEntry
-from core.vocabulary.commands import Command, GetRun, StartRun, StopRun
+from core.vocabulary.commands import AnalyseScript, ChangeSettings, Command, GetRun, StartRun, StopRun
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Stopping
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.progress import Summary
+from core.vocabulary.settings import Settings
 from tests.app import world
 from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, follower, paired, plan
 from tests.app.cli.test_prompts import Keyboard
@@ -209,6 +210,28 @@ async def test_a_node_that_dies_in_a_run_ends_the_command() -> None:
         node.happen(ev.NodeStopped())
         with pytest.raises(TandemError, match="ended from elsewhere"):
             await run_command.follow(follow, Words(), RUN, Interrupts())
+
+
+@pytest.mark.parametrize(
+    ("known", "withdraw", "said"),
+    [
+        ((), False, ""),
+        (("d",), True, ""),
+        (("d", "c"), False, "is accepted"),
+        (("d", "c"), True, "no longer"),
+    ],
+)
+async def test_an_acceptance_is_said_before_the_start_and_can_be_withdrawn(
+    known: tuple[str, ...], withdraw: bool, said: str
+) -> None:
+    node, screen = ScriptedNode(), Words()
+    node.happen(ev.SettingsChanged(settings=Settings(accepted=known)))
+    node.answers[AnalyseScript] = replace(world.script_read(), code="c")
+    with follower(node) as follow:
+        await run_command.acceptance(follow, screen, RunSpec(script="/a.py"), withdraw=withdraw)
+    assert said in screen.said and bool(screen.said) == bool(said)
+    changes = [each.change.accepted for each in node.commands if isinstance(each, ChangeSettings)]
+    assert changes == ([("d",)] if said == "no longer" else [])
 
 
 TOLD = "The metric 'rmse' is of the batch as a whole."

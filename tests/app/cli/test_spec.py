@@ -50,8 +50,9 @@ async def test_everything_that_can_be_said_reaches_the_spec() -> None:
         *("--with", "other,me", "--role", "me=worker,ps", "--role", "other=CHIEF"),
         *("--share", "other=48", "--seed", "5", "--strategy", "own", "--wire", "bf16"),
         *("--exchange", "tls", "--wait-for-away", "30", "--ask-after", "0", "--accept-differences"),
+        *("--open-port", "--no-downloads"),
     )
-    assert wanted.accept_differences
+    assert wanted.accept_differences and wanted.open_port and not wanted.downloads
     assert wanted.devices == (OTHER,)
     assert wanted.roles == {ME: (Role.WORKER, Role.PS), OTHER: (Role.CHIEF,)}
     assert wanted.shares == {OTHER: 48}

@@ -9,6 +9,7 @@ from app.models.draft import Draft
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Finding, PlanMade
 from core.vocabulary.errors import Problem
+from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 from tests.app import world
 from tests.app.models.test_draft import TWO, state_of
@@ -50,6 +51,20 @@ def test_only_where_members_meet_by_tensorflow_a_port_is_open_to_the_network() -
     assert line.level == "note" and "open to the local network" in line.what
     assert "not-sealed" not in found(state_of(), plan=by_tensorflow), "who trains alone meets nobody"
     assert "not-sealed" not in found()
+
+
+def test_accepted_differences_are_in_sight_and_can_be_withdrawn() -> None:
+    accepted = ev.SettingsChanged(settings=Settings(accepted=("c" * 64,)))
+    assert preflight.ACCEPTED not in found(), "nothing was accepted"
+    for line in (
+        found(state_of(*world.linked(), accepted))[preflight.ACCEPTED],
+        found(draft=replace(DRAFT, accept_differences=True))[preflight.ACCEPTED],
+    ):
+        assert "ends green all the same" in line.what and line.mend
+        assert preflight.needs_the_user(line)
+    other = ev.SettingsChanged(settings=Settings(accepted=("d" * 64,)))
+    assert preflight.ACCEPTED not in found(state_of(*world.linked(), other)), "another script's"
+    assert preflight.ACCEPTED not in found(state_of(accepted)), "one laptop has its own result"
 
 
 def test_who_is_missing_is_said_with_the_mend() -> None:

@@ -31,9 +31,9 @@ from core.vocabulary.commands import (
     StopRun,
 )
 from core.vocabulary.errors import Problem
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId, ProjectId, RunId
 from core.vocabulary.phases import Failed, Finished, MemberPhase, Starting, Stopped, Stopping, Training
-from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.plan import Moment, Resumption, RunSpec
 from core.vocabulary.progress import LogLines
 from core.vocabulary.state import State, apply
 from core.vocabulary.waits import WaitsFor
@@ -563,6 +563,28 @@ def test_a_window_opened_in_the_middle_gets_what_was_before(
     view.live.log.head.click()
     assert view.live.log.text.toPlainText() == "before\nafter"
     view.hide()
+
+
+def test_a_resumed_run_begins_with_the_curve_of_the_run_before(
+    qtbot: QtBot, core: FakeCore, live: TrainLive
+) -> None:
+    moment = Moment(step=31, epoch=1, batch=8)
+    parent = RunId("20261121-090000-00000001")
+    resume = Resumption(run=parent, checkpoint=ProjectId("e" * 64), moment=moment)
+    plan = replace(world.plan(), resume=resume)
+    counted = [replace(world.progress(step), done=step + 1) for step in range(32)]
+    before = world.details(replace(world.entry(), run=world.RUN))
+    core.answers[GetRun] = replace(before, plan=plan, steps={ME: tuple(counted[:31])}, epochs={})
+    core.held = True
+    core.happen(*world.linked(), *world.begun(plan), world.progressed(ME, counted[31]))
+    core.happen(world.logged(ME, "Epoch 2\n"))
+    assert LOSS not in live.points.curves, "what comes meanwhile waits for what was before"
+    core.release()
+    core.flush()
+    qtbot.waitUntil(lambda: LOSS in live.points.curves, timeout=LIMIT_MS)
+    assert list(live.points.curves[LOSS].steps) == list(range(32))
+    live.log.head.click()
+    assert live.log.text.toPlainText() == "Epoch 2"
 
 
 def test_a_run_that_was_over_before_stays_in_the_history(

@@ -21,6 +21,7 @@ from core.cluster.make_plan import make_plan
 from core.cluster.proposal import propose_roles
 from core.cluster.tf_config import tf_config
 from core.run.planning import read_script
+from core.vocabulary import events as ev
 from core.vocabulary.answers import (
     Answer,
     Findings,
@@ -31,10 +32,19 @@ from core.vocabulary.answers import (
     ScriptRead,
     ScriptsFound,
 )
-from core.vocabulary.commands import AnalyseScript, Command, Mend, PlanRun, RunDoctor, StartRun
+from core.vocabulary.commands import (
+    AnalyseScript,
+    ChangeSettings,
+    Command,
+    Mend,
+    PlanRun,
+    RunDoctor,
+    StartRun,
+)
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import ProjectId
 from core.vocabulary.plan import Role, RunSpec
+from core.vocabulary.settings import Settings, SettingsChange
 from tests.app import world
 from tests.app.fake_core import FakeCore
 from tests.core.fake_node import ME, OTHER, started
@@ -590,6 +600,22 @@ def test_a_mend_that_fails_says_why(core: FakeCore, view: TrainView) -> None:
     core.flush()
     assert view.setup.problem.problem == why
     assert core.asked(RunDoctor), "it looks again all the same"
+
+
+def test_an_acceptance_is_withdrawn_before_the_start(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked(), ev.SettingsChanged(settings=Settings(accepted=("d" * 64, "c" * 64))))
+    setup.choose("/a.py")
+    settle()
+    click(setup, "mend-differences-accepted")
+    core.flush()
+    assert core.asked(ChangeSettings) == [ChangeSettings(change=SettingsChange(accepted=("d" * 64,)))]
+    planned_before = len(core.asked(PlanRun))
+    core.happen(ev.SettingsChanged(settings=Settings(accepted=("d" * 64,))))
+    settle()
+    assert len(core.asked(PlanRun)) > planned_before, "the plan says whether differences are accepted"
+    assert not setup.findChildren(QPushButton, "mend-differences-accepted")
 
 
 def test_a_run_that_would_be_one_alone_is_asked_about_before_it_starts(

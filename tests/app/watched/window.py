@@ -247,12 +247,12 @@ def hold_up(seconds: float) -> None:
 def main(home: str, address: str, block_ms: str = "0") -> int:
     begin = desktop._begin
 
-    def begin_watched(window: Window, folder: Path, first: SingleInstance) -> None:
+    def begin_watched(window: Window, folder: Path, first: SingleInstance, script: str) -> None:
         watchdog = Watchdog(window)
         watchdog.during = "opening"
         told = story(window, address, float(block_ms) / 1000, folder.parent)
         Person(window, watchdog, told)
-        begin(window, folder, first)
+        begin(window, folder, first, script)
 
     desktop._begin = begin_watched
     desktop._opens = laptop.node_of

@@ -29,6 +29,7 @@ def plan_of(
     script: str = "train.py",
     exchange: Exchange | None = None,
     mirrored_loop: bool = False,
+    seals: bool = True,
 ) -> Plan:
     roles = propose_roles(devices, fixed=fixed or {}, hardware={}, strategy=strategy, names=NAMES)
     return make_plan(
@@ -38,6 +39,7 @@ def plan_of(
         script=script,
         strategy=strategy,
         mirrored_loop=mirrored_loop,
+        seals=seals,
         roles=roles,
         names=NAMES,
         hosts=HOSTS if hosts is None else hosts,

@@ -194,6 +194,7 @@ def test_what_a_spec_and_a_plan_both_name_is_carried_over() -> None:
         away_s=60.0,
         ask_after_s=0.0,
         accept_differences=True,
+        downloads=False,
     )
     both = set(RunSpec.__struct_fields__) & set(Plan.__struct_fields__) - {"resume"}  # fetched, then named
     assert not unsaid(spec) & both, "a field of RunSpec that this test does not try"
@@ -217,8 +218,13 @@ def test_a_patience_that_cannot_be_is_refused(spec: dict[str, float]) -> None:
     assert failure.value.code == "bad-patience"
 
 
-def test_a_strategy_of_the_scripts_own_meets_by_tensorflow_alone() -> None:
-    assert plan_of(strategy="own").exchange == "tensorflow"
+def test_a_strategy_of_the_scripts_own_meets_by_tensorflow_alone_which_is_sealed_where_it_can_be() -> None:
+    sealed = plan_of(strategy="own")
+    assert (sealed.exchange, sealed.has_keys, sealed.opens_port) == ("sealed", True, False)
+    unsealed = plan_of(strategy="own", seals=False)
+    assert (unsealed.exchange, unsealed.has_keys, unsealed.opens_port) == ("tensorflow", False, True)
+    alone = plan_of((ANNA,), strategy="own")
+    assert (alone.exchange, alone.opens_port) == ("tensorflow", False), "nobody to meet"
     with pytest.raises(TandemError) as failure:
         plan_of(strategy="own", exchange="tls")
     assert failure.value.code == "exchange-needs-managed"
@@ -230,4 +236,4 @@ def test_a_loop_in_mirrored_strategy_meets_like_a_managed_run_unless_somebody_on
     assert plan_of(**loop, exchange="tensorflow").exchange == "tensorflow"
     assert plan_of((ANNA,), **loop).exchange == "tensorflow", "nobody to meet"
     fixed: dict[DeviceId, tuple[Role, ...]] = {CLEO: (Role.EVALUATOR,)}
-    assert plan_of((ANNA, BEN, CLEO), fixed=fixed, **loop).exchange == "tensorflow"
+    assert plan_of((ANNA, BEN, CLEO), fixed=fixed, **loop).exchange == "sealed"

@@ -487,7 +487,7 @@ def test_a_member_that_says_nothing_after_it_knocked_is_closed_after_a_while(
         end = network.socket()
         end.connect(stranger.address)
         eventually(lambda: end.other and end.other.is_shut)
-        eventually(lambda: stranger.member._acceptor and not stranger.member._acceptor._callers)
+        eventually(lambda: stranger.member._acceptor and not stranger.member._acceptor._strangers.present)
 
 
 def test_only_so_many_are_heard_at_once(tmp_path: Path, network: Network) -> None:
@@ -498,7 +498,7 @@ def test_only_so_many_are_heard_at_once(tmp_path: Path, network: Network) -> Non
         eventually(lambda: ends[8].other and ends[8].other.is_shut)
         assert not any(end.other.is_shut for end in ends[:8] if end.other), "eight of one address are heard"
         ends[0].close()
-        eventually(lambda: stranger.member._acceptor and stranger.member._acceptor._callers.total() == 7)
+        eventually(lambda: stranger.member._acceptor and stranger.member._acceptor._strangers.present == 7)
         assert stranger.call().rank == 0
 
 

@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -30,6 +30,7 @@ from core.exchange.state import LIMITS, Call, Key, Limits
 from core.exchange.tls_stream import TlsStream
 from core.home.identity import Identity
 from core.net import tls
+from core.net.strangers import AT_ONCE
 from tests.core.exchange.members import DONE, Way, address, identities, keyring, listener, numbers
 
 pytestmark = pytest.mark.real
@@ -282,6 +283,29 @@ def test_a_member_that_calls_without_end_gets_few_threads(tmp_path: Path) -> Non
         exchange.close(DONE)
         for each in open_sockets:
             each.close()
+
+
+@pytest.mark.parametrize("known", ["by its address", "since it called", ""])
+def test_strangers_that_take_every_place_leave_those_of_members(tmp_path: Path, known: str) -> None:
+    of = identities(tmp_path, 2)
+    at = address(sock := listener())
+    peer = Peer(1, ("127.0.0.1", 9) if known == "by its address" else None)
+    exchange = Exchange(0, [peer], keyring(of, 0), "run", sock)
+    exchange.start()
+    with ExitStack() as stack:
+        stack.callback(exchange.close, DONE)
+        if known == "since it called":
+            handshake.dial(at, 0, keyring(of, 1), HELLO, Sockets()).stream.sock.close()
+        for number in range(AT_ONCE):
+            host = f"127.0.0.{2 + number % 2}"
+            stack.enter_context(socket.create_connection(at, source_address=(host, 0)))
+        beyond = stack.enter_context(socket.create_connection(at, source_address=("127.0.0.4", 0)))
+        beyond.settimeout(10)
+        assert beyond.recv(1) == b"", "no place is left for a stranger"
+        if known:
+            handshake.dial(at, 0, keyring(of, 1), HELLO, Sockets()).stream.sock.close()
+        else:
+            refused(at, keyring(of, 1))
 
 
 def test_a_member_that_was_started_anew_is_found(tmp_path: Path) -> None:

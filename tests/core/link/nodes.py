@@ -14,9 +14,9 @@ from core.link.dial import Backoff
 from core.link.driver import LIMITS, Limits
 from core.link.hub import Links
 from core.net import tls
+from core.net.strangers import Guest
 from core.net.tls import Streams
 from core.node.listener import LISTEN_LIMITS, Listener, ListenLimits
-from core.pairing.throttle import Guest
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.peer_messages import Hello, Message

@@ -12,12 +12,12 @@ import pytest
 
 from core.home.identity import load_or_create
 from core.link.frames import encode
+from core.net import strangers
 from core.net.address import parse
 from core.net.tls import client_context, connect
 from core.node import listener
 from core.node.listener import LISTEN_LIMITS, ListenLimits
 from core.pairing import state as pairing_state
-from core.pairing import throttle
 from core.pairing.driver import Pairing
 from core.vocabulary.peer_messages import MAX_FRAME_BYTES, Ping
 from tests.core.link.examples import hello
@@ -140,7 +140,7 @@ async def test_a_connection_that_closes_at_once_leaves_no_trace_but_a_count(
 async def test_strangers_are_few_at_once_and_places_come_free(
     anna: LinkNode, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quiet = [await call() for _ in range(throttle.PER_ADDRESS)]
+    quiet = [await call() for _ in range(strangers.PER_ADDRESS)]
     reader, _ = await call()
     assert await closed(reader)
     assert anna.listener.refusals.by_reason["too many strangers at once"] == 1
@@ -159,18 +159,18 @@ async def test_a_paired_laptop_comes_in_while_strangers_hold_every_place(
 ) -> None:
     anna.trust(bert, known=False)
     quiet = []
-    for number in range(throttle.AT_ONCE):
+    for number in range(strangers.AT_ONCE):
         source = f"127.0.0.{2 + number % 5}"
         quiet.append(await asyncio.open_connection("127.0.0.1", anna.listener.port, local_addr=(source, 0)))
     async with asyncio.timeout(LIMIT_S):
-        while anna.listener.strangers.present < throttle.AT_ONCE:  # noqa: ASYNC110
+        while anna.listener.strangers.present < strangers.AT_ONCE:  # noqa: ASYNC110
             await asyncio.sleep(0)
     bert.trust(anna)
     await refused(anna, "too many strangers at once")
     assert anna.links.linked == (), "without a place of its own it is kept out"
     anna.listener.strangers.keep_places({"127.0.0.1"})
     await bert.diary.wait(Up)
-    assert anna.listener.strangers.present >= throttle.AT_ONCE
+    assert anna.listener.strangers.present >= strangers.AT_ONCE
     for _, writer in quiet:
         writer.transport.abort()
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from core.home import settings_file, trust
 from core.home.trust import TrustedPeer
 from core.net.port import EVERYWHERE, LOOPBACK
+from core.net.strangers import AT_ONCE, Strangers
 from core.node import neighbours
 from core.node.node import Node
-from core.pairing.throttle import AT_ONCE, Strangers
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Done, Findings, RunDetails, RunList, StateNow
 from core.vocabulary.commands import (

@@ -14,11 +14,11 @@ from core.home.certificate import build
 from core.home.identity import Identity
 from core.net import tls
 from core.net.address import Address
+from core.net.strangers import PER_ADDRESS
 from core.pairing.code import Transcript, commitment
 from core.pairing.connection import framed, read_frame
 from core.pairing.messages import M1, M2, Note, PairOk, decode, encode
 from core.pairing.state import LIMITS, Began, CodeShown, Event, Failed, Limits, Paired, SaidSame
-from core.pairing.throttle import PER_ADDRESS
 from core.vocabulary.errors import TandemError
 from tests.core.certificates import device_key, identity_of, odd_certificate
 from tests.core.pairing.meeting import LIMIT_S, Device, Raw, device, stranger, until

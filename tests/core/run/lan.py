@@ -10,6 +10,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from msgspec import structs
+
 from core.home.certificate import build, device_id
 from core.home.home import Home
 from core.home.trust import TrustedPeer, TrustStore, add, set_policy
@@ -218,7 +220,7 @@ class LanNode:
                 device=self.device,
                 name=name,
                 addresses=(),
-                versions=installed(),
+                versions=structs.replace(installed(), seal="namespace"),
                 hardware=Hardware(cpu="cpu", cores=4, memory_bytes=1 << 34),
                 settings=Settings(name=name),
                 home=str(folder),

@@ -241,6 +241,8 @@ def test_differences_that_were_accepted_for_this_code_are_accepted_again(tmp_pat
     assert len(code) == 64 and not planned(spec).accept_differences
     assert planned(spec, "another", code).accept_differences
     assert planned(replace(spec, accept_differences=True)).accept_differences
+    looked = planning.read_script(Path(spec.script))
+    assert isinstance(looked, ScriptRead) and looked.code == code, "what a screen withdraws by"
 
 
 def test_the_code_is_another_after_a_change_of_python_alone() -> None:

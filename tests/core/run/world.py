@@ -189,8 +189,8 @@ class World:
                     self.tell_member(device, pa.FilesHere())
             case pa.MakeReady():
                 tasks = self.starter.plan.tasks_of(device)
-                tls = self.starter.plan.exchange == "tls"
-                made = {task.name: task.name.encode() for task in tasks} if tls else {}
+                has_keys = self.starter.plan.has_keys
+                made = {task.name: task.name.encode() for task in tasks} if has_keys else {}
                 self.tell_member(device, pa.MadeReady({task.name: task.port for task in tasks}, made))
             case pa.FindOutputs():
                 self.tell_member(device, pa.OutputsFound(OUTPUTS))

@@ -224,7 +224,8 @@ async def test_a_log_that_cannot_be_written_is_told_once(run: Make, monkeypatch:
 async def test_a_trainer_that_cannot_be_started_is_an_end_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> spawn.Child:
+    def fail(*, sealed: bool) -> spawn.Child:
+        assert not sealed
         raise TandemError(code="trainer-not-started", what="No more processes.")
 
     monkeypatch.setattr(spawn, "spawn", fail)

@@ -17,26 +17,27 @@ from tests.core.trainer.attended import Attended, cluster, keys_for
 
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("shares", [(48, 16), pytest.param((40, 16, 8), marks=pytest.mark.complete)], ids=str)
 async def test_members_find_the_same_order_of_strings_and_folders_time_and_language(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: tuple[int, ...]
 ) -> None:
     """Each laptop's disk has another order, and its user another time zone and language."""
     names, found = [f"file{number}" for number in range(40)], []
     trainers = []
-    keys = keys_for(2)
-    for rank, (task, config) in enumerate(cluster(chief=1, worker=1).items()):
+    keys, tasks = keys_for(len(shares)), cluster(chief=1, worker=len(shares) - 1)
+    for rank, (task, config) in enumerate(tasks.items()):
         folder = tmp_path / task
         folder.mkdir()
         for name in names if rank else reversed(names):
             (folder / name).touch()
         found.append([path.name for path in folder.iterdir()])
         monkeypatch.setenv("PYTHONHASHSEED", str(rank + 1))
-        monkeypatch.setenv("TZ", ("Europe/Berlin", "Asia/Tokyo")[rank])
-        monkeypatch.setenv("LC_ALL", ("C.UTF-8", "POSIX")[rank])
+        monkeypatch.setenv("TZ", ("Europe/Berlin", "Asia/Tokyo", "America/Lima")[rank])
+        monkeypatch.setenv("LC_ALL", ("C.UTF-8", "POSIX", "POSIX")[rank])
         order: dict[str, Any] = {
             "tf_config": config,
             "rank": rank,
-            "shares": (48, 16),
+            "shares": shares,
             "exchange": keys[rank],
         }
         script = "looks_around.py"
@@ -46,13 +47,13 @@ async def test_members_find_the_same_order_of_strings_and_folders_time_and_langu
         trainers.append(trainer)
     assert all(listed != sorted(names) for listed in found), "the disk sorts by itself: nothing is shown"
     exits = await asyncio.gather(*(trainer.exit() for trainer in trainers))
-    assert [exit.reason for exit in exits] == ["finished", "finished"], exits
-    assert exits[0].weights_sha256 == exits[1].weights_sha256 != ""
-    chief, worker = (
+    assert [exit.reason for exit in exits] == ["finished"] * len(shares), exits
+    (digest,) = {exit.weights_sha256 for exit in exits}
+    chief, *workers = (
         trainer.text().replace("\n", "").replace(str(tmp_path / task), "")
-        for trainer, task in zip(trainers, ("chief:0", "worker:0"), strict=True)
+        for trainer, task in zip(trainers, tasks, strict=True)
     )
-    assert chief == worker
+    assert digest and all(worker == chief for worker in workers)
     assert f"listdir {sorted(names)}" in chief and f"scandir {sorted(names)}" in chief
     assert "time 11:00" in chief and "language C.UTF-8" in chief
 

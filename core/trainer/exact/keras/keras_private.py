@@ -106,11 +106,11 @@ __all__ = [
     "initial_epoch",
     "is_built_before_a_step",
     "is_default",
+    "layers_of",
     "loss_module",
     "made_global_seed_generator",
     "mask_of",
     "metrics_in_order",
-    "not_trainable_variables",
     "numbers",
     "pack_sequence_as",
     "potentially_ragged_concat",
@@ -291,13 +291,9 @@ def metrics_in_order(model: Any, logs: Any) -> Any:
     return model._flatten_metrics_in_order(logs)
 
 
-def not_trainable_variables(model: Any) -> list[Any]:
-    """Those that layers made as not trainable. Seeds' states are not among them, and not the statistics of
-    ``BatchNormalization``, which every member writes alike."""
-    layers = (
-        each for each in model._flatten_layers() if not isinstance(each, keras.layers.BatchNormalization)
-    )
-    return [variable for layer in layers for variable in layer._non_trainable_variables]
+def layers_of(model: Any) -> list[Any]:
+    """The model and every layer in it."""
+    return list(model._flatten_layers())
 
 
 def initial_epoch(model: Any) -> int | None:

@@ -1,8 +1,7 @@
-"""State that a step changes from own rows only: metrics, and statistics such as those of spectral norms.
+"""State that a step changes from own rows only: that of metrics, which are sums over rows.
 
-Between two meetings it differs between members; `meet` makes it what all rows together give: metrics' states
-are sums over rows, so members' increments are added; statistics are means over rows, so increments are
-averaged by share. Whole-number statistics (counters) follow the chief.
+Between two meetings it differs between members; `meet` makes it what all rows together give, by adding up the
+members' increments. Nothing else may be written from own rows (`steps/own_writes.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +21,6 @@ LOOKUPS = {"LookupTableFindV2", "LookupTableSizeV2"}
 
 def metric_variables(model: Any) -> list[Any]:
     return values_of(variable for metric in private.every_metric(model) for variable in metric.variables)
-
-
-def statistic_variables(model: Any) -> list[Any]:
-    """Variables that layers made as not trainable. Seeds' states are not among them."""
-    return values_of(private.not_trainable_variables(model))
 
 
 def written(graph: Any, variables: Sequence[Any]) -> list[Any]:
@@ -49,16 +43,11 @@ def written_handles(graph: Any) -> list[Any]:
 
 
 class LocalState:
-    """The variables of one model that a step writes from own rows, and their meeting."""
+    """The variables of one model's metrics, and their meeting."""
 
-    def __init__(self, metrics: Sequence[Any], statistics: Sequence[Any], collectives: Collectives) -> None:
+    def __init__(self, variables: Sequence[Any], collectives: Collectives) -> None:
         self._collectives = collectives
-        self.metrics = [v for v in metrics if _is_number(v)]
-        self.statistics = [v for v in statistics if _is_number(v)]
-
-    @property
-    def variables(self) -> list[Any]:
-        return [*self.metrics, *self.statistics]
+        self.variables = [v for v in variables if _is_number(v)]
 
     def snapshot(self) -> list[Any]:
         return [tf.identity(variable) for variable in self.variables]
@@ -73,20 +62,15 @@ class LocalState:
 
         tf.cond(keep, lambda: tf.constant(0), restore)
 
-    def meet(self, before: Sequence[Any], share: Any, extra: Sequence[Any], steps: Any) -> list[Any]:
+    def meet(self, before: Sequence[Any], extra: Sequence[Any], steps: Any) -> list[Any]:
         """Settles the state changed since the snapshot `before`; returns the sums over members of `extra`.
 
-        One all-reduce of float64, in which sums of float32 and counts up to 2**53 are exact. `share` is this
-        member's part of a batch, a scalar; `extra` are scalars.
+        One all-reduce of float64, in which sums of float32 and counts up to 2**53 are exact.
         """
-        chief = 1.0 if self._collectives.rank == 0 else 0.0
-        parts = []
-        for place, (variable, old) in enumerate(zip(self.variables, before, strict=True)):
-            change = tf.reshape(tf.cast(variable, tf.float64) - tf.cast(old, tf.float64), [-1])
-            if place >= len(self.metrics):
-                weight = tf.cast(share, tf.float64) if variable.dtype.is_floating else chief
-                change = tf.math.multiply_no_nan(change, tf.cast(weight, tf.float64))
-            parts.append(change)
+        parts = [
+            tf.reshape(tf.cast(variable, tf.float64) - tf.cast(old, tf.float64), [-1])
+            for variable, old in zip(self.variables, before, strict=True)
+        ]
         parts.append(tf.stack([tf.cast(value, tf.float64) for value in extra]))
         sizes = [int(v.shape.num_elements()) for v in self.variables] + [len(extra)]
         total = self._collectives.sum(tf.concat(parts, axis=0), "the results (steps: {})", steps)

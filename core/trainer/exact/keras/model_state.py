@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections import defaultdict
 from typing import Any
 
@@ -14,6 +15,8 @@ from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.members import agreement
 from core.trainer.exact.members.collectives import Collectives
 from core.vocabulary.errors import TandemError
+
+_log = logging.getLogger(__name__)
 
 _ROUNDING = 1e-3
 """Of a variable's norm: members that differ by less differ by how their processors round."""
@@ -28,15 +31,48 @@ def optimizers(model: Any) -> list[Any]:
     return list(found.values())
 
 
+def build(model: Any, data_spec: Any, *, is_training: bool) -> None:
+    """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
+
+    Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
+    """
+    if is_training and type(model).train_step is not private.TensorFlowTrainer.train_step:
+        return
+    if not private.is_built_before_a_step(model.optimizer, is_training=is_training):
+        return
+    try:
+        private.build(model, data_spec)
+    except Exception:
+        _log.debug("%s is built by its first step", model.name, exc_info=True)
+
+
 def variables(model: Any) -> list[Any]:
-    """Everything that training goes on from: weights, seeds' states, optimizers' variables."""
+    """Everything that training goes on from: weights, seeds' states, optimizers' variables, and what layers
+    keep past Keras."""
     every = [*model.variables, *(v for optimizer in optimizers(model) for v in optimizer.variables)]
-    return list({id(v): v for v in every}.values())
+    return list({id(v): v for v in [*every, *_past_keras(model)]}.values())
+
+
+def _past_keras(model: Any) -> list[Any]:
+    """Numbers in TensorFlow's own variables that layers of the script hold."""
+    left: list[Any] = [value for layer in private.layers_of(model) for value in vars(layer).values()]
+    found = []
+    while left:
+        value = left.pop(0)
+        if isinstance(value, tf.Variable):
+            found += [value] if value.dtype.is_floating or value.dtype.is_integer else []
+        elif isinstance(value, tf.random.Generator):
+            found.append(value.state)
+        elif isinstance(value, list | tuple):
+            left += [each for each in value if isinstance(each, tf.Variable)]
+        elif isinstance(value, dict):
+            left += [each for each in value.values() if isinstance(each, tf.Variable)]
+    return found
 
 
 def weights_digest(models: list[Any]) -> str:
-    """SHA-256 over the weights of models: shapes, dtypes and bytes, in order."""
-    return _digest([variable for model in models for variable in model.weights]).hexdigest()
+    """SHA-256 over the weights of models, and what their layers keep past Keras: shapes, dtypes and bytes."""
+    return _digest([v for model in models for v in [*model.weights, *_past_keras(model)]]).hexdigest()
 
 
 def equalise(model: Any, collectives: Collectives) -> bool:
@@ -73,7 +109,7 @@ def settle(model: Any, collectives: Collectives, call: str) -> None:
     marks = json.dumps([agreement.marks_of(_array(variable)) for variable in own])
     told = [json.loads(data) for data in collectives.gather_bytes(marks.encode(), "its weights")]
     names = [
-        variable.path
+        getattr(variable, "path", variable.name)
         for place, variable in enumerate(own)
         if not all(agreement.near(told[0][place], each[place], _ROUNDING) for each in told)
     ]
@@ -111,8 +147,7 @@ def _digest(values: list[Any]) -> Any:
 
 
 def _array(variable: Any) -> Any:
-    value = getattr(variable, "value", variable)
-    return value.numpy()
+    return (variable if isinstance(variable, tf.Variable) else variable.value).numpy()
 
 
 def _from_chief(own: list[Any], collectives: Collectives) -> None:

@@ -54,6 +54,30 @@ def agree_on_data(collectives: Collectives, batch: Any, call: str, what: str = "
     )
 
 
+def of_chief(collectives: Collectives, batch: Any) -> Any:
+    """A first batch whose x each member drew by itself, with the chief's x on all of them."""
+
+    def sent(leaf: Any) -> Any:
+        if not leaf.dtype.is_floating:
+            return leaf
+        own = tf.io.serialize_tensor(leaf).numpy()
+        given = tf.io.parse_tensor(collectives.from_chief(own, "the chief's first batch"), leaf.dtype)
+        return tf.ensure_shape(given, leaf.shape)
+
+    x = [sent(leaf) for leaf in tf.nest.flatten(batch[0], expand_composites=True)]
+    return (tf.nest.pack_sequence_as(batch[0], x, expand_composites=True), *batch[1:])
+
+
+def drawn_apart() -> TandemError:
+    """Where every member would compute whole batches, and each has its own."""
+    return TandemError(
+        code="data-differs",
+        what="Every laptop has to compute each batch whole, and their batches differ in x, as by random "
+        "augmentation in a parallel map",
+        fix="Leave num_parallel_calls out, or draw by tf.image.stateless_random_…",
+    )
+
+
 def assert_same_marks(marks: np.ndarray, names: Sequence[str], place: str, *, drawn: bool) -> None:
     """Of the steps since members met last (`data_marks`). Raises TandemError where their data differ."""
     found = unlike(marks, drawn=drawn)

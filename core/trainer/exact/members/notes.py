@@ -47,6 +47,8 @@ class Notes:
 
     own_draws: set[str] = field(default_factory=set)
     """Functions whose random numbers are each member's own."""
+    by_length: Any = None
+    """The first tensor asked for whose size is the length of the longest own row."""
     loss_row_bytes: list[int | None] = field(default_factory=list)
     """Of what each compiled loss is given for one row; None where that has no fixed size."""
 
@@ -57,7 +59,7 @@ class Notes:
         self.same.update(key(tensor) for tensor in _traced(tensors))
 
     def depends(self, tensor: Any) -> bool:
-        """Whether a traced tensor may be another one on other members."""
+        """Whether a traced tensor may be another one on other members. One of other length is noted."""
         seen, left = set(), [tensor]
         while left:
             each = left.pop()
@@ -66,7 +68,10 @@ class Notes:
             seen.add(key(each))
             if key(each) in self.own or (each.op.type == "Placeholder" and each.dtype != tf.resource):
                 return True
-            left += [] if _is_size_of_a_row(each.op) else each.op.inputs
+            if not _is_size_of_a_row(each.op):
+                left += each.op.inputs
+            elif _is_padded(each.op.inputs[0].op.inputs[0]):
+                self.by_length = tensor if self.by_length is None else self.by_length
         return False
 
     def scalar(self, site: Site, tensor: Any, name: str = "") -> int:
@@ -94,6 +99,26 @@ def _is_size_of_a_row(op: Any) -> bool:
         return False
     rank, begin = op.inputs[0].op.inputs[0].shape.rank, tf.get_static_value(op.inputs[1])
     return rank is not None and begin is not None and int(begin[0]) % rank > 0
+
+
+def _is_padded(tensor: Any) -> bool:
+    """Whether rows of unequal lengths were made as long as the longest own one on the way to it."""
+    seen, left = set(), [tensor.op]
+    while left:
+        op = left.pop()
+        if pads(op):
+            return True
+        if op.name not in seen:
+            seen.add(op.name)
+            left += [each.op for each in op.inputs]
+    return False
+
+
+def pads(op: Any) -> bool:
+    """Whether it makes rows of unequal lengths as long as the longest, for which the script has no number."""
+    return (
+        op.type == "RaggedTensorToTensor" and op.outputs[0].shape.rank > 1 and op.outputs[0].shape[1] is None
+    )
 
 
 def _traced(tensors: Iterable[Any]) -> list[Any]:

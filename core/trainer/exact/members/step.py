@@ -132,15 +132,6 @@ def rows_differ(data: Any) -> bool:
     return len(lengths) > 1
 
 
-def may_be_pairs(data: Any) -> bool:
-    """Whether a batch looks like two or three things side by side (an anchor, its partner, another one), each
-    with rows along its second axis."""
-    leaves = [without_optional(leaf) for leaf in tf.nest.flatten(data)]
-    return int(rows_of(data)) in (2, 3) and any(
-        leaf is not None and (leaf.shape.rank or 0) > 2 for leaf in leaves
-    )
-
-
 def without_optional(leaf: Any) -> Any:
     """tf.data hands a None in a batch over as an Optional."""
     return None if isinstance(leaf, tf.experimental.Optional) else leaf

@@ -71,12 +71,13 @@ def apply_mask(
 
 
 def add_loss(original: Callable[..., Any], model: Any, loss: Any) -> Any:
-    """An additional loss. One value: taken as a mean over rows, or as free of them. One a row: Keras sums."""
+    """An additional loss. One value a row: a sum. One in all: a mean or free of rows, if not known better."""
     step = steps.current()
     total = original(model, loss)
-    if step is not None and len(loss.shape) > 0 and loss.shape[0] is None:
-        return step.per_weight(total)
-    return total
+    if step is None:
+        return total
+    by_row = len(loss.shape) > 0 and loss.shape[0] is None
+    return step.per_weight(total) if by_row or step.summed(step.notes.scalar("loss", total)) else total
 
 
 # --- metrics

@@ -18,6 +18,9 @@ from core.trainer.exact.steps.engine import Engine
 from core.vocabulary.errors import TandemError
 from core.vocabulary.plan import split_rows
 
+_TOLERANCE = 1e-3
+"""Of the largest output; few rows are not summed in the same order as many."""
+
 
 def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks: SharedCallbacks) -> Any:
     """All batches' outputs, joined as Keras joins them; NumPy arrays, equal on every member.
@@ -43,6 +46,8 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                 if function is None:
                     if steps.rows_differ(data):
                         engine.compute_whole(model, ROWS_DIFFER)
+                    elif model not in engine.predictors and model not in engine.whole:
+                        _look(engine, model, data)
                     whole, function = model in engine.whole, _function(engine, model)
                 outputs, batch_rows = function(data, engine.shares)
                 portion.done += 1
@@ -63,6 +68,34 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
         raise ValueError("predict was given no data.")
     joined = [_joined(leaves) for leaves in zip(*batches, strict=True)]
     return _packed(structure, joined)
+
+
+def _look(engine: Engine, model: Any, data: Any) -> None:
+    """Whether outputs are by row: this member's rows give what they give among all rows of a first batch."""
+    function = _function(engine, model)
+    every = tf.one_hot(engine.rank, engine.members, dtype=tf.int64)  # all rows are this member's
+    before = [(variable, variable.numpy()) for variable in model.non_trainable_variables]
+    outputs = []
+    for shares in (every, engine.shares):
+        found, rows = function(data, shares)
+        outputs.append([_array(leaf) for leaf in private.flatten(found)])
+        for variable, value in before:
+            variable.assign(value)  # where random numbers are drawn, they are drawn again
+    begin, end = split_rows(int(rows), engine.share_numbers)[engine.rank]
+    unlike = not all(
+        _near(whole[begin:end], own[: end - begin]) for whole, own in zip(*outputs, strict=True) if whole.ndim
+    )
+    if engine.collectives.any([unlike], "whether predictions are by row")[0]:
+        engine.compute_whole(model, "predictions for a row are not the same in another batch")
+
+
+def _near(one: np.ndarray, other: np.ndarray) -> bool:
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind != "f":
+        return True  # the greatest of two that are equal but for rounding
+    size = float(np.abs(np.nan_to_num(one)).max(initial=0.0))
+    return bool(np.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE * size, equal_nan=True))
 
 
 def _function(engine: Engine, model: Any) -> Callable[..., Any]:

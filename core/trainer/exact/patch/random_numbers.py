@@ -7,6 +7,7 @@ stands. What is drawn in other ways differs between members: as good, but not wh
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,8 @@ _BY_SHAPE = (
     (tf.random, "uniform"),
     (random_ops, "random_uniform"),  # by which tf.nn.dropout does
 )
+_BY_GENERATOR = ("normal", "truncated_normal", "uniform", "uniform_full_int")
+"""Of ``tf.random.Generator``."""
 _BY_SEED = (
     (tf.random, "stateless_binomial"),
     (tf.random, "stateless_categorical"),
@@ -38,6 +41,7 @@ _BY_SEED = (
     (tf.random.experimental, "stateless_shuffle"),
     private.SHUFFLED,
     private.DISTORTED,
+    (tf.random.Generator, "binomial"),
     (tf.random, "categorical"),
     (tf.random, "gamma"),
     (tf.random, "poisson"),
@@ -48,6 +52,8 @@ _BY_SEED = (
 def replace_drawing() -> None:
     for owner, name in _BY_SHAPE:
         private.replace(owner, name, by_shape)
+    for name in _BY_GENERATOR:
+        private.replace(tf.random.Generator, name, by_generator)
     for owner, name in _BY_SEED:
         private.replace(owner, name, by_seed)
     private.replace(keras.layers.RandAugment, "transform_images", by_own_histogram)
@@ -79,6 +85,11 @@ def by_shape(original: Callable[..., Any], shape: Any, *args: Any, **kwargs: Any
     begin = tf.where(step.present, times * tf.cast(step.begin, tf.int32), 0)
     every = original(tf.concat([[length], shape[1:]], axis=0), *args, **kwargs)
     return every[begin : begin + shape[0]]
+
+
+def by_generator(original: Callable[..., Any], generator: Any, shape: Any, *args: Any, **kwargs: Any) -> Any:
+    """A method that draws numbers of a shape, from a state that all members have."""
+    return by_shape(functools.partial(original, generator), shape, *args, **kwargs)
 
 
 def by_seed(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -32,8 +32,9 @@ def gradient(
     targets = [leaf for leaf in tf.nest.flatten(target) if getattr(leaf, "shape", None) is not None]
     numbers = [step.notes.scalar("gradient", leaf) for leaf in targets if _is_one(leaf)]
     for leaf in targets:
-        if not _is_one(leaf):  # the tape adds them up: noted as an estimate of the sum over all
-            step.notes.scalar("gradient", step.per_weight(tf.reduce_sum(leaf)))
+        if not _is_one(leaf):  # the tape adds them up, which is known of a step of the script's own
+            total = tf.reduce_sum(leaf)
+            step.notes.scalar("gradient", step.per_weight(total) if step.at_tape else total)
     if not step.at_tape:
         return found
     own = [grads[place] for place in places]

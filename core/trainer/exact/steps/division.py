@@ -6,6 +6,7 @@ is said once, with the line of the script that is the reason.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import tensorflow as tf
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
 from core.trainer.exact.members import step as steps
-from core.trainer.exact.members.notes import Notes, Site, line_of
+from core.trainer.exact.members.notes import Notes, Scalar, Site, line_of
 from core.trainer.exact.steps import probe
 from core.trainer.exact.steps.engine import Engine
 from core.trainer.exact.steps.own_writes import OwnWrite, own_writes, states
@@ -59,9 +60,10 @@ class Sharings:
             self.share_nothing(key, "the model's input has a fixed batch size")
         elif batch is not None and steps.rows_differ(batch):
             self.share_nothing(key, ROWS_DIFFER)
-        elif batch is not None and self._model.run_eagerly and steps.may_be_pairs(batch):
-            # A traced step would be tried; of this one there is nothing to be seen before it is run.
-            self.share_nothing(key, "the first axis of a batch may not be that of its rows")
+        elif self._model.run_eagerly and self.own_step:
+            # To trace it would run the script's own code once more, which may count how often it runs.
+            name = "train_step" if self._is_training else "test_step"
+            self.share_nothing(key, f"{name} runs eagerly, so that its loss cannot be seen beforehand")
 
     def fits(self, key: str, batch: Batch) -> bool:
         """Whether another call's first batch may be shared as the ones before were."""
@@ -85,13 +87,24 @@ class Sharings:
         """Whether a traced step writes the same on all members; otherwise nothing is shared from now on."""
         if self.of(key).whole:
             return True
-        local = local_state.metric_variables(self._model) + local_state.statistic_variables(self._model)
+        local = local_state.metric_variables(self._model)
         writes = own_writes(step, notes, [*local, *self._engine.gauge.variables])
         if writes:
             self.share_nothing(key, _words_of_write(self._model, writes[0]))
-        return not writes
+        elif notes.by_length is not None:
+            at = _at(line_of(notes.by_length.op))
+            self.share_nothing(
+                key, f"a table is read by places in rows that are as long as the longest one{at}"
+            )
+        return not self.of(key).whole
 
-    def judge(self, key: str, traced: Traced, batch: Batch) -> bool:
+    def settle(self, key: str, batch: Batch, traced: Traced, trace: Callable[[], Traced]) -> Traced:
+        """The step, shared as the losses of `batch`, a call's first one, allow: traced anew if need be."""
+        while not traced.judged and not self._judge(key, traced, batch):
+            traced = trace()
+        return traced
+
+    def _judge(self, key: str, traced: Traced, batch: Batch) -> bool:
         """Whether the losses of `batch`, a call's first one, are as the step takes them.
 
         If not, another sharing is known from now on, and the step is to be traced anew and judged again.
@@ -103,6 +116,8 @@ class Sharings:
         found = self._next(traced.notes, known, verdict, _rows(batch))
         if found.whole:
             self.share_nothing(key, _words_of_loss(traced.notes, verdict))
+        elif verdict.unseen is not None:
+            self._tell_unseen(verdict.unseen)
         elif self._is_training and found == known:
             found = self._judge_metrics(traced, batch, half=half)
         self._known[key] = found
@@ -110,23 +125,43 @@ class Sharings:
 
     def _judge_metrics(self, traced: Traced, batch: Batch, *, half: bool) -> Sharing:
         """Sums are taken as such; a metric of the batch as a whole is named, as its value will be another."""
-        notes, known, unsummed = traced.notes, traced.sharing, []
+        notes, known = traced.notes, traced.sharing
+        unsummed: list[Scalar] = []
+        unseen: list[Scalar] = []
         notes.scalars += states(traced.step.graph, self._model.metrics)
         if any(scalar.site == "metric" and scalar.name != "loss" for scalar in notes.scalars):
             verdict = probe.judged(self._engine, traced, batch, {"metric"}, self._weights, half=half)
             unsummed += [verdict.whole] if verdict.whole is not None else []
+            unseen += [verdict.unseen] if verdict.unseen is not None else []
             known = replace(known, sums=known.sums | verdict.sums)
         if any(scalar.site == "state" for scalar in notes.scalars):
-            unsummed += probe.judged(
-                self._engine, traced, batch, {"state"}, self._weights, half=half
-            ).unsummed
+            verdict = probe.judged(self._engine, traced, batch, {"state"}, self._weights, half=half)
+            unsummed += verdict.unsummed
+            unseen += [verdict.unseen] if verdict.unseen is not None else []
         for name in dict.fromkeys(scalar.name for scalar in unsummed):
-            self._engine.say_once(
-                f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows: its "
-                "value may differ from that of one laptop. The training does not depend on it.",
-                difference=True,
+            self._tell_metric(
+                f"The metric {name!r} is of the batch as a whole, not a sum or a mean over its rows"
+            )
+        for name in dict.fromkeys(scalar.name for scalar in unseen):
+            self._tell_metric(
+                f"Whether the metric {name!r} is a sum or a mean over rows cannot be seen beforehand"
             )
         return known
+
+    def _tell_metric(self, what: str) -> None:
+        self._engine.say_once(
+            f"{what}: its value may differ from that of one laptop. The training does not depend on it.",
+            difference=True,
+        )
+
+    def _tell_unseen(self, scalar: Scalar) -> None:
+        """Where there is no memory for a whole batch, nothing can be tried, and nothing computed whole."""
+        self._engine.say_once(
+            f"A laptop has not the memory to look at a whole batch before the first step: if the loss"
+            f"{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows, the "
+            "result is not that of one laptop. With smaller batches this is known beforehand.",
+            difference=True,
+        )
 
     def _next(self, notes: Notes, known: Sharing, verdict: Verdict, rows: int) -> Sharing:
         if verdict.whole is not None:
@@ -134,6 +169,8 @@ class Sharings:
             able = bool(sizes) and self._engine.collectives.gathers_any_length and not verdict.broke
             small = able and all(size is not None and size * rows <= _GATHERED_BYTES for size in sizes)
             return Sharing(gathers=True) if small and not known.gathers else Sharing(whole=True)
+        if verdict.unseen is not None and not verdict.no_memory:
+            return Sharing(whole=True)
         found = verdict.sums - known.sums
         losses = {place for place in found if notes.scalars[place].site != "gradient"}
         if losses:
@@ -154,6 +191,9 @@ def _rows(batch: Batch) -> int:
 
 
 def _words_of_loss(notes: Notes, verdict: Verdict) -> str:
+    if verdict.whole is None and verdict.unseen is not None:
+        at = _at(line_of(verdict.unseen.tensor.op))
+        return f"whether the loss{at} is a mean over the rows of a batch cannot be seen beforehand"
     scalar = verdict.whole or notes.scalars[min(verdict.sums)]
     return f"the loss{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows"
 

@@ -13,12 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.members.notes import pads
 from core.trainer.exact.steps.own_writes import functions
 
 _KEPT = 0.999
 """In the place of a uniform number: no dropout drops at it."""
 _AWAY = 0.5
-"""In the place of a normal number."""
+"""In the place of any other."""
 _CREATE = inspect.unwrap(tf.Graph.create_op)
 """What wraps it looks for old arguments' names, for longer than it takes to make an operation."""
 
@@ -27,18 +28,16 @@ _TURN = 12.9898
 
 
 class Unreadable(Exception):
-    """The value of these tensors does not follow from the rows alone."""
+    """The values of these tensors do not follow from the rows alone."""
 
 
 def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: Sequence[Any]) -> Any:
-    """A function of (batch, shares, stir), two of them as the traced `step` has them, to its `tensors`.
+    """A function of (batch, shares, stir, wider), the first two as the traced `step` has them, to `tensors`.
 
     ``moments``: of batches, in pairs of a mean and a variance. ``weights``: variables of which those with one
-    axis, biases mostly, count as others by at most `stir`. Raises Unreadable.
+    axis, biases mostly, count as others by at most `stir`. ``wider``: entries added to rows that are made as
+    long as the longest of them, which may be longer in another batch. Raises Unreadable.
     """
-    for tensor in tensors:
-        if tensor.graph is not step.graph:
-            raise Unreadable(f"{tensor.name} is computed in a function inside the step")
     own = len(step.graph.inputs) - len(step.captured_inputs)
     inputs, captured = step.graph.inputs[:own], step.graph.inputs[own:]
 
@@ -47,7 +46,7 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: 
         inner.name for inner, outer in zip(captured, step.captured_inputs, strict=True) if id(outer) in biases
     }
 
-    def values(batch: Any, shares: Any, stir: Any) -> list[Any]:
+    def values(batch: Any, shares: Any, stir: Any, wider: Any) -> list[Any]:
         given = tf.nest.flatten((batch, shares), expand_composites=True)
         given = [leaf for leaf in given if leaf is not None]
         if len(given) != len(inputs):
@@ -56,7 +55,7 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: 
         known = {inner.name: tensor for inner, tensor in zip(inputs, given, strict=True)}
         for inner, outer in zip(captured, step.captured_inputs, strict=True):
             known[inner.name] = graph.capture(outer)
-        copy = _Copy(known, stirred, stir)
+        copy = _Copy(known, stirred, stir, wider)
         for number, moment in enumerate(moments):
             if moment.graph is step.graph and moment.shape.is_fully_defined():
                 known[moment.name] = tf.fill(moment.shape, tf.cast(number % 2, moment.dtype))
@@ -68,8 +67,9 @@ def excerpt(step: Any, tensors: Sequence[Any], moments: Sequence[Any], weights: 
 class _Copy:
     """Into the graph that is being traced. Tensors by name: a loop's are made anew for its gradient."""
 
-    def __init__(self, known: dict[str, Any], stirred: set[str], stir: Any) -> None:
+    def __init__(self, known: dict[str, Any], stirred: set[str], stir: Any, wider: Any) -> None:
         self._known = known
+        self._wider = wider
         self._stirred, self._stir = stirred, stir
         self._ops: dict[str, Any] = {}
 
@@ -104,7 +104,7 @@ class _Copy:
             self._ops[op.name] = neutral.op
             self._known[op.outputs[0].name] = neutral
             return
-        if any(_is_random(inner) for graph in functions(op) for inner in graph.get_operations()):
+        if any(_keeps_a_place(inner) for graph in functions(op) for inner in graph.get_operations()):
             raise Unreadable(f"{op.name} is random inside")
         before = [self._ops[each.name] for each in op.control_inputs if each.name in self._ops]
         with tf.control_dependencies(before), tf.device(op.device):
@@ -123,11 +123,23 @@ class _Copy:
                 new += tf.cast(self._stir, new.dtype) * tf.sin(
                     tf.range(1.0, tf.size(new) + 1, dtype=new.dtype) * _TURN
                 )
+            if pads(op):
+                new = tf.concat([new, self._padding(new, inputs[2])], axis=1)
             self._known.setdefault(old.name, new)
+
+    def _padding(self, padded: Any, value: Any) -> Any:
+        shape = tf.shape(padded)
+        return tf.broadcast_to(value, tf.concat([shape[:1], [self._wider], shape[2:]], axis=0))
 
 
 def _is_random(op: Any) -> bool:
-    return "Random" in op.type or "Multinomial" in op.type or "TruncatedNormal" in op.type
+    kinds = ("Random", "Multinomial", "TruncatedNormal")
+    return any(kind in op.type for kind in kinds) and not op.type.endswith("Grad")
+
+
+def _keeps_a_place(op: Any) -> bool:
+    """Whether it draws other numbers each time. Others draw by a seed, alike each time, for all rows."""
+    return _is_random(op) and not op.type.startswith("Stateless")
 
 
 def _neutral(op: Any, inputs: list[Any]) -> Any:
@@ -140,8 +152,12 @@ def _neutral(op: Any, inputs: list[Any]) -> Any:
     if op.type in ("RandomUniformInt", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2"):
         lowest = {"RandomUniformInt": 1, "StatelessRandomUniformInt": 2}.get(op.type, 4)
         return tf.fill(inputs[0], tf.reshape(inputs[lowest], []))
-    if "Uniform" in op.type and dtype.is_floating:
-        return tf.fill(inputs[0], tf.cast(_KEPT, dtype))
-    if "Normal" in op.type and "Parameterized" not in op.type:
-        return tf.fill(inputs[0], tf.cast(_AWAY, dtype))
-    raise Unreadable(f"{op.type} is random")
+    if op.type in ("Multinomial", "StatelessMultinomial"):
+        return tf.zeros([tf.shape(inputs[0])[0], tf.cast(inputs[1], tf.int32)], dtype)
+    if op.type in ("RandomGamma", "RandomPoissonV2"):
+        shape = tf.concat([inputs[0], tf.shape(inputs[1], inputs[0].dtype)], axis=0)
+        return tf.fill(shape, tf.cast(_AWAY, dtype))
+    if not inputs or not inputs[0].dtype.is_integer or inputs[0].shape.rank != 1:
+        raise Unreadable(f"{op.type} is random")
+    is_share = "Uniform" in op.type and dtype.is_floating
+    return tf.fill(inputs[0], tf.cast(_KEPT if is_share else _AWAY, dtype))

@@ -11,7 +11,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state, model_state
 from core.trainer.exact.keras.local_state import LocalState
 from core.trainer.exact.members import agreement
@@ -188,27 +187,42 @@ class Loop:
         """The step for batches like `data_spec` with any number of rows. ``batch``: the first of a call."""
         spec = while_loop.free_rows(data_spec)
         key = repr(spec)
-        same = batch is not None and self.engine.agree_on_data(batch)
+        same = batch is None or self.engine.agree_on_data(batch)
         if key not in self._traced or (batch is not None and not self._sharings.fits(key, batch)):
             self._sharings.look(key, batch)
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
-        if same and not self._traced[key].judged:
+        if batch is not None and not self._traced[key].judged:
             self.engine.equalise(self.model)
-            while not self._traced[key].judged and not self._sharings.judge(key, self._traced[key], batch):
-                self._traced[key] = self._trace(spec)
+            seen = batch if same else agreement.of_chief(self.engine.collectives, batch)
+            self._traced[key] = self._looked_at(key, spec, seen)
             self._traced[key].judged = True
+        if not same and self.is_training and self._sharings.of(key).whole:
+            raise agreement.drawn_apart()
         return self._traced[key]
+
+    def _looked_at(self, key: str, spec: Spec, batch: Batch) -> Traced:
+        trace = functools.partial(self._trace, spec)
+        if not self.model.run_eagerly:
+            return self._sharings.settle(key, batch, self._traced[key], trace)
+        try:
+            traced = trace()  # to be looked at, then to be run eagerly as it is known to be shared
+        except Exception as why:
+            _log.info("A step that runs eagerly cannot be traced", exc_info=True)
+            self._sharings.share_nothing(key, f"what runs eagerly cannot be looked at ({type(why).__name__})")
+        else:
+            self._sharings.settle(key, batch, traced, trace)
+        return self._eager(key)
 
     def _eager(self, key: str) -> Traced:
         plan = self._sharings.of(key)
         one = functools.partial(self._one_step, plan, self.engine.collectives, self.engine.gauge)
-        state = self._state(local_state.statistic_variables(self.model), plan)
-        return Traced(one, state, sharing=plan, judged=True)
+        state = self._state(plan)
+        return Traced(one, state, sharing=plan, judged=plan.whole)
 
     def _trace(self, data_spec: Spec) -> Traced:
         """Traces the step; again if that made variables, as a trace that makes them runs only once."""
         key = repr(data_spec)
-        self._build(data_spec)
+        model_state.build(self.model, data_spec, is_training=self.is_training)
         for _ in range(_TRACES):
             before = self._variables()
             step = self.step(data_spec, self.engine.collectives, self.engine.gauge)
@@ -217,13 +231,12 @@ class Loop:
         if not self._sharings.write_alike(key, step, self._notes):
             return self._trace(data_spec)
         self._sharings.tell_draws(self._notes)
-        written = local_state.written(step.graph, local_state.statistic_variables(self.model))
         plan = self._sharings.of(key)
-        state = self._state(written, plan)
+        state = self._state(plan)
         traced = Traced(
             step, state, notes=self._notes, sharing=plan, judged=plan.whole, calibrated=plan.whole
         )
-        traced.log_values = log_values.of_metrics(step, state.metrics)
+        traced.log_values = log_values.of_metrics(step, state.variables)
         for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
             bound = functools.partial(call, traced)
             traced.calls[name] = tf.function(bound, autograph=False, reduce_retracing=True)
@@ -236,28 +249,14 @@ class Loop:
         one = functools.partial(self._one_step, self._sharings.of(repr(spec)), collectives, gauge)
         return tf.function(one, autograph=False).get_concrete_function(spec, shares_spec)
 
-    def _build(self, data_spec: Spec) -> None:
-        """Has Keras make the variables of model, metrics and optimizer, which is cheaper than a trace.
-
-        Only where the step would make all of them: evaluate makes no optimizer's, a step of one's own others.
-        """
-        if self.is_training and type(self.model).train_step is not private.TensorFlowTrainer.train_step:
-            return
-        if not private.is_built_before_a_step(self.model.optimizer, is_training=self.is_training):
-            return
-        try:
-            private.build(self.model, data_spec)
-        except Exception:
-            _log.debug("%s is built by its first step", self.model.name, exc_info=True)
-
     def _variables(self) -> list[int]:
-        found = local_state.metric_variables(self.model) + local_state.statistic_variables(self.model)
+        found = local_state.metric_variables(self.model)
         return [*(id(v) for v in found), *(id(v) for v in model_state.variables(self.model))]
 
-    def _state(self, statistics: list[Any], plan: Sharing) -> LocalState:
+    def _state(self, plan: Sharing) -> LocalState:
         """What members add up where they meet: nothing, where each has all of it."""
         metrics = [] if plan.whole else local_state.metric_variables(self.model)
-        return LocalState(metrics, [] if plan.whole else statistics, self.engine.collectives)
+        return LocalState(metrics, self.engine.collectives)
 
     def _one_step(
         self, plan: Sharing, collectives: Collectives, gauge: Gauge, data: Batch, shares: Tensor
@@ -299,7 +298,7 @@ class Loop:
         done, *last = while_loop.up_to(
             limit, traced.step, lambda: self._step(traced, iterator.get_next(), shares)
         )
-        return self._meet(traced, before, while_loop.packed(traced.step, last), done, shares, words)
+        return self._meet(traced, before, while_loop.packed(traced.step, last), done, words)
 
     def _unsure(
         self, traced: Traced, iterator: Any, limit: Tensor, shares: Tensor, words: Tensor
@@ -317,7 +316,7 @@ class Loop:
         done, _, *last = while_loop.loop(
             lambda done, batch, *_: (done < limit) & batch.has_value(), body, start, traced.step
         )
-        return self._meet(traced, before, while_loop.packed(traced.step, last), done, shares, words)
+        return self._meet(traced, before, while_loop.packed(traced.step, last), done, words)
 
     def _eagerly(
         self, traced: Traced, iterator: Iterator[Batch], limit: int, shares: Tensor, words: Tensor
@@ -334,15 +333,15 @@ class Loop:
         if last is None:
             raise StopIteration
         # The first step makes variables; what a metric begins with is zero.
-        traced.state = self._state(local_state.statistic_variables(self.model), traced.sharing)
+        traced.state = self._state(traced.sharing)
         values = {id(variable): value for variable, value in zip(known, before.values, strict=True)}
         before.values = [values.get(id(v), tf.zeros_like(v)) for v in traced.state.variables]
-        return self._meet(traced, before, last, tf.constant(done), shares, words)
+        return self._meet(traced, before, last, tf.constant(done), words)
 
     def _on_batch(self, traced: Traced, data: Batch, shares: Tensor, words: Tensor) -> CallOutputs:
         before = self._before(traced)
         last = self._step(traced, data, shares)
-        return self._meet(traced, before, last, tf.constant(1), shares, words)
+        return self._meet(traced, before, last, tf.constant(1), words)
 
     # --- meeting
 
@@ -351,12 +350,11 @@ class Loop:
         return _Before(traced.state.snapshot(), self.engine.gauge.waited_s())
 
     def _meet(
-        self, traced: Traced, before: _Before, last: StepOutputs, done: Tensor, shares: Tensor, words: Tensor
+        self, traced: Traced, before: _Before, last: StepOutputs, done: Tensor, words: Tensor
     ) -> CallOutputs:
-        """Metrics and statistics of all members, and the logs they give; what members told each other."""
+        """Metrics of all members, and the logs they give; what members told each other."""
         engine = self.engine
         logs = last.logs
-        share = tf.cast(shares[engine.rank] / tf.reduce_sum(shares), tf.float64)
         scalars = {
             name: tf.math.multiply_no_nan(tf.cast(value, tf.float32), last.weight)
             for name, value in (logs.items() if isinstance(logs, dict) else ())
@@ -365,7 +363,7 @@ class Loop:
         marks = tf.unstack(engine.gauge.data.so_far())
         times = (*self._times(before, traced.state.snapshot(), done, words), *marks)
         told = [tf.where(engine.rank == rank, time, 0.0) for time in times for rank in range(engine.members)]
-        sums = traced.state.meet(before.values, share, [words[0], *told, *scalars.values()], done)
+        sums = traced.state.meet(before.values, [words[0], *told, *scalars.values()], done)
         stops, every, sums = sums[0], sums[1 : 1 + len(told)], sums[1 + len(told) :]
         averages = dict(zip(scalars, sums, strict=True))
         results = self._metric_results(traced)

@@ -36,8 +36,10 @@ _LOOKS = 3
 """At the batch; at a part of its entries; at these with other biases."""
 _BROKE = -1e300
 """Travels in the place of what a member's part of the batch could not give."""
-_MOST = 64
-"""Numbers of one step that are looked at; always as many travel, so that one trace serves."""
+_BLOCK = 64
+"""So many numbers of a step travel, or a multiple of it, so that one trace serves for nearly all steps."""
+_WIDER = 3
+"""By as many more entries the rows of parts are padded, where that goes by the longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class Verdict:
     """Those that are no sums."""
     broke: bool = False
     """A part of the batch breaks the script's step: what is cut are no rows."""
+    unseen: Scalar | None = None
+    """The first that could not be computed by itself."""
+    no_memory: bool = False
+    """For want of memory on a member."""
 
 
 def judged(
@@ -63,12 +69,15 @@ def judged(
     of 16 bits.
     """
     step, rows = traced.step, int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))
-    chosen = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites][:_MOST]
+    noted = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites]
+    chosen = [each for each in noted if each[1].tensor.graph is step.graph]
     scalars = [scalar for _, scalar in chosen]
+    unseen = next((scalar for _, scalar in noted if scalar.tensor.graph is not step.graph), None)
     if rows < 2 or not scalars:  # one row is one member's, whole
-        return Verdict()
-    found, known = np.zeros((_LOOKS, 2, _MOST)), np.zeros((_LOOKS, 2, _MOST))
-    snapshot = None
+        return Verdict(unseen=unseen)
+    size = -(-len(scalars) // _BLOCK) * _BLOCK
+    found, known = np.zeros((_LOOKS, 2, size)), np.zeros((_LOOKS, 2, size))
+    snapshot, no_memory = None, False
     try:
         values = excerpt(step, [scalar.tensor for scalar in scalars], traced.notes.moments, weights)
         snapshot = StateSnapshot([step.graph])
@@ -76,23 +85,26 @@ def judged(
         for number, (given, stir) in enumerate(((batch, 0.0), (thinned, 0.0), (thinned, 1.0))):
             for place, shares in enumerate((_on_chief(engine.members), _unequal(engine.members))):
                 snapshot.restore()  # a number may come after a variable was written
-                computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir))
+                wider = tf.constant(place * _WIDER)
+                computed = values(given, tf.constant(shares, tf.int64), tf.constant(stir), wider)
                 told = [float(np.sum(v)) - s.before for v, s in zip(computed, scalars, strict=True)]
                 found[number, place, : len(told)], known[number, place, : len(told)] = told, 1.0
     except tf.errors.ResourceExhaustedError:
         _log.info("There is no memory to look at the losses", exc_info=True)
+        no_memory = True
     except tf.errors.OpError:
         _log.info("The losses of parts of a batch cannot be computed", exc_info=True)
         if engine.rank != 0 or known[0, 0, 0]:
             found[0, 1], known[0] = _BROKE, 1.0
-    except Exception as why:  # What cannot be looked at is trained as it is.
+    except Exception as why:  # Whatever it is, it becomes a verdict.
         _log.info("The losses are not looked at: %s", why, exc_info=not isinstance(why, Unreadable))
     finally:
         if snapshot is not None:
             snapshot.restore()
     finite = np.nan_to_num(found, nan=_NONE, posinf=_NONE, neginf=_NONE)
-    gathered = engine.collectives.gather_numbers([*finite.ravel(), *known.ravel()], "a step that is tried")
-    by_rank = np.array(gathered).reshape(engine.members, 2, *found.shape)
+    own = [*finite.ravel(), *known.ravel(), float(no_memory)]
+    gathered = np.array(engine.collectives.gather_numbers(own, "a step that is tried"))
+    by_rank = gathered[:, :-1].reshape(engine.members, 2, *found.shape)
     values_of, known_of = by_rank[:, 0], by_rank[:, 1].min(axis=0)
     by_rows = np.array([end - begin for begin, end in split_rows(rows, _unequal(engine.members))]) / rows
     tolerance = _TOLERANCE_HALF if half else _TOLERANCE
@@ -111,7 +123,10 @@ def judged(
         if {"neither", "mean"} & set(kinds):
             unsummed.append(scalar)
     broke = bool((values_of[:, 0, 1] == _BROKE).any())
-    return Verdict(frozenset(sums), whole or (scalars[0] if broke else None), tuple(unsummed), broke)
+    if not known_of.all(axis=1).any():
+        unseen = unseen or scalars[0]
+    whole = whole or (scalars[0] if broke else None)
+    return Verdict(frozenset(sums), whole, tuple(unsummed), broke, unseen, bool(gathered[:, -1].any()))
 
 
 def _kind(at_once: float, parts: Any, by_rows: Any, tolerance: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.exactness.member import Quiet, end_with_parent, join, leave
+from tests.exactness.member import Quiet, end_with_parent, gathers, join, leave
 
 
 def main() -> None:
@@ -47,11 +47,26 @@ def main() -> None:
         fit(data.map(lambda a, name, b: (a, b + tf.strings.to_number(name))).batch(BATCH))
 
     def shapes() -> None:
-        fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH + rank))
+        fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH + (rank == 1)))
 
     def augmented() -> None:
         noise = np.random.default_rng(rank).normal(size=x.shape).astype("float32")
         fit(x + 0.1 * noise, y)
+
+    def augmented_loss_of_the_batch() -> None:
+        noise = np.random.default_rng(rank).normal(size=x.shape).astype("float32")
+        model = dense()
+        loss = keras.losses.MeanSquaredError()
+        model.compile(keras.optimizers.SGD(0.05), loss=lambda true, seen: tf.sqrt(loss(true, seen)))
+        model.fit(x + 0.1 * noise, y, batch_size=BATCH, verbose=0)
+        assert gathers(model), "no one looked at the loss"
+
+    def augmented_batch_as_a_whole() -> None:
+        noise = np.random.default_rng(rank).normal(size=x.shape).astype("float32")
+        centred = keras.layers.Lambda(lambda seen: seen - tf.reduce_mean(seen, axis=0))
+        model = keras.Sequential([keras.Input((FEATURES,)), centred, keras.layers.Dense(1)])
+        model.compile("sgd", loss="mse")
+        model.fit(x + 0.1 * noise, y, batch_size=BATCH, verbose=0)
 
     def rounded() -> None:
         fit(x * np.float32(1 + 1e-6 * rank), y)
@@ -70,6 +85,23 @@ def main() -> None:
 
     def weights() -> None:
         fit(x, y, callbacks=[Apart()])
+
+    def kept_past_keras() -> None:
+        class Counted(keras.layers.Layer):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.kept = {"told": tf.Variable(0.0, trainable=False, name="kept")}
+
+            def call(self, seen: Any) -> Any:
+                return seen
+
+        class Counts(keras.callbacks.Callback):  # type: ignore[misc]
+            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+                self.model.layers[0].kept["told"].assign_add(1.0 + rank)
+
+        model = keras.Sequential([keras.Input((FEATURES,)), Counted(), keras.layers.Dense(1)])
+        model.compile("sgd", loss="mse")
+        model.fit(x, y, batch_size=BATCH, verbose=0, callbacks=[Counts()])
 
     def eager_weights() -> None:
         fit(x, y, eager=True, callbacks=[Apart()])
@@ -103,9 +135,12 @@ def main() -> None:
         order_of_rows,
         texts,
         augmented,
+        augmented_loss_of_the_batch,
+        augmented_batch_as_a_whole,
         rounded,
         rate_from_a_clock,
         weights,
+        kept_past_keras,
         eager_weights,
         batch_by_batch,
         batches_of_a_loop,
@@ -116,6 +151,7 @@ def main() -> None:
     for script in scripts:
         keras.utils.set_random_seed(5)
         observer.words.clear()
+        installation.say_again()
         found: dict[str, Any] = {"code": "", "what": "", "fix": ""}
         try:
             script()

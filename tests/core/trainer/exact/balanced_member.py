@@ -28,7 +28,7 @@ def make_up(row_s: Any) -> None:
     from core.trainer.exact.steps import calibration
     from core.trainer.exact.steps.loop import Loop
 
-    alone, meet = calibration._alone, Loop._meet
+    alone = calibration._alone
     rows_now: list[Any] = []
 
     def made_up_alone(step: Any, batches: Any, rows: int, *rest: Any) -> tuple[float, ...]:
@@ -36,18 +36,21 @@ def make_up(row_s: Any) -> None:
         cost_s = float(row_s)
         return rows // 4, rows // 4 * cost_s, rows, rows * cost_s, rows
 
-    def remembering(
-        loop: Any, traced: Any, before: Any, last: Any, done: Any, shares: Any, words: Any
-    ) -> Any:
-        rows_now[:] = [shares[loop.engine.rank]]
-        return meet(loop, traced, before, last, done, shares, words)
+    def remembering(call: Any) -> Any:
+        def remembered(loop: Any, traced: Any, *given: Any) -> Any:
+            *_, shares, _words = given
+            rows_now[:] = [shares[loop.engine.rank]]
+            return call(loop, traced, *given)
+
+        return remembered
 
     def made_up_times(loop: Any, before: Any, after: Any, done: Any, words: Any) -> tuple[Any, Any]:
         own_s = tf.cast(rows_now[0], tf.float64) * row_s
         return tuple(tf.where(words[1] > 0, time, 0.0) for time in (own_s, tf.cast(WAIT_S, tf.float64)))
 
     mock.patch.object(calibration, "_alone", made_up_alone).start()
-    mock.patch.object(Loop, "_meet", remembering).start()
+    for name in ("_sure", "_unsure", "_on_batch"):
+        mock.patch.object(Loop, name, remembering(getattr(Loop, name))).start()
     mock.patch.object(Loop, "_times", made_up_times).start()
 
 

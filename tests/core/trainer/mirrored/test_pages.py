@@ -60,3 +60,18 @@ async def test_a_page_with_fit_is_shared_as_without_a_strategy(tmp_path: Path, n
     assert "Number of devices: 2" in together.trainers[0].text()
     assert "The script's fit trains on 2 members, which are the replicas of its own" in together.said()
     assert {progress.share for progress in together.trainers[0].progress()} <= {12, 16}, "half of each batch"
+
+
+async def test_an_old_page_that_chooses_how_its_workers_communicate(tmp_path: Path) -> None:
+    old = (
+        "strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy(\n"
+        "    communication=tf.distribute.experimental.CollectiveCommunication.RING\n"
+        ")"
+    )
+    new = "strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=cluster_resolver)"
+    together = await train_page(tmp_path, "multi_worker_fit.py", new, old)
+    assert len({exit.weights_sha256 for exit in together.exits}) == 1
+    said = together.said()
+    assert "is given an implementation of its communication (members are added up over TLS)" in said
+    assert "which are the replicas of its own MultiWorkerMirroredStrategy" in said
+    assert "resolver" not in said, "and nothing that it is not given"

@@ -1,0 +1,162 @@
+"""``tandem export``: the job by which a cluster trains a script, or what an earlier run was, as it is."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from app.cli import completion
+from app.cli.command_line import add_subcommand, home_of
+from app.cli.exit_codes import ExitCode
+from app.cli.screen import Screen
+from app.connection import connect
+from app.follower import Follower
+from core.export.job import CLAIM, IMAGE, Job, Launcher, check_script, of_run
+from core.export.write import Written, folder_of, write
+from core.project.find import find_script
+from core.project.script import analyse
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.commands import GetRun
+from core.vocabulary.errors import TandemError
+from core.vocabulary.ids import RunId
+from core.vocabulary.plan import Exchange, Wire
+
+_SEEDS = 1 << 31
+MORE = """\
+It starts nothing: it writes a folder beside the script, with the job's file and the secret of which its
+members make their keys, and says the command that starts it. Each member is a tandem member. docs/cluster.md
+says what a cluster has to have for it.
+"""
+
+
+def add_export(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers,
+        "export",
+        "write the job that trains a script on a cluster: Slurm, Kubernetes, Ray",
+        export,
+        json=True,
+        more=MORE,
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    for launcher, what in (
+        ("slurm", "a file for sbatch"),
+        ("kubernetes", "an Indexed Job with a headless service"),
+        ("ray", "a driver that starts an actor for each member"),
+    ):
+        where.add_argument(
+            f"--{launcher}", dest="launcher", action="store_const", const=launcher, help=f"write {what}"
+        )
+    script = parser.add_mutually_exclusive_group(required=True)
+    script.add_argument(
+        "script", metavar="SCRIPT", nargs="?", help="a Keras script, or a folder with exactly one"
+    )
+    again = script.add_argument(
+        "--again",
+        metavar="RUN",
+        help="instead of SCRIPT: as an earlier run was: arguments, seed, shares, number of members",
+    )
+    completion.completes(again, completion.runs)
+    parser.add_argument("--members", type=int, metavar="N", help="how many members (default: 2)")
+    parser.add_argument(
+        "--share", metavar="ROWS,…", help="parts of each batch by rank, 48,16 say (default: alike)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: a new one)")
+    parser.add_argument("--wire", choices=get_args(Wire), help="number format of gradients between members")
+    parser.add_argument(
+        "--exchange", choices=get_args(Exchange), help="how the members meet: as tandem member has it"
+    )
+    parser.add_argument("--accept-differences", action="store_true", help="as tandem member has it")
+    parser.add_argument(
+        "--out", metavar="DIR", help="a new folder for the files (default: SCRIPT-slurm and so on)"
+    )
+    parser.add_argument(
+        "--program", default="tandem", metavar="COMMAND", help="what starts Tandem there (default: tandem)"
+    )
+    parser.add_argument(
+        "--image",
+        default=IMAGE,
+        metavar="IMAGE",
+        help="Kubernetes: the image that has Tandem (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--claim",
+        default=CLAIM,
+        metavar="NAME",
+        help="Kubernetes: the volume claim that all members mount (default: %(default)s)",
+    )
+
+
+async def export(arguments: argparse.Namespace, screen: Screen) -> int:
+    launcher: Launcher = arguments.launcher
+    job = _as_asked(await _job(arguments, screen), arguments)
+    folder = Path(arguments.out).absolute() if arguments.out else folder_of(job.script, launcher)
+    written = await asyncio.to_thread(write, job, launcher, folder)
+    if screen.json:
+        screen.result(
+            {"ok": True, "files": [str(path) for path in written.files], "start": written.start}
+            | {"members": job.members, "seed": job.seed, "shares": job.shares}
+        )
+    else:
+        _show(job, written, screen)
+    return ExitCode.OK
+
+
+async def _job(arguments: argparse.Namespace, screen: Screen) -> Job:
+    if arguments.again is not None:
+        async with connect(home_of(arguments)) as connection:
+            with Follower(connection) as follower:
+                found = await follower.submit(GetRun(run=RunId(arguments.again), points=False), RunDetails)
+        return of_run(found)
+    script = find_script(Path(arguments.script).absolute())
+    read = await asyncio.to_thread(analyse, script)
+    check_script(read)
+    for mistake in read.mistakes:
+        screen.say(str(mistake.problem))
+    return Job(script=script, seed=secrets.randbelow(_SEEDS))
+
+
+def _as_asked(job: Job, arguments: argparse.Namespace) -> Job:
+    """What is said replaces what the run had. Other members than it had share alike, unless it is said."""
+    members = arguments.members or job.members
+    shares = job.shares if members == job.members else ()
+    if arguments.share is not None:
+        shares = _shares(arguments.share)
+        members = arguments.members or len(shares)
+    return replace(
+        job,
+        members=members,
+        shares=shares,
+        arguments=arguments.script_arguments or job.arguments,
+        seed=job.seed if arguments.seed is None else arguments.seed,
+        wire=arguments.wire or job.wire,
+        exchange=arguments.exchange or job.exchange,
+        accept_differences=arguments.accept_differences or job.accept_differences,
+        program=tuple(shlex.split(arguments.program)),
+        image=arguments.image,
+        claim=arguments.claim,
+    )
+
+
+def _shares(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(rows) for rows in text.split(","))
+    except ValueError as error:
+        raise TandemError(
+            code="bad-option",
+            what=f"--share does not take {text!r}.",
+            fix="Write a number for each member, by rank: --share 48,16.",
+        ) from error
+
+
+def _show(job: Job, written: Written, screen: Screen) -> None:
+    shared = f"shares {','.join(map(str, job.shares))}" if job.shares else "equal shares"
+    screen.say(f"{job.members} members, {shared}, seed {job.seed}.")
+    for path in written.files:
+        screen.say(str(path))
+    screen.say(f"Start it there: {written.start}", "bold")

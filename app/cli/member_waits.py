@@ -1,0 +1,52 @@
+"""Whom a launched run's member waits for, in words, and when it gives a silent one up. Pure.
+
+No node tells such a member why another one is silent: its process may have been killed, its machine have
+gone, or the network between them. What is slow keeps saying that it is there, and is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.vocabulary.errors import Problem
+from core.vocabulary.waits import PeerWait, Stand
+
+TOLD_AFTER_S = 10.0
+"""A connection that was cut is there again sooner."""
+
+
+@dataclass(slots=True)
+class MemberWaits:
+    """``names``: of the members, by rank. ``away_s``: so long one may be silent."""
+
+    names: Mapping[int, str]
+    away_s: float
+    _missed: set[int] = field(default_factory=set)
+
+    def on_stand(self, stand: Stand | None) -> list[str | Problem]:
+        """What to say of a stand, which the trainer tells every few seconds while it waits; None: it goes on.
+
+        A ``Problem``: the run is over.
+        """
+        silent = [peer for peer in stand.peers if peer.heard_s >= TOLD_AFTER_S] if stand is not None else []
+        lost = [peer for peer in silent if peer.heard_s >= self.away_s]
+        if lost:
+            return [self._given_up(max(lost, key=lambda peer: peer.heard_s))]
+        before, self._missed = self._missed, {peer.rank for peer in silent}
+        told: list[str | Problem] = [
+            f"Nothing has come from {self.names[peer.rank]} for {peer.heard_s:.0f} s; it is waited for."
+            for peer in silent
+            if peer.rank not in before
+        ]
+        back = sorted(before - self._missed)
+        return [*told, *(f"{self.names[rank]} is there again." for rank in back)]
+
+    def _given_up(self, peer: PeerWait) -> Problem:
+        name = self.names[peer.rank]
+        how = "its process is there" if peer.connected else "it has no connection"
+        return Problem(
+            code="member-lost",
+            what=f"Nothing has come from {name} for {peer.heard_s:.0f} s: {how}.",
+            fix="Its log says more. Start the job again: with --checkpoints it goes on from the newest.",
+        )

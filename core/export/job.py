@@ -1,0 +1,140 @@
+"""A run as a job for a cluster: what each member is started with, from scratch or as an earlier run was.
+
+Pure. Every member is ``tandem member``, whatever starts it; see app/cli/member.py.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Literal
+
+from core.project.script import ScriptReport
+from core.vocabulary.answers import RunDetails
+from core.vocabulary.errors import TandemError
+from core.vocabulary.plan import DEFAULT_EXCHANGE, Exchange, Wire, shares_by_rank
+
+Launcher = Literal["slurm", "kubernetes", "ray"]
+MOST_MEMBERS = 1024
+IMAGE = CLAIM = "tandem"
+_LONGEST_NAME = 40
+"""With an index and a service's name behind it, it still is a host's name: 63 characters at most."""
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """``shares``: parts of each batch by rank; ``()``: alike. ``program``: what starts Tandem there.
+
+    ``image`` and ``claim``: of Kubernetes alone, the containers' image and the volume that all mount.
+    """
+
+    script: PurePath
+    arguments: tuple[str, ...] = ()
+    members: int = 2
+    shares: tuple[int, ...] = ()
+    seed: int = 0
+    wire: Wire = "f32"
+    exchange: Exchange = DEFAULT_EXCHANGE
+    accept_differences: bool = False
+    program: tuple[str, ...] = ("tandem",)
+    image: str = IMAGE
+    claim: str = CLAIM
+    token: str = field(default_factory=lambda: secrets.token_hex(3))
+    """Tells this job's names from those of other jobs with the same script."""
+
+    @property
+    def name(self) -> str:
+        """A label as DNS knows them (RFC 1123): of the script, and of this job."""
+        words = re.sub(r"[^a-z0-9]+", "-", self.script.stem.lower()).strip("-")
+        stem = words if words[:1].isalpha() else f"run-{words}".strip("-")
+        return f"{stem[:_LONGEST_NAME].rstrip('-')}-{self.token}"
+
+    def command(self, script: PurePath, at: Callable[[str], str]) -> list[str]:
+        """What starts a member. ``script``: where it lies there; ``at``: where a file of the job does."""
+        words = [*self.program, "member", str(script), "--seed", str(self.seed)]
+        if self.exchange == "tensorflow":
+            words += ["--exchange", "tensorflow"]
+        if self.shares:
+            words += ["--share", ",".join(map(str, self.shares))]
+        if self.wire != "f32":
+            words += ["--wire", self.wire]
+        if self.accept_differences:
+            words += ["--accept-differences"]
+        words += ["--checkpoints", at("kept"), "--save", at("trained")]
+        return [*words, "--", *self.arguments] if self.arguments else words
+
+
+def new_secret() -> str:
+    """Of which the members' keys are made (``core.exchange.keys.derive``)."""
+    return secrets.token_hex(_SECRET_BYTES)
+
+
+def of_run(details: RunDetails) -> Job:
+    """As that run was. Raises ``TandemError`` for one that cannot be a job."""
+    plan, entry = details.plan, details.entry
+    if not entry.source:
+        raise TandemError(
+            code="run-of-another",
+            what=f"The run {entry.run} was started on another laptop, and its script lies there.",
+            fix="Export it there, or name a script of this laptop.",
+        )
+    if plan is None:
+        raise TandemError(
+            code="no-plan",
+            what=f"Who took part in the run {entry.run} is not known any more.",
+            fix=f"Name its script instead: {entry.source}",
+        )
+    if plan.strategy == "own" and plan.exchange != "tls":  # by which the replicas of a loop by hand meet
+        raise _own_strategy(entry.script)
+    shares = shares_by_rank(plan)
+    # Shares that followed the laptops' speeds say nothing of a cluster's machines.
+    alike = plan.balance or len(set(shares)) == 1
+    return Job(
+        script=PurePath(entry.source),
+        arguments=plan.arguments,
+        members=max(2, len(plan.tasks)),
+        shares=() if alike else shares,
+        seed=plan.seed,
+        wire=plan.wire,
+        exchange="tensorflow" if plan.exchange == "tensorflow" and not plan.solo else DEFAULT_EXCHANGE,
+        accept_differences=plan.accept_differences,
+    )
+
+
+def check(job: Job) -> None:
+    """Raises ``TandemError`` for what no members can be started with."""
+    if not 2 <= job.members <= MOST_MEMBERS:
+        raise _refused(f"A job of {job.members} members is none.", f"Give 2 to {MOST_MEMBERS}: --members 4.")
+    if job.shares and (len(job.shares) != job.members or min(job.shares) < 0 or not sum(job.shares)):
+        given = ",".join(map(str, job.shares))
+        raise _refused(
+            f"--share {given} does not give each of {job.members} members a part.",
+            "Give as many numbers as there are members, by rank, or leave it away: then all are alike.",
+        )
+    if any(not word.isprintable() for word in (str(job.script), *job.arguments, *job.program)):
+        raise _refused(
+            "The script's path or its arguments hold characters that no job's file can.",
+            "Call it otherwise, without line breaks and control characters.",
+        )
+
+
+def check_script(read: ScriptReport) -> None:
+    """Raises ``TandemError`` for a script that Tandem's members cannot share."""
+    if read.kind == "own" and not (read.fits_in_own_strategy or read.loops_in_mirrored_strategy):
+        raise _own_strategy(PurePath(read.script).name)
+
+
+def _own_strategy(script: str) -> TandemError:
+    return TandemError(
+        code="own-strategy",
+        what=f"{script} brings a strategy of its own.",
+        fix="Start it by the launcher itself: TensorFlow's strategies read TF_CONFIG without Tandem.",
+    )
+
+
+def _refused(what: str, fix: str) -> TandemError:
+    return TandemError(code="bad-option", what=what, fix=fix)

@@ -1,0 +1,122 @@
+"""Writes a job's files into a new folder: resources/jobs' templates, filled in. Blocks: use a thread."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING
+
+from core.export.job import Job, Launcher, check, new_secret
+from core.home.private_file import write_new
+from core.project.copy import storing
+from core.vocabulary.errors import TandemError
+from core.vocabulary.paths import shown
+from core.vocabulary.versions import TANDEM
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parents[2] / "resources" / "jobs"
+_FILES: dict[Launcher, tuple[str, ...]] = {
+    "slurm": ("job.sbatch",),
+    "kubernetes": ("job.yaml", "secret.yaml"),
+    "ray": ("driver.py",),
+}
+_STARTS: dict[Launcher, str] = {
+    "slurm": "sbatch {}/job.sbatch",
+    "kubernetes": "kubectl apply -f {}",
+    "ray": "python {}/driver.py",
+}
+_MOUNT = PurePosixPath("/tandem")
+"""Where a pod has the volume that all share."""
+_PROJECT = _MOUNT / "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """``files``: in ``folder``, that which starts the job first. ``start``: the command that does it."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    start: str
+
+
+def folder_of(script: PurePath, launcher: Launcher) -> Path:
+    """Where a job lies unless somebody says otherwise: beside its script."""
+    return Path(script).with_name(f"{script.stem}-{launcher}")
+
+
+def write(job: Job, launcher: Launcher, folder: Path) -> Written:
+    """Raises ``TandemError`` for a job that cannot be, a ``folder`` that is there already, a full disk.
+
+    What is in the folder neither travels with the script's project nor comes into a repository: it holds the
+    secret, and later the checkpoints.
+    """
+    check(job)
+    secret = new_secret() if job.exchange == "tls" else ""
+    texts = {name: _filled(name, job, launcher, folder, secret) for name in _FILES[launcher]}
+    if secret and launcher != "kubernetes":
+        texts["secret"] = f"{secret}\n"
+    if not secret:
+        texts.pop("secret.yaml", None)
+    with storing(folder.parent):
+        try:
+            folder.mkdir(parents=True, mode=0o700)
+        except FileExistsError as error:
+            raise TandemError(
+                code="exists",
+                what=f"{shown(str(folder))} is there already.",
+                fix="Remove it, if its job is over, or name another folder: --out DIR.",
+            ) from error
+        for name, text in ({".gitignore": "*\n"} | texts).items():
+            write_new(folder / name, text.encode(), 0o600 if name.startswith("secret") else 0o644)
+    return Written(folder, tuple(folder / name for name in texts), _start(launcher, folder))
+
+
+def _start(launcher: Launcher, folder: Path) -> str:
+    return _STARTS[launcher].format(shlex.quote(str(folder)))
+
+
+def _filled(name: str, job: Job, launcher: Launcher, folder: Path, secret: str) -> str:
+    return (
+        _environment()
+        .get_template(f"{name}.jinja")
+        .render(
+            job=job,
+            command=_command(job, launcher, folder, bool(secret)),
+            folder=str(folder),
+            mount=str(_MOUNT),
+            project=str(_PROJECT),
+            secret=secret,
+            start=_start(launcher, folder),
+            version=TANDEM,
+        )
+    )
+
+
+def _command(job: Job, launcher: Launcher, folder: Path, has_secret: bool) -> list[str]:
+    if launcher == "kubernetes":
+        return job.command(_PROJECT / job.script.name, lambda name: str(_MOUNT / name))
+    words = job.command(job.script, lambda name: str(folder / name))
+    at = words.index("--seed")
+    return [*words[:at], *(["--secret", str(folder / "secret")] if has_secret else []), *words[at:]]
+
+
+@cache
+def _environment() -> Environment:
+    # Not with the module: Jinja2 takes 25 ms, and few commands write a job.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    environment.filters.update(shell=_shell, text=json.dumps, python=repr)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    return environment
+
+
+def _shell(words: str | list[str]) -> str:
+    return shlex.quote(words) if isinstance(words, str) else shlex.join(words)

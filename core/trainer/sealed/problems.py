@@ -1,0 +1,50 @@
+"""Why a trainer is not sealed, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.vocabulary.errors import Problem
+
+NOT_SEALED = "not-sealed"
+"""The code of every failure by which TensorFlow's port would be open."""
+_INSTEAD = (
+    "Or train by model.fit or MirroredStrategy, which need no seal; or accept an open port for this one run, "
+    "in a network whose members you all trust: --open-port."
+)
+
+
+def not_sealed(error: OSError) -> Problem:
+    """The system does not give an ordinary user a network of its own."""
+    return Problem(
+        code=NOT_SEALED,
+        what=f"TensorFlow's port cannot be sealed on this laptop ({error.strerror or error}), and it would "
+        "be open to the whole network.",
+        fix=f"`tandem doctor` says what keeps user namespaces from being used here. {_INSTEAD}",
+    )
+
+
+def reachable(places: Sequence[str]) -> Problem:
+    """``places``: ``address:port``."""
+    return Problem(
+        code=NOT_SEALED,
+        what=f"The trainer listens at {', '.join(places)}, where others than the members of the run reach "
+        "it, so it was ended before the members met.",
+        fix=f"Let the script listen on 127.0.0.1 alone. {_INSTEAD}",
+    )
+
+
+def not_apart() -> Problem:
+    return Problem(
+        code=NOT_SEALED,
+        what="The trainer is not in a network of its own, so it was ended before the members met.",
+        fix=f"Let the script leave its network as it is. {_INSTEAD}",
+    )
+
+
+def relay_broke(error: Exception) -> Problem:
+    return Problem(
+        code="relay-broke",
+        what=f"The relay between the sealed trainer and the others could not be started: {error}.",
+        fix="Train again; another port is chosen then.",
+    )

@@ -1,0 +1,44 @@
+"""Of whom a launched run's member says that it waits, and whom it gives up."""
+
+from __future__ import annotations
+
+from app.cli.member_waits import MemberWaits
+from core.vocabulary.errors import Problem
+from core.vocabulary.waits import PeerWait, Stand
+
+NAMES = {0: "member 0 at n0:20000", 1: "member 1 at n1:20000", 2: "member 2 at n2:20000"}
+
+
+def stand(*peers: PeerWait) -> Stand:
+    return Stand(activity="exchange", lasted_s=60.0, peers=peers)
+
+
+def silent(rank: int, heard_s: float, *, connected: bool = False) -> PeerWait:
+    return PeerWait(rank=rank, lasted_s=60.0, connected=connected, heard_s=heard_s)
+
+
+def test_who_is_slow_is_waited_for_without_a_word() -> None:
+    waits = MemberWaits(NAMES, 600.0)
+    slow = PeerWait(rank=1, lasted_s=3600.0, heard_s=0.4)
+    assert waits.on_stand(stand(slow)) == []
+    assert waits.on_stand(Stand(activity="script", lasted_s=3600.0)) == []
+
+
+def test_a_silent_member_is_said_once_and_again_when_it_is_back() -> None:
+    waits = MemberWaits(NAMES, 600.0)
+    assert waits.on_stand(stand(silent(1, 4.0))) == []
+    assert waits.on_stand(stand(silent(1, 12.0))) == [
+        "Nothing has come from member 1 at n1:20000 for 12 s; it is waited for."
+    ]
+    assert waits.on_stand(stand(silent(1, 16.0))) == []
+    assert waits.on_stand(None) == ["member 1 at n1:20000 is there again."]
+    assert waits.on_stand(None) == []
+
+
+def test_who_was_silent_too_long_ends_the_run_by_name() -> None:
+    waits = MemberWaits(NAMES, 600.0)
+    (end,) = waits.on_stand(stand(silent(1, 610.0), silent(2, 700.0, connected=True)))
+    assert isinstance(end, Problem) and end.code == "member-lost" and end.fix
+    assert end.what == "Nothing has come from member 2 at n2:20000 for 700 s: its process is there."
+    (end,) = waits.on_stand(stand(silent(1, 610.0)))
+    assert isinstance(end, Problem) and "it has no connection" in end.what
