@@ -22,7 +22,7 @@ NAME = "tandem-laptops"
 PLACE = Path("usr/lib") / NAME
 LIMIT_S = 3600.0
 READ = {"fontconfig-config", "xkb-data"}
-"""Packages with files that libraries which the program brings read: where fonts are, how keyboards are laid out."""
+"""Packages with files that the libraries in the program read: where fonts are, how keyboards are laid out."""
 CONTROL = """\
 Package: {name}
 Version: {version}
