@@ -15,9 +15,10 @@ STALE_AFTER_S = 5.0
 
 
 NETWORKS = {
-    "downloads": "Its trainers are sealed: of the network they have what the script downloads, and the "
+    "downloads": "Its trainers are sealed: from the network the members of the run alone reach them. The "
+    "script may download.",
+    "none": "Its trainers are sealed: the script and the network reach each other not at all, but for the "
     "members of the run.",
-    "none": "Its trainers are sealed: of the network they have the members of the run alone.",
 }
 """By ``ConsentAsked.network``."""
 OPEN_PORT = Problem(

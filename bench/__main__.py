@@ -30,6 +30,7 @@ MEASUREMENTS = {
     "window": ("The open window", "bench.window_life"),
     "engine": ("The engine against a hand-written loop", "bench.engine_speed"),
     "exchange": ("Sums between two members", "bench.exchange_speed"),
+    "sealed": ("What the seal costs", "bench.sealed_speed"),
     "wire": ("Fewer bits on a slow wire", "bench.wire_speed"),
     "balance": ("Two members, one three times as fast", "bench.balance"),
     "prediction": ("What is expected before training", "bench.prediction"),

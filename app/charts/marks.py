@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QRegion
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen, QRegion
 from PySide6.QtWidgets import QWidget
 
 from app import theme
@@ -14,10 +14,15 @@ from app import theme
 if TYPE_CHECKING:
     from app.charts.canvas import Canvas
 
-END_CHARACTERS = 9
-"""Room at the right for the last values."""
+WIDEST_END = "-8.88e-08"
+"""There is room at the right for the last values."""
 _PAD = 6
 _RING = 4.5
+
+
+def end_room(metrics: QFontMetrics) -> int:
+    """Pixels at the right of a plot."""
+    return _PAD + metrics.horizontalAdvance(WIDEST_END)
 
 
 class Mark(NamedTuple):
@@ -109,7 +114,7 @@ class Marks(QWidget):
             painter.setBrush(QColor(mark.colour))
             painter.drawEllipse(self._place(mark), 3, 3)
             painter.setPen(QColor(mark.colour))
-            painter.drawText(QPointF(area.right() + 6, top + painter.fontMetrics().ascent()), mark.words)
+            painter.drawText(QPointF(area.right() + _PAD, top + painter.fontMetrics().ascent()), mark.words)
 
     def _paint_best(self, painter: QPainter, area: QRectF, best: Mark) -> None:
         place = self._place(best)

@@ -16,7 +16,7 @@ from app.charts.canvas import Canvas
 from app.charts.curve import Axis, Curve, Look, logarithms
 from app.charts.grid import Grid
 from app.charts.legend import Legend
-from app.charts.marks import END_CHARACTERS, Marks, TurnMark
+from app.charts.marks import Marks, TurnMark, end_room
 from app.charts.readout import best_mark, cursor_at, end_marks
 from app.charts.series import MOST, Floats
 from app.widgets.card import row
@@ -84,8 +84,7 @@ class Plot(QWidget):
         edge = self.fontMetrics().height() // 2
         plot = self.canvas.getPlotItem()
         character = self.fontMetrics().averageCharWidth()
-        ends = self.fontMetrics().horizontalAdvance("0" * END_CHARACTERS)
-        plot.layout.setContentsMargins(0, edge, ends, 0)
+        plot.layout.setContentsMargins(0, edge, end_room(self.fontMetrics()), 0)
         # Of a fixed size: an axis that fits itself to its numbers is painted twice for each new range.
         plot.getAxis("left").setWidth(character * LEFT_CHARACTERS)
         for axis in (plot.getAxis("left"), plot.getAxis("bottom")):

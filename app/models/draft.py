@@ -32,6 +32,8 @@ class Draft:
     away_s: float = AWAY_S
     ask_after_s: float = ASK_AFTER_S
     downloads: bool = True
+    open_port: bool = False
+    """Accepted by this user, for one run."""
     accept_differences: bool = False
     then: dict[DeviceId, str] = field(default_factory=dict)
 
@@ -155,5 +157,6 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
         away_s=draft.away_s,
         ask_after_s=draft.ask_after_s,
         downloads=draft.downloads,
+        open_port=draft.open_port,
         accept_differences=draft.accept_differences,
     )

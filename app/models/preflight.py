@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from msgspec import structs
+
 from app.device_words import size_words
 from app.models.draft import Draft, candidates, taking_part, why_not
 from app.run_words import in_the_window
@@ -24,6 +26,17 @@ _NO_HINDRANCE = ("network", "doctor")
 """Topics of the doctor. Who can be reached is known better from the links, and alone nobody need be."""
 ACCEPTED = "differences-accepted"
 """The line that can be withdrawn."""
+NOT_SEALED = "not-sealed"
+"""The plan's refusal that this user can overrule, for one run."""
+OPENED = Finding(
+    code="open-port",
+    topic="sealing",
+    level="warning",
+    what="TensorFlow's port will be open to the whole network, without password or encryption: you accepted "
+    "it for this one run. Every other user is asked, too.",
+    fix="Train so only in networks whose members you trust.",
+    mend=True,
+)
 _OPEN_PORT = Finding(
     code="not-sealed",
     topic="sealing",
@@ -52,11 +65,12 @@ def lines(
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
     if together and isinstance(plan, PlanMade) and plan.plan.exchange == "tensorflow":
-        found.append(_OPEN_PORT)
+        found.append(OPENED if plan.plan.opens_port else _OPEN_PORT)
     if isinstance(plan, PlanMade):
         found += [_line("warning", each.code, each.what, each.fix) for each in plan.warnings]
     if isinstance(plan, Problem):
-        found.append(_line("error", plan.code, plan.what, plan.fix))
+        refused = _line("error", plan.code, plan.what, plan.fix)
+        found.append(structs.replace(refused, mend=plan.code == NOT_SEALED))
     else:
         found.append(_speed(draft.strategy or read.kind, plan, together=together))
     if state.busy:

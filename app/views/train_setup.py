@@ -267,6 +267,8 @@ class TrainSetup(QWidget):
         if code == preflight.ACCEPTED and self.read is not None:
             self._bridge.submit(withdrawing(self.read.code, self._state))
             self._change(replace(self.draft, accept_differences=False))
+        elif code in (preflight.NOT_SEALED, preflight.OPENED.code):
+            self._change(replace(self.draft, open_port=code == preflight.NOT_SEALED))
         else:
             self._bridge.submit(Mend(code=code), self._on_mended)
 
@@ -298,6 +300,7 @@ class TrainSetup(QWidget):
         self.problem.show_problem(None)
         self._show()
         self._bridge.submit(StartRun(spec=spec), self._on_started)
+        self.draft = replace(self.draft, open_port=False)  # for one run
 
     # --- the node's answers --------------------------------------------------------------------------------
 

@@ -15,7 +15,11 @@ from app.widgets.tab_order import tab_as_seen
 from core.vocabulary.answers import Finding
 
 SIGNS = {"ok": ("✓", "good"), "note": ("•", "faint"), "warning": ("!", "warning"), "error": ("✗", "bad")}
-ACTIONS = {"differences-accepted": "Withdraw"}
+ACTIONS = {
+    "differences-accepted": "Withdraw",
+    "open-port": "Withdraw",
+    "not-sealed": "Open the port for this run",
+}
 """By code, what a finding's button says where that is not Mend."""
 SPOKEN = {"ok": "All right", "note": "Note", "warning": "Warning", "error": "Error"}
 

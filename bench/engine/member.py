@@ -14,6 +14,7 @@ import msgspec
 
 from bench.engine.heard import Heard
 from bench.engine.place import Answer, Place
+from core.trainer.sealed import process
 
 
 def main(place: Place) -> None:
@@ -22,18 +23,24 @@ def main(place: Place) -> None:
     said = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
+    sealed = process.begin(2) if place.seal else None
+
     import numpy as np
     import tensorflow as tf
 
     from bench.engine import hand_written, with_tandem, work
+    from core.trainer import cluster_hooks
 
+    if sealed is not None and place.seal is not None:
+        sealed.open("bench", place.rank, place.seal)
+        cluster_hooks.over_relays(place.seal.inside)
     job, heard = work.load(place.work), Heard()
     if place.kind == "tandem":
         model, train = with_tandem.trainer(job, place, heard)
     else:
         several = len(place.shares) > 1
         strategy = tf.distribute.MultiWorkerMirroredStrategy() if several else tf.distribute.get_strategy()
-        model, train = hand_written.trainer(strategy, job, epoch_a_call=place.kind == "tuned")
+        model, train = hand_written.trainer(strategy, job, epoch_a_call=place.kind != "guide")
     for line in sys.stdin:
         order, _, value = line.strip().partition(" ")
         steps, began_s = 0, time.perf_counter()

@@ -25,7 +25,7 @@ from core.exchange.keys import make
 from core.supervisor.ports import hold_ports
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Role, Task, Wire
-from core.vocabulary.trainer_messages import ExchangeKeys
+from core.vocabulary.trainer_messages import ExchangeKeys, Seal
 
 LIMIT_S = 300.0
 LAST_WORDS = 1500
@@ -60,7 +60,12 @@ class Pair:
         self._stack = ExitStack()
         workers = [link.place(rank) for rank in self._ranks] if link else _on_loopback(len(shares))
         cores = cores or sorted(os.sched_getaffinity(0))
-        exchange = _keys(len(shares)) if kind == "tandem" and len(shares) > 1 else {}
+        keyed = kind in ("tandem", "sealed") and len(shares) > 1
+        found = _keys(len(shares)) if keyed else {}
+        seals = _seals(found, workers) if kind == "sealed" else {}
+        exchange = found if kind == "tandem" else {}
+        if seals:
+            workers = list(seals[0].inside)
         self._said: list[queue.Queue[str]] = []
         self._members: list[subprocess.Popen[str]] = []
         self._logs: list[IO[bytes]] = []
@@ -77,6 +82,7 @@ class Pair:
                 keep=str(keep / str(rank)) if keep else "",
                 exchange=exchange.get(rank),
                 keys=str(keys or ""),
+                seal=seals.get(rank),
             )
             environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
             if len(shares) > 1:
@@ -180,6 +186,15 @@ def _keys(members: int) -> dict[int, ExchangeKeys]:
     return {
         rank: ExchangeKeys(generation=0, certificates=certificates, private_key=pair.private_key)
         for rank, pair in enumerate(pairs)
+    }
+
+
+def _seals(keys: dict[int, ExchangeKeys], workers: Sequence[str]) -> dict[int, Seal]:
+    """By rank. ``workers``: where the relays are to listen."""
+    inside = tuple(f"127.77.0.{rank + 1}:{place.rpartition(':')[2]}" for rank, place in enumerate(workers))
+    return {
+        rank: Seal(keys=own, outside=tuple(workers), inside=inside, downloads=False)
+        for rank, own in keys.items()
     }
 
 

@@ -6,16 +6,16 @@ import msgspec
 
 from core.vocabulary.plan import Wire
 from core.vocabulary.progress import Expectation
-from core.vocabulary.trainer_messages import ExchangeKeys
+from core.vocabulary.trainer_messages import ExchangeKeys, Seal
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """The one argument of ``python -m bench.engine.member``.
 
-    ``kind``: ``tandem``, or a loop by hand (``guide``, ``tuned``). ``shares``: one a member, by rank, where
-    they begin if the engine is to ``balance`` them. ``keep``: the folder of its checkpoints, ``""`` for none.
-    ``exchange``: with what Tandem's members meet. ``keys``: the folder of those of members that only
-    exchange, by rank.
+    ``kind``: ``tandem``, or a loop by hand (``guide``, ``tuned``, and ``sealed``, which is ``tuned`` in a
+    seal). ``shares``: one a member, by rank, where they begin if the engine is to ``balance`` them. ``keep``:
+    the folder of its checkpoints, ``""`` for none. ``exchange``: with what Tandem's members meet; ``seal``:
+    with what relays do. ``keys``: the folder of those of members that only exchange, by rank.
     """
 
     kind: str
@@ -28,6 +28,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     keep: str = ""
     keep_every_s: float = 10.0
     exchange: ExchangeKeys | None = None
+    seal: Seal | None = None
     keys: str = ""
 
 

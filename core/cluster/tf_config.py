@@ -40,12 +40,22 @@ def cluster(plan: Plan) -> dict[str, list[str]]:
 
 
 def inside(plan: Plan, task: Task) -> Task:
-    """As TensorFlow is to reach it: in a sealed run at an address of the loopback, one for each task, so that
-    ports that are alike on two laptops are two addresses in one network."""
+    """As TensorFlow is to reach it: in a sealed run at an address of the loopback, one for each task.
+
+    Each has a port of its own, too: TensorFlow listens on every address of its network, also where the relay
+    listens for another task.
+    """
     if plan.exchange != "sealed":
         return task
-    high, low = divmod(plan.tasks.index(task), 254)
-    return replace(task, host=f"{_LOOPBACK}.{high}.{low + 1}")
+    ports: list[int] = []
+    for each in plan.tasks:
+        port = each.port
+        while port in ports:
+            port = port + 1 if port < 65535 else 1024
+        ports.append(port)
+    place = plan.tasks.index(task)
+    high, low = divmod(place, 254)
+    return replace(task, host=f"{_LOOPBACK}.{high}.{low + 1}", port=ports[place])
 
 
 def address(task: Task) -> str:

@@ -54,22 +54,31 @@ def check_memory(view: View, system: Callable[[], object] = psutil.virtual_memor
     return ok("memory", TOPIC, f"{said}.")
 
 
-def check_sealing(view: View, why_none: Callable[[], str] = seals.why_none) -> Finding:
+def check_sealing(
+    view: View,
+    find: Callable[[], seals.Seal] = seals.find,
+    why_none: Callable[[], str] = seals.why_none,
+) -> Finding:
     """Of scripts that meet by TensorFlow; all others meet over TLS, on any laptop."""
-    if why := why_none():
-        return warning(
-            "not-sealed",
-            TOPIC,
-            "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port has "
-            f"neither password nor encryption. It cannot be sealed here: {why}. So such runs are refused.",
-            f"{seals.how_to_allow()} For one run, all users can accept an open port (--open-port), in a "
-            "network whose members they trust. All other scripts meet over TLS.",
-        )
-    return ok(
-        "sealed",
+    match find():
+        case "namespace":
+            what = "Trainers that meet by TensorFlow are sealed into a network of their own: none but the "
+            return ok("sealed", TOPIC, f"{what}members of their run reach them.")
+        case "loopback":
+            return note(
+                "sealed-loopback",
+                TOPIC,
+                "Trainers that meet by TensorFlow listen on this laptop's loopback alone, so the network "
+                f"does not reach them; other users of this laptop could: {why_none()}.",
+                f"For a network of their own: {seals.how_to_allow()}",
+            )
+    return warning(
+        "not-sealed",
         TOPIC,
-        "Trainers that meet by TensorFlow are sealed into a network of their own: none but "
-        "the members of their run reach them.",
+        "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port has "
+        f"neither password nor encryption. It cannot be sealed here: {why_none()}. So such runs are refused.",
+        f"{seals.how_to_allow()} For one run, all users can accept an open port (--open-port), in a "
+        "network whose members they trust. All other scripts meet over TLS.",
     )
 
 

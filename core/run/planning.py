@@ -149,23 +149,25 @@ def make(
         roles=roles,
         names=names,
         hosts=hosts,
-        seals=not (unsealed := _unsealed(roles, me, state)),
+        seals=not (unsealed := _unsealed(roles, spec, me, state)),
     )
     check(plan)
     _check_exchange(plan, state)
-    if plan.opens_port and not spec.open_port:
+    if plan.opens_port and not (spec.open_port or spec.exchange == "tensorflow"):
         raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
     return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
 
 
-def _unsealed(devices: Iterable[DeviceId], me: DeviceId, state: State) -> tuple[DeviceId, ...]:
-    """Where TensorFlow's port would be open."""
+def _unsealed(devices: Iterable[DeviceId], spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
+    """Where TensorFlow's port would be open. Only a network of its own keeps a script from the laptop's."""
+    enough = ("namespace", "loopback") if spec.downloads else ("namespace",)
     versions = {device: known.versions for device, known in state.devices.items()}
     if state.me is not None:
         versions[me] = state.me.versions
-    return tuple(device for device in devices if (told := versions.get(device)) is None or not told.seal)
+    ways = {device: told.seal for device, told in versions.items() if told is not None}
+    return tuple(device for device in devices if ways.get(device) not in enough)
 
 
 def _check_exchange(plan: Plan, state: State) -> None:

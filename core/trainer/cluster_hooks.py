@@ -51,15 +51,16 @@ def over_relays(inside: Sequence[str]) -> None:
 
     NVIDIA's library would open ports of its own, which no relay joins.
     """
-    others = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "localhost,127.0.0.1"]
-    no_proxy = ",".join([*others, *(place.rpartition(":")[0] for place in inside)])
+    others = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    own = [place.rpartition(":")[0] for place in inside]
+    no_proxy = ",".join([*filter(None, [others]), "localhost", "127.0.0.1", "::1", *own])
     os.environ.update(no_proxy=no_proxy, NO_PROXY=no_proxy)
     configure, init = Context.configure_coordination_service, collective_util.Options.__init__
 
     @functools.wraps(configure)
     def patiently(context: Any, *args: Any, **kwargs: Any) -> None:
         if not args[4:]:
-            kwargs.setdefault("heartbeat_timeout_in_ms", HEARTBEAT_S * 1000)
+            kwargs["heartbeat_timeout_in_ms"] = HEARTBEAT_S * 1000
         configure(context, *args, **kwargs)
 
     @functools.wraps(init)

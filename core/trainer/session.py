@@ -51,12 +51,6 @@ CPU_DEVICES = "TANDEM_CPU_DEVICES"
 KEEP_EVERY_S = "TANDEM_KEEP_EVERY_S"
 """Environment: seconds of training between checkpoints. For trying them, and for measuring what they cost."""
 
-_SEALED = (
-    "Sealed: the trainer is in a network of its own, and TensorFlow is reached by the members of this run "
-    "alone. {}"
-)
-_DOWNLOADS = "What the script downloads goes through Tandem's proxy."
-_NO_NETWORK = "The script has no network."
 _CLOSING_S = 10.0
 _CHIEF_STAYS_S = 0.3
 _SAVED_BYTES_S = 20e6
@@ -124,7 +118,7 @@ class TrainerSession:
         ready = self._sealed.open(self._train.run, self._train.rank, seal)
         os.environ.update(ready.environment)
         cluster_hooks.over_relays(seal.inside)
-        self._observer.on_said(_SEALED.format(_DOWNLOADS if ready.environment else _NO_NETWORK))
+        self._observer.on_said(sealing.words(self._sealed.way, downloads=bool(ready.environment)))
 
     # --- managed -------------------------------------------------------------------------------------------
 

@@ -182,8 +182,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def opens_port(self) -> bool:
-        """A script's own strategy has TensorFlow's port open to the network: every user is to accept that."""
-        return self.strategy == "own" and self.exchange == "tensorflow" and not self.solo
+        """TensorFlow's port is open to the network: every user is to accept that."""
+        return self.exchange == "tensorflow" and not self.solo
 
     @property
     def chief(self) -> Task:

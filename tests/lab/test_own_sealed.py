@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +15,16 @@ import pytest
 
 import resources
 from core.home import socket_path
-from core.trainer.sealed import namespace
+from core.trainer.sealed import listeners, namespace
 from core.vocabulary.commands import StopRun
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Stopped
 from core.vocabulary.plan import Role, RunSpec
+from core.vocabulary.settings import Settings
 from core.vocabulary.state import State
 from tests.lab import stranger
 from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.lab import NAMES, Lab
 from tests.lab.laptops import Laptops
 from tests.lab.network import Network
 from tests.lab.stranger import Order
@@ -69,8 +73,27 @@ def training(
 ) -> Iterator[Training]:
     network, laptops = _standing
     laptops.mend()
-    kind, script = request.param, KINDS[request.param]
-    folder = Path(shutil.copytree(EXAMPLES, tmp_path_factory.mktemp("own") / "project"))
+    yield from trained(request.param, network, laptops, tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture(scope="module")
+def forbidden(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    """On laptops whose systems forbid namespaces of one's own."""
+
+    def start(number: int) -> Agent:
+        enter = (*lab.enter(number), sys.executable, "-m", "tests.forbidden")
+        settings = Settings(name=NAMES[number], first_run_done=True)
+        return ends.enter_context(Agent(lab.home(number), enter=enter, settings=settings))
+
+    with Lab(tmp_path_factory.mktemp("forbidden"), hosts=3) as lab, ExitStack() as ends:
+        laptops = Laptops(start, 2)
+        yield from trained("loop", lab.network, laptops, tmp_path_factory.mktemp("own"))
+
+
+def trained(kind: str, network: Network, laptops: Laptops, place: Path) -> Iterator[Training]:
+    """Anna's and ben's, under way."""
+    script = KINDS[kind]
+    folder = Path(shutil.copytree(EXAMPLES, place / "project"))
     if kind == "class":
         text = (folder / script).read_text(encoding="utf-8")
         opened = "strategy = tf.distribute.MultiWorkerMirroredStrategy(\n"
@@ -147,3 +170,51 @@ def test_another_user_of_the_laptop_finds_no_port_that_answers_and_no_file(train
     stranger.refused(report)
     for place, answers in report.open.items():
         assert answers.tensorflow in NO_ANSWER, place
+
+
+def listening(pid: int, port: int) -> set[str]:
+    """Where anything listens at that port in the network of a process."""
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{table}").read_text(encoding="utf-8").splitlines()[1:]
+    ]
+    places = [listeners.address(row[1]) for row in rows if row[3] == "0A"]
+    return {str(host) for host, at in places if at == port}
+
+
+def test_where_namespaces_are_forbidden_a_third_host_finds_no_port_that_answers_either(
+    forbidden: Training,
+) -> None:
+    for agent in forbidden.both:
+        (trainer,) = forbidden.trainers(agent)
+        # That is the way that was taken: its relay in the network, and TensorFlow on the loopback.
+        (task,) = forbidden.anna.run().plan.tasks_of(agent.device)
+        rank = forbidden.anna.run().plan.tasks.index(task)
+        assert listening(trainer.pid, task.port) == {task.host, f"::ffff:127.77.0.{rank + 1}"}
+        assert (
+            Path(f"/proc/{trainer.pid}/ns/net").readlink()
+            == Path(f"/proc/{agent.process.pid}/ns/net").readlink()
+        )
+    hosts = tuple(forbidden.host(agent) for agent in forbidden.both)
+    key = str(forbidden.anna.home.identity / "key.pem")
+    report = stranger.send(forbidden.network, 2, Order(hosts=hosts, read=key), limit_s=600.0)
+    relays = forbidden.relays(forbidden.anna) | forbidden.relays(forbidden.ben)
+    assert set(report.open) == relays | {f"{host}:{NODE_PORT}" for host in hosts}
+    stranger.refused(report)
+    for place, answers in report.open.items():
+        assert answers.tensorflow in NO_ANSWER, place
+
+
+def test_where_namespaces_are_forbidden_other_users_of_the_laptop_reach_the_loopback_as_is_told(
+    forbidden: Training,
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    (task,) = forbidden.anna.run().plan.tasks_of(forbidden.anna.device)
+    key = str(forbidden.anna.home.identity / "key.pem")
+    order = Order(hosts=("127.77.0.1",), ports=(task.port,), read=key, nobody=True)
+    report = stranger.send(forbidden.network, 0, order)
+    assert "PRIVATE KEY" in report.open[f"127.77.0.1:{task.port}"].tensorflow
+    assert forbidden.anna.state.me is not None
+    assert forbidden.anna.state.me.versions.seal == "loopback"

@@ -51,8 +51,7 @@ def main(last: str = "") -> int:
                 return 1
             if part.__name__ == last:
                 break
-        else:
-            print(f"{time.monotonic() - began_s:6.1f} s  the film: {album.film.make()}", flush=True)
+        print(f"{time.monotonic() - began_s:6.1f} s  the film: {album.film.make()}", flush=True)
     print(f"{time.monotonic() - began_s:6.1f} s  Everything was there. The pictures: {PICTURES}")
     return 0
 

@@ -1,4 +1,4 @@
-"""Why a trainer is not sealed, in sentences."""
+"""What a seal is, and why a trainer has none, in sentences."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ _INSTEAD = (
 )
 
 
+def words(way: str, *, downloads: bool) -> str:
+    """What the user is told of a seal that holds. ``downloads``: the script may."""
+    if way == "loopback":
+        return (
+            "Sealed against the network: TensorFlow listens on this laptop's loopback alone, as the system "
+            "gives the trainer no network of its own. Other users of this laptop could reach it."
+        )
+    network = "What it downloads goes through Tandem's proxy." if downloads else "It has no network."
+    return (
+        "Sealed: the script is in a network of its own, and TensorFlow is reached by the members of this run "
+        f"alone. {network}"
+    )
+
+
 def not_sealed(error: OSError) -> Problem:
     """The system does not give an ordinary user a network of its own."""
     return Problem(
@@ -21,6 +35,16 @@ def not_sealed(error: OSError) -> Problem:
         what=f"TensorFlow's port cannot be sealed on this laptop ({error.strerror or error}), and it would "
         "be open to the whole network.",
         fix=f"`tandem doctor` says what keeps user namespaces from being used here. {_INSTEAD}",
+    )
+
+
+def not_kept_in(error: OSError) -> Problem:
+    """``--no-downloads``, where the script cannot be kept from the network."""
+    return Problem(
+        code=NOT_SEALED,
+        what=f"The script is to reach no network, and this laptop gives it no other one than its own "
+        f"({error.strerror or error}).",
+        fix="Train without --no-downloads; or allow user namespaces: `tandem doctor` says how.",
     )
 
 

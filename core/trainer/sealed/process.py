@@ -12,15 +12,21 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
+from msgspec import structs
 
-from core.trainer.sealed import listeners, namespace, problems
+from core.net.address import parse
+from core.trainer.sealed import listeners, loopback, namespace, problems
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Exit
 from core.vocabulary.trainer_messages import Ended, Seal
 from core.vocabulary.wire import from_json, to_json
 
+Way = Literal["namespace", "loopback"]
+"""A network of the trainer's own; or, where the system forbids that, the laptop's loopback alone, which other
+users of the laptop reach, too."""
 OPEN_S = 30.0
 """For the relay to load what it needs, and to listen."""
 _READ = 65536
@@ -32,6 +38,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     rank: int
     seal: Seal
+    way: Way
 
 
 class RelayReady(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,25 +49,40 @@ class RelayReady(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sealed:
-    """The trainer's side. ``why_not``: the system refused it a network of its own."""
+    """The trainer's side. ``refusal``: why the system gave it no network of its own."""
 
-    def __init__(self, control: socket.socket, why_not: Problem | None) -> None:
+    def __init__(self, control: socket.socket, refusal: OSError | None) -> None:
         self._control = control
-        self.why_not = why_not
+        self._refusal = refusal
+        self.way: Way = "namespace" if refusal is None else "loopback"
 
     def open(self, run: str, rank: int, seal: Seal) -> RelayReady:
-        """Have the relay listen. Raises ``TandemError``: not sealed, a taken port, unfit keys."""
-        if self.why_not is not None:
-            raise TandemError.of(self.why_not)
+        """Have the relay listen; TensorFlow is loaded, and listens nowhere yet. Raises ``TandemError``: not
+        sealed, a taken port, unfit keys."""
+        if self._refusal is not None:
+            self._stay_on_loopback(self._refusal, seal, rank)
         self._control.settimeout(OPEN_S)
+        opening = Opening(run=run, rank=rank, seal=seal, way=self.way)
         try:
-            self._control.sendall(to_json(Opening(run=run, rank=rank, seal=seal)) + b"\n")
+            self._control.sendall(to_json(opening) + b"\n")
             answer = from_json(_line(self._control), RelayReady)
         except (OSError, msgspec.DecodeError) as error:
             raise TandemError.of(problems.relay_broke(error)) from error
         if answer.problem is not None:
             raise TandemError.of(answer.problem)
         return answer
+
+    def _stay_on_loopback(self, refusal: OSError, seal: Seal, rank: int) -> None:
+        if not loopback.is_possible():
+            raise TandemError.of(problems.not_sealed(refusal))
+        if not seal.downloads:
+            raise TandemError.of(problems.not_kept_in(refusal))
+        try:
+            places = loopback.listen_at(parse(seal.inside[rank]).host)
+        except OSError as error:
+            raise TandemError.of(problems.not_sealed(error)) from error
+        if not places:
+            raise TandemError.of(problems.not_sealed(refusal))
 
 
 def begin(report_fd: int) -> Sealed:
@@ -70,15 +92,15 @@ def begin(report_fd: int) -> Sealed:
     _apart(lambda: _relay(relays, asking, report_fd), control, giving)
     relays.close()
     asking.close()
-    why_not = None
+    refusal = None
     try:
         namespace.enter()
     except OSError as error:
-        why_not = problems.not_sealed(error)
+        refusal = error
     else:
         _apart(lambda: namespace.give_sockets(giving), control)
     giving.close()
-    return Sealed(control, why_not)
+    return Sealed(control, refusal)
 
 
 def _apart(work: Callable[[], None], *of_others: socket.socket) -> None:
@@ -109,7 +131,7 @@ def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> Non
 
     def check() -> None:
         try:
-            problem = _why_open(trainer)
+            problem = _why_open(trainer, opening.way)
         except OSError as error:
             problem = problems.not_sealed(error)
         if problem is not None:
@@ -118,8 +140,12 @@ def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> Non
     # Loaded here: the trainer itself needs nothing of it.
     from core.trainer.sealed.relay import Relay
 
+    apart = opening.way == "namespace"
+    inside = namespace.taking(asking) if apart else socket.socket
+    # On the laptop's own loopback the script has the laptop's network, too.
+    seal = opening.seal if apart else structs.replace(opening.seal, downloads=False)
     try:
-        relay = Relay(opening.run, opening.rank, opening.seal, namespace.taking(asking), check)
+        relay = Relay(opening.run, opening.rank, seal, inside, check)
         environment = relay.start()
     except TandemError as error:
         control.sendall(to_json(RelayReady(problem=error.problem)) + b"\n")
@@ -132,11 +158,11 @@ def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> Non
         control.recv(1)
 
 
-def _why_open(trainer: int) -> Problem | None:
+def _why_open(trainer: int, way: Way) -> Problem | None:
     """Security invariant: nobody is joined with a trainer that others can reach."""
     if found := listeners.reachable(trainer):
         return problems.reachable(found)
-    return None if namespace.is_apart(trainer) else problems.not_apart()
+    return None if way == "loopback" or namespace.is_apart(trainer) else problems.not_apart()
 
 
 def _end_trainer(problem: Problem, report_fd: int) -> None:

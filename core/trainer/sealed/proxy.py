@@ -24,6 +24,7 @@ CALL_S = 30.0
 _HEAD_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 _END = b"\r\n\r\n"
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\nToo many downloads at once\r\n"
 _log = logging.getLogger(__name__)
 
 
@@ -63,7 +64,10 @@ class Proxy:
             except OSError:
                 self._sockets.wait_closed(0.2)
                 continue
-            self._places.acquire()
+            if not self._places.acquire(blocking=False):
+                with contextlib.suppress(OSError), inside:
+                    inside.sendall(_BUSY)
+                continue
             threading.Thread(target=self._serve, args=(inside,), name="proxy-call", daemon=True).start()
 
     def _serve(self, inside: socket.socket) -> None:
@@ -81,6 +85,7 @@ class Proxy:
             self._sockets.add(outside)
             for sock in (inside, outside):
                 sock.settimeout(None)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # one may go without a word
             back = threading.Thread(target=partial(_carry, outside, inside), name="proxy-back", daemon=True)
             back.start()
             _carry(inside, outside)
@@ -97,7 +102,11 @@ class Proxy:
 
 
 def read(head: bytes) -> Request:
-    """What the script asks for. Raises ``ValueError`` for what is no request to a proxy."""
+    """What the script asks for. Raises ``ValueError`` for what is no request to a proxy.
+
+    ``head``: with whatever has come of the body behind it, which is passed on as it is.
+    """
+    head, _, body = head.partition(_END)
     line, _, rest = head.partition(b"\r\n")
     method, target, version = line.decode("latin-1").split(" ")
     if method == "CONNECT":
@@ -113,7 +122,8 @@ def read(head: bytes) -> Request:
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     # One request a connection: the next one may be for somebody else.
     kept = [each for each in rest.split(b"\r\n") if not each.lower().startswith((b"proxy-", b"connection:"))]
-    first = f"{method} {path} {version}\r\nConnection: close\r\n".encode("latin-1") + b"\r\n".join(kept)
+    line = f"{method} {path} {version}".encode("latin-1")
+    first = b"\r\n".join([line, b"Connection: close", *filter(None, kept)]) + _END + body
     return Request(url.hostname, url.port or 80, first, b"")
 
 

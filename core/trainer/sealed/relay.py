@@ -74,6 +74,7 @@ class Relay:
             self._sockets,
             self._on_connection,
             LIMITS.handshake_s,
+            {other: at.host for other, at in enumerate(self._outside) if other != rank},
         )
 
     def start(self) -> dict[str, str]:

@@ -74,6 +74,9 @@ def test_loss_and_the_next_metric_have_a_plot(qtbot: QtBot, panel: ChartPanel) -
     shown(qtbot, panel, Source("now", points))
     assert [plot.shown for plot in panel.plots] == ["loss", "accuracy"]
     assert all(plot.isVisible() for plot in panel.plots)
+    for plot in panel.plots:
+        left = plot.canvas.width() - plot.canvas.getPlotItem().vb.sceneBoundingRect().right()
+        assert left >= plot.fontMetrics().horizontalAdvance("-1.23e-05"), "no last value is cut off"
     assert panel.legend.names == ["training", "validation"]
     assert not panel.empty.isVisible()
 

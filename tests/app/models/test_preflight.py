@@ -212,3 +212,16 @@ def test_a_module_that_may_be_missed_is_a_warning_and_one_that_is_missed_forbids
     refused = found(plan=missing)
     assert refused["modules-missing"].level == "error"
     assert not preflight.ready(list(refused.values()), missing)
+
+
+def test_a_port_that_cannot_be_sealed_forbids_to_train_until_its_user_opens_it_for_one_run() -> None:
+    refusal = Problem(
+        code="not-sealed", what="Its port would be open on Bob's laptop.", fix="Or --open-port."
+    )
+    line = found(plan=refusal)["not-sealed"]
+    assert (line.level, line.mend) == ("error", True)
+    own = PlanMade(plan=replace_struct(PLAN.plan, strategy="own", exchange="tensorflow"))
+    lines = found(plan=own)
+    assert (lines["open-port"].level, lines["open-port"].mend) == ("warning", True)
+    assert "Every other user is asked" in lines["open-port"].what
+    assert preflight.ready(list(lines.values()), own)

@@ -57,6 +57,21 @@ def test_a_changed_script_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
     assert sheet.changed.isVisible()
 
 
+def test_an_open_port_is_asked_about_in_red(sheet: ConsentSheet, core: FakeCore) -> None:
+    core.happen(consent_asked())
+    assert not sheet.open_port.isVisible()
+    core.happen(ev.ConsentSettled(run=RUN, allowed=True))
+    core.happen(replace(consent_asked(), open_port=True))
+    assert sheet.open_port.isVisible() and sheet.open_port.property("level") == "bad"
+    shown = sheet.open_port.problem
+    assert shown is not None and "everybody in your network" in shown.what and "this one run" in shown.fix
+
+
+def test_what_a_sealed_script_reaches_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
+    core.happen(replace(consent_asked(), network="downloads"))
+    assert sheet.total.text().endswith("The script may download.")
+
+
 @pytest.mark.parametrize(("button", "decision"), [("once", "once"), ("always", "always"), ("no", "no")])
 def test_each_answer_is_sent_once(
     qtbot: QtBot, sheet: ConsentSheet, core: FakeCore, button: str, decision: str

@@ -779,3 +779,24 @@ def test_a_drag_of_a_file_marks_the_place(qtbot: QtBot, setup: TrainSetup) -> No
     setup.drop.dragEnterEvent(event)
     assert event.isAccepted()
     assert setup.drop.property("chosen") == "true"
+
+
+def test_an_open_port_is_accepted_for_one_run_and_no_longer(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    why = Problem(code="not-sealed", what="It cannot be sealed.", fix="Or --open-port.")
+    core.answers[PlanRun] = Refused(problem=why)
+    setup.choose("/a.py")
+    settle()
+    assert not setup.train.isEnabled()
+    core.answers[PlanRun] = PlanMade(plan=replace(world.plan(), strategy="own", exchange="tensorflow"))
+    click(setup, "mend-not-sealed")
+    settle()
+    assert setup.draft.open_port
+    assert setup.ready.needs.findChild(QWidget, "finding-open-port") is not None
+    click(setup, "train")
+    core.flush()
+    (begun,) = core.asked(StartRun)
+    assert isinstance(begun, StartRun) and begun.spec.open_port
+    assert not setup.draft.open_port

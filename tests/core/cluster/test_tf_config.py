@@ -108,6 +108,17 @@ def test_members_that_are_not_sealed_are_reached_where_they_are() -> None:
     ]
 
 
+def test_sealed_tasks_have_ports_of_their_own_where_two_laptops_chose_the_same() -> None:
+    plan = plan_of((ANNA, BEN, CLEO), strategy="own")
+    plan = replace(plan, tasks=tuple(replace(task, port=65535) for task in plan.tasks))
+    listed = json.loads(tf_config(plan, plan.chief))["cluster"]
+    assert [*listed["chief"], *listed["worker"]] == [
+        "127.77.0.1:65535",
+        "127.77.0.2:1024",
+        "127.77.0.3:1025",
+    ]
+
+
 @given(anna=roles, ben=roles, cleo=roles)
 def test_every_member_gets_the_same_cluster_and_its_own_place_in_it(
     anna: tuple[Role, ...], ben: tuple[Role, ...], cleo: tuple[Role, ...]
@@ -125,7 +136,7 @@ def test_every_member_gets_the_same_cluster_and_its_own_place_in_it(
         if task.role is not Role.EVALUATOR:
             listed = text["cluster"][str(task.role)][task.index]
             host, port = listed.split(":")
-            places.remove(host)  # to each its own, though ports of two laptops may be alike
+            places.remove(host)  # to each its own
             assert port == str(task.port)
     listed = [one for each in json.loads(tf_config(plan, plan.chief))["cluster"].values() for one in each]
     assert len(set(listed)) == len(listed) == sum(task.role is not Role.EVALUATOR for task in plan.tasks)

@@ -108,15 +108,26 @@ def test_a_clock_of_the_past_is_named(tmp_path: Path) -> None:
 
 
 def test_scripts_that_meet_by_tensorflow_are_sealed_where_namespaces_are_to_be_had(tmp_path: Path) -> None:
-    finding = machine.check_sealing(view(tmp_path), lambda: "")
+    finding = machine.check_sealing(view(tmp_path), lambda: "namespace")
 
     assert (finding.level, finding.code) == ("ok", "sealed")
 
 
 def test_it_never_claims_that_a_run_is_sealed_where_it_cannot_be(tmp_path: Path) -> None:
-    finding = machine.check_sealing(view(tmp_path), lambda: "user namespaces are switched off here")
+    finding = machine.check_sealing(
+        view(tmp_path), lambda: "", lambda: "user namespaces are switched off here"
+    )
 
     assert (finding.level, finding.code) == ("warning", "not-sealed")
     assert "neither password nor encryption" in finding.what
     assert "namespaces are switched off here" in finding.what
     assert "--open-port" in finding.fix
+
+
+def test_a_seal_that_other_users_of_the_laptop_can_pass_says_so(tmp_path: Path) -> None:
+    finding = machine.check_sealing(
+        view(tmp_path), lambda: "loopback", lambda: "user namespaces are restricted by AppArmor here"
+    )
+
+    assert (finding.level, finding.code) == ("note", "sealed-loopback")
+    assert "other users of this laptop could" in finding.what and "AppArmor" in finding.what

@@ -66,12 +66,15 @@ async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(lan: Lan, 
     await wait_over(lan)
 
 
+@pytest.mark.parametrize(
+    "asked_for", [{"strategy": "own", "open_port": True}, {"exchange": "tensorflow"}], ids=["own", "fit"]
+)
 async def test_an_open_port_is_asked_about_each_time_whatever_was_allowed_before(
-    lan: Lan, spec: RunSpec
+    lan: Lan, spec: RunSpec, asked_for: dict[str, Any]
 ) -> None:
     anna, ben = both(lan)
     tells(anna, ben, seal="")
-    wanted = replace(spec, strategy="own", open_port=True)
+    wanted = replace(spec, **asked_for)
     for _ in range(2):  # and "always" is what Ben's user has said of Anna's laptop
         await anna.runs.start(wanted)
         await lan.wait_until(lambda: ben.state.consents)

@@ -45,7 +45,13 @@ def both(lan: Lan) -> tuple[LanNode, LanNode]:
 
 
 async def launch(lan: Lan, spec: RunSpec) -> None:
+    """To an open port of TensorFlow's, which is asked about each time, the others say yes."""
     await lan.nodes["Anna"].runs.start(spec)
+    if spec.exchange == "tensorflow":
+        others = [node for name, node in lan.nodes.items() if name != "Anna"]
+        await lan.wait_until(lambda: all(node.state.consents for node in others))
+        for node in others:
+            await node.runs.answer_consent(node.state.consents[0].run, "once")
     await lan.wait_until(lambda: all(node.runs_a_trainer for node in lan.nodes.values()))
 
 

@@ -6,36 +6,48 @@ import asyncio
 import json
 import shutil
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from core.supervisor import spawn
 from core.vocabulary import trainer_messages
 from core.vocabulary.trainer_messages import Seal
 from tests.core.trainer.attended import Attended, free_ports, keys_for
 from tests.core.trainer.sealed.test_proxy import serving
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+_COMMAND = spawn.command
 EXAMPLES = Path(__file__).parents[4] / "resources/examples/strategies"
 
 
 def sealed(
-    tmp_path: Path, roles: tuple[str, ...], *, downloads: bool = False, **train: Any
+    tmp_path: Path,
+    roles: tuple[str, ...],
+    *,
+    downloads: bool = False,
+    apart: Sequence[str] = (),
+    **train: Any,
 ) -> dict[str, Attended]:
-    """A trainer for each of ``roles``, in rank order."""
+    """A trainer for each of ``roles``, in rank order. ``apart``: tasks that are started as on a system where
+    namespaces are allowed, though the others are not."""
     places = [f"127.0.0.1:{port}" for port in free_ports(len(roles))]
     inside = [f"127.77.0.{rank + 1}:{port.partition(':')[2]}" for rank, port in enumerate(places)]
     spec: dict[str, list[str]] = {}
     for role, place in zip(roles, inside, strict=True):
         spec.setdefault(role, []).append(place)
+    # Before the others' threads start theirs.
+    children = {name: free() for name in apart}
     found = {}
     for rank, (role, keys) in enumerate(zip(roles, keys_for(len(roles)), strict=True)):
         task = {"type": role, "index": spec[role].index(inside[rank])}
         name = f"{role}:{task['index']}"
         found[name] = Attended(
             tmp_path / f"{role}-{rank}.log",
+            child=children.get(name),
             task=name,
             strategy="own",
             tf_config=json.dumps({"cluster": spec, "task": task}),
@@ -45,6 +57,13 @@ def sealed(
             **train,
         )
     return found
+
+
+def free() -> spawn.Child:
+    """A sealed trainer, whatever ``spawn.command`` is for the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spawn, "command", _COMMAND)
+        return spawn.spawn(sealed=True)
 
 
 @pytest.fixture
@@ -164,4 +183,4 @@ async def test_a_script_downloads_where_it_may_and_reaches_nothing_where_it_may_
     assert ("came: /data for nobody" in trainer.text()) is downloads, trainer.text()
     assert ("stayed away:" in trainer.text()) is not downloads
     said = " ".join(report.words for report in trainer.of(trainer_messages.Said))
-    assert ("goes through Tandem's proxy" if downloads else "has no network") in said
+    assert ("goes through Tandem's proxy" if downloads else "It has no network") in said

@@ -33,6 +33,28 @@ def test_a_page_is_asked_for_as_its_server_wants_to_be_asked() -> None:
     assert read(b"GET http://example.org HTTP/1.1\r\n\r\n").first.startswith(b"GET / HTTP/1.1\r\n")
 
 
+def test_a_body_is_passed_on_as_it_is_whatever_its_lines_begin_with() -> None:
+    body = b"a\r\n\r\nConnection: is a word\r\nProxy-like\r\n"
+    assert read(b"POST http://example.org/ HTTP/1.1\r\nHost: example.org\r\n\r\n" + body).first == (
+        b"POST / HTTP/1.1\r\nConnection: close\r\nHost: example.org\r\n\r\n" + body
+    )
+
+
+def test_more_downloads_than_there_are_places_are_told_to_come_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("core.trainer.sealed.proxy.AT_ONCE", 1)
+    with serving() as server, proxying() as proxy:
+        host, _, port = proxy.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), 30) as first:
+            first.sendall(f"CONNECT {server} HTTP/1.1\r\n\r\n".encode())
+            assert first.recv(4096).startswith(b"HTTP/1.1 200 ")
+            with pytest.raises(urllib.error.HTTPError) as refusal:
+                fetched(f"http://{server}/data", proxy)
+            assert refusal.value.code == 503
+            refusal.value.close()
+
+
 @pytest.mark.parametrize(
     "head",
     [
