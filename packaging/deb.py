@@ -21,6 +21,8 @@ sys.path.insert(0, str(ROOT))
 NAME = "tandem-laptops"
 PLACE = Path("usr/lib") / NAME
 LIMIT_S = 3600.0
+READ = {"fontconfig-config", "xkb-data"}
+"""Packages with files that the libraries in the program read: where fonts are, how keyboards are laid out."""
 CONTROL = """\
 Package: {name}
 Version: {version}
@@ -69,7 +71,7 @@ def packages(libraries: Iterable[str]) -> dict[str, str]:
 
 def depends(libraries: Iterable[str]) -> str:
     """With the C library at least as new as this one, against which everything was built."""
-    others = {*packages(libraries).values()} - {"libc6", "libc6-dev"}
+    others = READ | {*packages(libraries).values()} - {"libc6", "libc6-dev"}
     return ", ".join([f"libc6 (>= {platform.libc_ver()[1]})", *sorted(others)])
 
 
