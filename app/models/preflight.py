@@ -41,7 +41,8 @@ _OPEN_PORT = Finding(
     code="not-sealed",
     topic="sealing",
     level="note",
-    what="Unencrypted: members meet by TensorFlow, whose port is open to the local network during the run.",
+    what="Unencrypted: members meet by TensorFlow, whose port is open to the local network during the run. "
+    "Every other user is asked.",
     fix="Whoever is in the network can reach it: train in networks whose members you trust.",
 )
 
@@ -65,7 +66,7 @@ def lines(
     found += [finding for finding in findings if _matters(finding)]
     found += _disk_lines([device for device in candidates(state) if device.device in here], read.total_bytes)
     if together and isinstance(plan, PlanMade) and plan.plan.exchange == "tensorflow":
-        found.append(OPENED if plan.plan.opens_port else _OPEN_PORT)
+        found.append(OPENED if plan.plan.strategy == "own" else _OPEN_PORT)
     if isinstance(plan, PlanMade):
         found += [_line("warning", each.code, each.what, each.fix) for each in plan.warnings]
     if isinstance(plan, Problem):

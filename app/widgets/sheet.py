@@ -110,8 +110,12 @@ class Sheet(QWidget):
         return True
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self._over and event.type() == QEvent.Type.Resize:
-            self.setGeometry(self._over.rect())
+        try:
+            over = self._over
+        except AttributeError:  # Qt may still ask what Python has taken apart already
+            return False
+        if watched is over and event.type() == QEvent.Type.Resize:
+            self.setGeometry(over.rect())
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:

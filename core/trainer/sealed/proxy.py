@@ -41,9 +41,9 @@ class Request:
 class Proxy:
     """``listener``: a socket inside that listens. It ends with ``sockets``."""
 
-    def __init__(self, listener: socket.socket, sockets: Sockets) -> None:
+    def __init__(self, listener: socket.socket, sockets: Sockets, *, at_once: int = AT_ONCE) -> None:
         self._listener, self._sockets = listener, sockets
-        self._places = threading.BoundedSemaphore(AT_ONCE)
+        self._places = threading.BoundedSemaphore(at_once)
         self._upstream = _of_this_laptop()
 
     @property

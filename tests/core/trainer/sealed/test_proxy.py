@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from core.exchange.handshake import Sockets
-from core.trainer.sealed.proxy import Proxy, read
+from core.trainer.sealed.proxy import AT_ONCE, Proxy, read
 
 
 def test_a_tunnel_is_asked_for_by_host_and_port() -> None:
@@ -40,11 +40,8 @@ def test_a_body_is_passed_on_as_it_is_whatever_its_lines_begin_with() -> None:
     )
 
 
-def test_more_downloads_than_there_are_places_are_told_to_come_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("core.trainer.sealed.proxy.AT_ONCE", 1)
-    with serving() as server, proxying() as proxy:
+def test_more_downloads_than_there_are_places_are_told_to_come_later() -> None:
+    with serving() as server, proxying(at_once=1) as proxy:
         host, _, port = proxy.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), 30) as first:
             first.sendall(f"CONNECT {server} HTTP/1.1\r\n\r\n".encode())
@@ -92,10 +89,10 @@ def serving(host: str = "127.0.0.1") -> Iterator[str]:
 
 
 @contextmanager
-def proxying() -> Iterator[str]:
+def proxying(at_once: int = AT_ONCE) -> Iterator[str]:
     sockets, listener = Sockets(), socket.create_server(("127.0.0.1", 0))
     sockets.add(listener)
-    Proxy(listener, sockets).start()
+    Proxy(listener, sockets, at_once=at_once).start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     sockets.close()
     listener.close()
