@@ -310,7 +310,8 @@ class Conductor(QObject):
         self._welcome = None
         self.window.show_screens()
         if not example:
-            self.window.go_to(DEVICES)
+            paired = any(device.paired for device in self.bridge.state.devices.values())
+            self.window.go_to(TRAIN if paired else DEVICES)  # where the next step is
             return
         self.window.go_to(TRAIN)
         self._example = example

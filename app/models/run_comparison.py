@@ -67,10 +67,16 @@ def _deciding(entries: Sequence[RunEntry]) -> str:
 
 
 def labels_of(entries: Sequence[RunEntry]) -> list[str]:
-    """Each run's own name, else when it was started: with its script where these differ or one has a name.
-    Never two alike. The year is said where it tells them apart.
+    """Each run's own name. Else its script with the arguments where only these differ, else when it began,
+    with its script where these differ or one has a name. Never two alike. The year is said where it tells
+    them apart.
     """
-    same = len({entry.script for entry in entries}) == 1 and not any(entry.name for entry in entries)
+    scripts = {entry.script for entry in entries}
+    given = [plain(" ".join((entry.script, *entry.arguments)), 60) for entry in entries]
+    if len(scripts) == 1 < len(set(given)) == len(given):
+        labels = [plain(entry.name, 60) or words for entry, words in zip(entries, given, strict=True)]
+        return labels if len(set(labels)) == len(labels) else given
+    same = len(scripts) == 1 and not any(entry.name for entry in entries)
     times = [started(entry) for entry in entries]
     if len({when[:_YEAR] for when in times}) == 1:
         times = [when[_YEAR:] for when in times]

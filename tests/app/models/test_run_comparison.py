@@ -97,6 +97,13 @@ def test_whatever_a_run_was_given_can_be_compared(words: list[str], values: list
     assert all(len(line.values) == len(values) for line in found.lines)
 
 
+def test_what_was_changed_says_more_than_when_it_was_run() -> None:
+    one = replace(run(0), arguments=("--lr", "0.1"))
+    assert labels_of([one, run(1)]) == ["digits.py --lr 0.1", "digits.py"]
+    assert labels_of([one, run(1, name="mine")]) == ["digits.py --lr 0.1", "mine"]
+    assert labels_of([one, run(1, name="digits.py --lr 0.1")]) == ["digits.py --lr 0.1", "digits.py"]
+
+
 def test_the_year_is_said_only_where_it_tells_runs_apart() -> None:
     one, two = world.entry(0), world.entry(1)
     old = replace(one, run=RunId("20251121-101204-9f3a01bc"))
