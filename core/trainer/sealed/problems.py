@@ -66,9 +66,19 @@ def not_apart() -> Problem:
     )
 
 
+def relay_ended() -> Problem:
+    return Problem(
+        code="relay-ended",
+        what="The relay between the sealed trainer and the other laptops ended by itself, so the trainer was "
+        "ended.",
+        fix="Train again. If it happens again, see in this laptop's system log what ended it (it may be want "
+        "of memory).",
+    )
+
+
 def relay_broke(error: Exception) -> Problem:
     return Problem(
         code="relay-broke",
         what=f"The relay between the sealed trainer and the others could not be started: {error}.",
-        fix="Train again; another port is chosen then.",
+        fix="Train again: another port is chosen then. If it happens again, report it with the log.",
     )

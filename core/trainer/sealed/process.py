@@ -1,7 +1,8 @@
 """Seals a trainer, first of all: its network becomes one of its own, and its relay a process that is left
 outside. Call ``begin`` before anything has started a thread.
 
-The trainer's process group holds the relay and whoever makes sockets for it: they end together.
+Beside the relay stands who makes sockets for it and watches it. All are of the trainer's process group, but
+no children of its: a script may wait for those. Where one of them ends by itself, the trainer is ended.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import contextlib
 import errno
 import logging
 import os
+import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -33,6 +37,8 @@ OPEN_S = 30.0
 """For the relay to load what it needs, and to listen."""
 SWITCH_S = 2e-4
 """As in a trainer (``core.trainer.tls_cluster``): threads that encrypt take turns so often."""
+ENDING_S = 0.5
+"""Who ends with the trainer may be a moment ahead of it."""
 _READ = 65536
 
 
@@ -93,18 +99,20 @@ def begin(report_fd: int) -> Sealed:
     """In the trainer, while it has one thread. ``report_fd``: by which the relay says that a seal broke."""
     control, relays = socket.socketpair()
     asking, giving = socket.socketpair()
-    _apart(lambda: _relay(relays, asking, report_fd), control, giving)
-    relays.close()
-    asking.close()
+    watching, watched = socket.socketpair()
+    trainer = os.getpid()
+    _apart(lambda: _relay(relays, asking, watching, trainer, report_fd), control, giving, watched)
+    for of_the_relay in (relays, asking, watching):
+        of_the_relay.close()
     refusal = None
     try:
         _try_to_enter()
         namespace.enter()
     except OSError as error:
         refusal = error
-    else:
-        _apart(lambda: namespace.give_sockets(giving), control)
+    _apart(lambda: _give_and_watch(giving, trainer, report_fd), control)
     giving.close()
+    watched.close()
     return Sealed(control, refusal)
 
 
@@ -129,8 +137,12 @@ def _try_to_enter() -> None:
 def _apart(work: Callable[[], None], *of_others: socket.socket) -> None:
     """Do it in a process of its own, which ends with it. ``of_others``: what it is not to hold open."""
     if sys.platform != "win32":
-        if os.fork():
+        between = os.fork()
+        if between:
+            os.waitpid(between, 0)
             return
+        if os.fork():
+            os._exit(0)
         try:
             # The trainer decides what Stop means; these end with it.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -144,18 +156,36 @@ def _apart(work: Callable[[], None], *of_others: socket.socket) -> None:
             os._exit(0)
 
 
-def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> None:
-    """In the relay's process, until the trainer has ended."""
+def _give_and_watch(giving: socket.socket, trainer: int, report_fd: int) -> None:
+    """In the process beside the relay, until that has ended."""
+    namespace.give_sockets(giving)
+    _end_if_alone(trainer, report_fd)
+
+
+def _end_if_alone(trainer: int, report_fd: int) -> None:
+    """A part of the seal is gone. Unless the trainer ended as well, nothing would reach it any more."""
+    time.sleep(ENDING_S)
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{trainer}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        if state not in "ZX":
+            _end_trainer(problems.relay_ended(), report_fd)
+
+
+def _relay(
+    control: socket.socket, asking: socket.socket, watching: socket.socket, trainer: int, report_fd: int
+) -> None:
+    """In the relay's process, until the trainer has ended. ``watching`` ends with who makes sockets."""
     try:
         line = _line(control)
     except OSError:  # the trainer ended before it had anything to do
         return
     opening = from_json(line, Opening)
-    trainer = os.getppid()
 
     def check() -> None:
         try:
             problem = _why_open(trainer, opening.way)
+        except (FileNotFoundError, ProcessLookupError):  # it has ended, and somebody else says why
+            os._exit(0)
         except OSError as error:
             problem = problems.not_sealed(error)
         if problem is not None:
@@ -171,16 +201,15 @@ def _relay(control: socket.socket, asking: socket.socket, report_fd: int) -> Non
     seal = opening.seal if apart else structs.replace(opening.seal, downloads=False)
     try:
         relay = Relay(opening.run, opening.rank, seal, inside, check)
-        environment = relay.start()
+        ready = RelayReady(environment=relay.start())
     except TandemError as error:
-        control.sendall(to_json(RelayReady(problem=error.problem)) + b"\n")
-        return
+        ready = RelayReady(problem=error.problem)
     except OSError as error:
-        control.sendall(to_json(RelayReady(problem=problems.relay_broke(error))) + b"\n")
-        return
-    control.sendall(to_json(RelayReady(environment=environment)) + b"\n")
+        ready = RelayReady(problem=problems.relay_broke(error))
     with contextlib.suppress(OSError):
-        control.recv(1)
+        control.sendall(to_json(ready) + b"\n")
+        select.select([control, watching], [], [])
+        _end_if_alone(trainer, report_fd)
 
 
 def _why_open(trainer: int, way: Way) -> Problem | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import socket
 from collections.abc import Sequence
@@ -113,15 +114,48 @@ async def test_parameter_servers_serve_the_chief_through_relays(tmp_path: Path, 
     assert [exit.reason for exit in exits] == ["stopped", "stopped"], exits
 
 
-async def test_a_sealed_trainer_is_killed_with_everything_beside_it(tmp_path: Path, folder: str) -> None:
+async def waiting(tmp_path: Path, folder: str) -> Attended:
+    """A sealed trainer whose script waits."""
     (trainer,) = sealed(tmp_path, ("chief",), folder=folder, script="waits.py").values()
     Path(folder, "waits.py").write_text("print('here', flush=True)\nimport time\ntime.sleep(1000)\n")
     await trainer.wait(lambda: "here" in trainer.text())
-    assert trainer.process.pid is not None
-    family = [own := psutil.Process(trainer.process.pid), *own.children()]
-    assert len(family) == 3
+    return trainer
+
+
+def family_of(trainer: Attended) -> list[psutil.Process]:
+    """The trainer, its relay, and who makes sockets, in the order in which they began."""
+    own = trainer.process.pid
+    assert own is not None
+    assert not psutil.Process(own).children(), "a script that waits for its children waits for its own"
+    family = sorted((each for each in psutil.process_iter() if _group(each.pid) == own), key=lambda p: p.pid)
+    assert len(family) == 3, family
+    return family
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
+
+
+async def test_a_sealed_trainer_is_killed_with_everything_beside_it(tmp_path: Path, folder: str) -> None:
+    trainer = await waiting(tmp_path, folder)
+    family = family_of(trainer)
     trainer.stop(2)
     await trainer.exit()
+    assert not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in family)
+
+
+@pytest.mark.parametrize("which", ["relay", "maker of sockets"])
+async def test_where_a_part_of_the_seal_is_killed_the_trainer_is_ended_by_name(
+    tmp_path: Path, folder: str, which: str
+) -> None:
+    trainer = await waiting(tmp_path, folder)
+    _, relay, maker = family = family_of(trainer)
+    (relay if which == "relay" else maker).kill()
+    exit = await trainer.exit()
+    assert exit.problem is not None and exit.problem.code == "relay-ended", exit
     assert not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in family)
 
 
