@@ -24,8 +24,8 @@ app: $(READY)  ## Opens the window.
 # Fast tests take every core. Of those with real parts, nodes and windows go one after the other, as they find each
 # other by name on the loopback; trainers by themselves, and laptops in namespaces, go beside them. What holds a promise
 # in seconds goes alone.
-FAST := not real and not cluster and not lab and not launchers
-TRAINERS := cluster and not real and not lab
+FAST := not real and not cluster and not lab
+TRAINERS := cluster and not real and not lab and not launchers
 PYTEST := $(BIN)/python -m pytest tests $(OPTIONS)
 FAST_TESTS := $(PYTEST) --numprocesses logical --maxprocesses 4 -m "$(FAST)"
 # What takes long is named.

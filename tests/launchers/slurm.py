@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
@@ -68,6 +68,9 @@ class Slurm:
         return self
 
     def __exit__(self, *failure: object) -> None:
+        with suppress(subprocess.SubprocessError):
+            # What daemons have started outlives them.
+            self.do("scancel", "--signal=KILL", "--full", "--user=root")
         self._ends.close()
 
     def submit(self, file: Path, **environ: str) -> Job:

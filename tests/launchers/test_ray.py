@@ -31,7 +31,7 @@ sys.stdin.read()
 cluster.shutdown()
 """
 
-pytestmark = [pytest.mark.launchers, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.launchers, pytest.mark.cluster, pytest.mark.timeout(3000)]
 
 
 class Ray:

@@ -16,7 +16,7 @@ from tests.launchers.slurm import Slurm
 
 LIMIT_S = 900.0
 
-pytestmark = [pytest.mark.launchers, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.launchers, pytest.mark.cluster, pytest.mark.timeout(3000)]
 
 
 @pytest.fixture
