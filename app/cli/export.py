@@ -123,11 +123,11 @@ async def _job(arguments: argparse.Namespace, screen: Screen) -> Job:
 
 def _as_asked(job: Job, arguments: argparse.Namespace) -> Job:
     """What is said replaces what the run had. Other members than it had share alike, unless it is said."""
-    members = arguments.members or job.members
+    members = job.members if arguments.members is None else arguments.members
     shares = job.shares if members == job.members else ()
     if arguments.share is not None:
         shares = _shares(arguments.share)
-        members = arguments.members or len(shares)
+        members = len(shares) if arguments.members is None else members
     return replace(
         job,
         members=members,

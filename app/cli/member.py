@@ -111,6 +111,12 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
             what=f"{script.name} trains in a loop of its own, whose replicas do not meet by TensorFlow.",
             fix="Leave --exchange away: they meet over TLS.",
         )
+    if not 0 < arguments.wait_for_away < float("inf"):
+        raise TandemError(
+            code="bad-option",
+            what=f"--wait-for-away does not take {arguments.wait_for_away:g}.",
+            fix="Give minutes, more than 0.",
+        )
     await asyncio.to_thread(check_here, read.needs)
     for mistake in read.mistakes:
         screen.say(str(mistake.problem))

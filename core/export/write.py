@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
@@ -99,7 +99,10 @@ def _filled(name: str, job: Job, launcher: Launcher, folder: Path, secret: str) 
 
 def _command(job: Job, launcher: Launcher, folder: Path, has_secret: bool) -> list[str]:
     if launcher == "kubernetes":
-        return job.command(_PROJECT / job.script.name, lambda name: str(_MOUNT / name))
+        # Whatever ends with another status than 0 is started again there, a finished training, too.
+        job = replace(job, accept_differences=True)
+        words = job.command(_PROJECT / job.script.name, lambda name: str(_MOUNT / name))
+        return [word.replace("$(", "$$(") for word in words]  # as it is, and no variable's value
     words = job.command(job.script, lambda name: str(folder / name))
     at = words.index("--seed")
     return [*words[:at], *(["--secret", str(folder / "secret")] if has_secret else []), *words[at:]]

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, get_args
@@ -157,8 +158,11 @@ def test_the_script_waits_for_its_members_when_it_is_told_to_end(stays: str, tmp
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TOLD": str(told), "STAYS": stays}
     job = subprocess.Popen(["sh", str(folder / "job.sbatch")], env=environ, stdin=subprocess.DEVNULL)
     try:
+        until_s = time.monotonic() + 60
         while "begins" not in told.read_text():
+            assert time.monotonic() < until_s
             assert stays == "" or job.poll() is None
+            time.sleep(0.01)
         if stays:
             # As Slurm does it: everything that the job has started.
             subprocess.run(["pkill", "-TERM", "-P", str(job.pid)], check=True, timeout=60)
@@ -222,6 +226,13 @@ def test_the_pods_of_the_job_find_each_other_by_the_services_names(tmp_path: Pat
     assert {run.run for run in runs} == {name}
     (kept,) = [each["valueFrom"]["secretKeyRef"] for each in container["env"] if "valueFrom" in each]
     assert kept == {"name": secret["metadata"]["name"], "key": next(iter(secret["stringData"]))}
+
+
+def test_kubernetes_puts_no_variable_into_the_arguments_and_trains_nothing_twice(tmp_path: Path) -> None:
+    write(replace(JOB, arguments=("$(TANDEM_SECRET)", "$HOME")), "kubernetes", tmp_path / "job")
+    (container,) = pod(tmp_path / "job")["containers"]
+    assert container["command"][-2:] == ["$$(TANDEM_SECRET)", "$HOME"]
+    assert "--accept-differences" in container["command"], "a told difference is no failure to be repeated"
 
 
 # --- Ray --------------------------------------------------------------------------------------------------
