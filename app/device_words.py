@@ -15,10 +15,9 @@ STALE_AFTER_S = 5.0
 
 
 NETWORKS = {
-    "downloads": "Its trainers are sealed: from the network the members of the run alone reach them. The "
-    "script may download.",
-    "none": "Its trainers are sealed: the script and the network reach each other not at all, but for the "
-    "members of the run.",
+    "downloads": "Its trainers are sealed off: they reach only the members of the run, and what the script "
+    "downloads.",
+    "none": "Its trainers are sealed off: they reach only the members of the run.",
 }
 """By ``ConsentAsked.network``."""
 OPEN_PORT = Problem(

@@ -35,7 +35,7 @@ class MemberWaits:
             return [self._given_up(max(lost, key=lambda peer: peer.heard_s))]
         before, self._missed = self._missed, {peer.rank for peer in silent}
         told: list[str | Problem] = [
-            f"Nothing has come from {self.names[peer.rank]} for {peer.heard_s:.0f} s; it is waited for."
+            f"Nothing has come from {self.names[peer.rank]} for {peer.heard_s:.0f} s; still waiting for it."
             for peer in silent
             if peer.rank not in before
         ]
@@ -44,7 +44,7 @@ class MemberWaits:
 
     def _given_up(self, peer: PeerWait) -> Problem:
         name = self.names[peer.rank]
-        how = "its process is there" if peer.connected else "it has no connection"
+        how = "it is still connected" if peer.connected else "it is not connected"
         return Problem(
             code="member-lost",
             what=f"Nothing has come from {name} for {peer.heard_s:.0f} s: {how}.",

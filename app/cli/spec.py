@@ -112,7 +112,7 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--open-port",
         action="store_true",
         help="accept for this run that TensorFlow's port is open to everybody in the network, where a "
-        "script's own strategy needs it and a laptop cannot seal it; the others are asked, too",
+        "script's own strategy needs it and a laptop cannot seal it; every other user is asked as well",
     )
     parser.add_argument(
         "--wait-for-away",

@@ -21,7 +21,7 @@ from core.vocabulary.trainer_messages import Meeting, Met
 
 HEARTBEAT_S = 600
 """For so long TensorFlow waits for a sign of life where a relay carries it: by itself it gives up after 10 s,
-and a cable that was pulled or a lid that was closed may be back later."""
+and a step of a large model may last that long. Who has gone is known sooner, by the nodes."""
 _FLUSH_S = 5.0
 _PUBLIC = {
     "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",

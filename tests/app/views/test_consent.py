@@ -69,7 +69,7 @@ def test_an_open_port_is_asked_about_in_red(sheet: ConsentSheet, core: FakeCore)
 
 def test_what_a_sealed_script_reaches_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
     core.happen(replace(consent_asked(), network="downloads"))
-    assert sheet.total.text().endswith("The script may download.")
+    assert sheet.total.text().endswith("and what the script downloads.")
 
 
 @pytest.mark.parametrize(("button", "decision"), [("once", "once"), ("always", "always"), ("no", "no")])
