@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_der_x509_certificate
 
 from core.home import socket_path
-from core.vocabulary.commands import StopRun
+from core.vocabulary.commands import AnswerConsent, StopRun
 from core.vocabulary.ids import RunId
 from core.vocabulary.phases import Stopped
 from core.vocabulary.plan import Exchange, RunSpec, Task
@@ -93,6 +93,10 @@ def training(
     )
     with capture(network, 0, folder / "wire") as wire:
         run = laptops.anna.train(spec)
+        if request.param == OPEN:  # whatever was allowed before
+            (asked,) = laptops.ben.until(lambda state: state.consents, "ask its user about the open port")
+            assert asked.open_port
+            laptops.ben.do(AnswerConsent(run=run, decision="once"))
         for agent in (laptops.anna, laptops.ben):
             agent.trains(run)
     yield Training(request.param, run, laptops.anna, laptops.ben, wire)
