@@ -50,17 +50,18 @@ def variables(model: Any) -> list[Any]:
     """Everything that training goes on from: weights, seeds' states, optimizers' variables, and what layers
     keep past Keras."""
     every = [*model.variables, *(v for optimizer in optimizers(model) for v in optimizer.variables)]
-    return list({id(v): v for v in [*every, *_past_keras(model)]}.values())
+    return list({id(v): v for v in [*every, *past_keras(model)]}.values())
 
 
-def _past_keras(model: Any) -> list[Any]:
-    """Numbers in TensorFlow's own variables that layers of the script hold."""
+def past_keras(model: Any) -> list[Any]:
+    """Numbers in TensorFlow's own variables of a fixed shape that layers of the script hold."""
     left: list[Any] = [value for layer in private.layers_of(model) for value in vars(layer).values()]
     found = []
     while left:
         value = left.pop(0)
         if isinstance(value, tf.Variable):
-            found += [value] if value.dtype.is_floating or value.dtype.is_integer else []
+            is_number = value.dtype.is_floating or value.dtype.is_integer
+            found += [value] if is_number and value.shape.is_fully_defined() else []
         elif isinstance(value, tf.random.Generator):
             found.append(value.state)
         elif isinstance(value, list | tuple):
@@ -72,7 +73,7 @@ def _past_keras(model: Any) -> list[Any]:
 
 def weights_digest(models: list[Any]) -> str:
     """SHA-256 over the weights of models, and what their layers keep past Keras: shapes, dtypes and bytes."""
-    return _digest([v for model in models for v in [*model.weights, *_past_keras(model)]]).hexdigest()
+    return _digest([v for model in models for v in [*model.weights, *past_keras(model)]]).hexdigest()
 
 
 def equalise(model: Any, collectives: Collectives) -> bool:

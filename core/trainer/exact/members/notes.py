@@ -117,7 +117,9 @@ def _is_padded(tensor: Any) -> bool:
 def pads(op: Any) -> bool:
     """Whether it makes rows of unequal lengths as long as the longest, for which the script has no number."""
     return (
-        op.type == "RaggedTensorToTensor" and op.outputs[0].shape.rank > 1 and op.outputs[0].shape[1] is None
+        op.type == "RaggedTensorToTensor"
+        and (op.outputs[0].shape.rank or 0) > 1
+        and op.outputs[0].shape[1] is None
     )
 
 

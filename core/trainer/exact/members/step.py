@@ -125,6 +125,11 @@ def rows_of(data: Any) -> Any:
     raise ValueError("The data has no array whose rows could be shared between the members.")
 
 
+def count_rows(batch: Any) -> int:
+    """Rows of a batch that is at hand."""
+    return int(rows_of(tf.nest.map_structure(without_optional, batch)))
+
+
 def rows_differ(data: Any) -> bool:
     """Whether a batch has arrays of different lengths: not all of them have an entry a row."""
     leaves = [without_optional(leaf) for leaf in tf.nest.flatten(data)]

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.trainer.exact.keras import keras_private as private
+from core.trainer.exact.keras import model_state
 from core.trainer.exact.members import step as steps
 from core.trainer.exact.members.collectives import Collectives
 from core.trainer.exact.patch.callbacks import SharedCallbacks
@@ -49,8 +50,13 @@ def predict(engine: Engine, model: Any, iterator: SharedEpochIterator, callbacks
                 if function is None:
                     if steps.rows_differ(data):
                         engine.compute_whole(model, ROWS_DIFFER)
-                    elif model not in engine.predictors and model not in engine.whole:
+                    elif (
+                        model not in engine.predicted
+                        and model not in engine.whole
+                        and steps.count_rows(data) > 1
+                    ):
                         _look(engine, model, data)
+                        engine.predicted.add(model)
                     whole, function = model in engine.whole, _function(engine, model)
                 outputs, batch_rows = function(data, engine.shares)
                 portion.done += 1
@@ -77,17 +83,23 @@ def _look(engine: Engine, model: Any, data: Any) -> None:
     """Whether outputs are by row: own rows give what they give among all rows of a first batch."""
     function = _function(engine, model)
     every = tf.one_hot(engine.rank, engine.members, dtype=tf.int64)  # all rows are this member's
-    before = [(variable, variable.numpy()) for variable in model.non_trainable_variables]
+    kept = [*model.non_trainable_variables, *model_state.past_keras(model)]
+    before = [(variable, variable.numpy()) for variable in kept]
     outputs, unlike, unseen = [], False, False
     try:
         for shares in (every, engine.shares):
-            found, rows = function(data, shares)
+            try:
+                found, rows = function(data, shares)
+            finally:
+                for variable, value in before:
+                    variable.assign(value)  # where random numbers are drawn, they are drawn again
             outputs.append([_array(leaf) for leaf in private.flatten(found)])
-            for variable, value in before:
-                variable.assign(value)  # where random numbers are drawn, they are drawn again
     except tf.errors.ResourceExhaustedError:
         _log.info("There is no memory to look at the predictions", exc_info=True)
         unseen = True
+    except tf.errors.OpError:
+        _log.info("A part of a batch breaks the script's predictions", exc_info=True)
+        unlike = True
     else:
         begin, end = split_rows(int(rows), engine.share_numbers)[engine.rank]
         near = _TOLERANCE_HALF if "16" in model.dtype_policy.compute_dtype else _TOLERANCE
@@ -95,11 +107,12 @@ def _look(engine: Engine, model: Any, data: Any) -> None:
         unlike = not all(_near(all_[begin:end], own[: end - begin], near) for all_, own in pairs if all_.ndim)
     unlike, unseen = engine.collectives.any([unlike, unseen], "whether predictions are by row")
     if unlike:
-        engine.compute_whole(model, "predictions for a row are not the same in another batch")
+        engine.compute_whole(model, "a row's prediction depends on the other rows in its batch")
     elif unseen:
         engine.say_once(
-            "A laptop has not the memory to predict a whole batch: if a layer uses the batch as a whole, the "
-            "predictions are not those of one laptop. With smaller batches this is known beforehand.",
+            "A laptop does not have enough memory to predict a whole batch: if a layer uses the batch as a "
+            "whole, the predictions are not those of one laptop. Use a smaller batch size to have this "
+            "checked.",
             difference=True,
         )
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import tensorflow as tf
-
 from core.trainer.exact.keras import keras_private as private
 from core.trainer.exact.keras import local_state
 from core.trainer.exact.members import step as steps
@@ -64,6 +62,8 @@ class Sharings:
             # To trace it would run the script's own code once more, which may count how often it runs.
             name = "train_step" if self._is_training else "test_step"
             self.share_nothing(key, f"{name} runs eagerly, so that its loss cannot be seen beforehand")
+        elif self._model.run_eagerly and (own := _own_layer(self._model)):
+            self.share_nothing(key, f"{own} runs eagerly, so that it cannot be looked at beforehand")
 
     def fits(self, key: str, batch: Batch) -> bool:
         """Whether another call's first batch may be shared as the ones before were."""
@@ -113,7 +113,7 @@ class Sharings:
         half = "16" in self._model.dtype_policy.compute_dtype
         known = traced.sharing
         verdict = probe.judged(self._engine, traced, batch, sites, self._weights, half=half)
-        found = self._next(traced.notes, known, verdict, _rows(batch))
+        found = self._next(traced.notes, known, verdict, steps.count_rows(batch))
         if found.whole:
             self.share_nothing(key, _words_of_loss(traced.notes, verdict))
         elif verdict.unseen is not None:
@@ -157,9 +157,9 @@ class Sharings:
     def _tell_unseen(self, scalar: Scalar) -> None:
         """Where there is no memory for a whole batch, nothing can be tried, and nothing computed whole."""
         self._engine.say_once(
-            f"A laptop has not the memory to look at a whole batch before the first step: if the loss"
+            "A laptop does not have enough memory to look at a whole batch before the first step: if the loss"
             f"{_at(line_of(scalar.tensor.op))} is of the batch as a whole, not a mean over its rows, the "
-            "result is not that of one laptop. With smaller batches this is known beforehand.",
+            "result is not that of one laptop. Use a smaller batch size to have this checked.",
             difference=True,
         )
 
@@ -180,14 +180,19 @@ class Sharings:
         return replace(known, sums=known.sums | found) if self.at_tape else Sharing(whole=True)
 
 
+def _own_layer(model: Any) -> str:
+    """A layer with code of the script's, or ``""``."""
+    for layer in private.layers_of(model):
+        kind = type(layer)
+        if not kind.__module__.startswith("keras.") or kind.__name__ == "Lambda":
+            return f"the model {model.name}" if layer is model else f"the layer {layer.name}"
+    return ""
+
+
 def _batch_is_fixed(model: Any) -> bool:
     """As a stateful recurrent layer needs it, whose state has a row for each row of the batch."""
     inputs = [each for each in private.flatten(getattr(model, "inputs", None) or []) if each is not None]
     return any(len(each.shape) > 0 and each.shape[0] is not None for each in inputs)
-
-
-def _rows(batch: Batch) -> int:
-    return int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))
 
 
 def _words_of_loss(notes: Notes, verdict: Verdict) -> str:

@@ -89,6 +89,8 @@ class Engine:
         self.trained: list[Any] = []
         """Models that a fit or train_on_batch was shared for, in order."""
         self.predictors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.predicted: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Models whose predictions were looked at."""
         self.stopping = False
         self.alone = False
         """A callback runs that must not wait for other members."""

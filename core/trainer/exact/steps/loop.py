@@ -114,7 +114,11 @@ class Loop:
     def _run_batch(self, data: Batch) -> Logs:
         data = tf.nest.map_structure(lambda leaf: None if leaf is None else tf.convert_to_tensor(leaf), data)
         first = self.engine.first_batch(self.model, self.is_training)
-        traced = self._for(tf.nest.map_structure(while_loop.spec_of, data), data if first else None)
+        spec = tf.nest.map_structure(while_loop.spec_of, data)
+        known = self._traced.get(repr(while_loop.free_rows(spec)))
+        # Batches of another kind may come at any time, and a single row shows nothing of a loss.
+        looks = first or known is None or (not known.judged and steps.count_rows(data) > 1)
+        traced = self._for(spec, data if looks else None)
         self.engine.equalise(self.model)
         self._share(traced)
         result = self._met(traced, "batch", functools.partial(self._on_batch, traced), data)
@@ -191,7 +195,7 @@ class Loop:
         if key not in self._traced or (batch is not None and not self._sharings.fits(key, batch)):
             self._sharings.look(key, batch)
             self._traced[key] = self._eager(key) if self.model.run_eagerly else self._trace(spec)
-        if batch is not None and not self._traced[key].judged:
+        if batch is not None and not self._traced[key].judged and steps.count_rows(batch) > 1:
             self.engine.equalise(self.model)
             seen = batch if same else agreement.of_chief(self.engine.collectives, batch)
             self._traced[key] = self._looked_at(key, spec, seen)
@@ -216,8 +220,7 @@ class Loop:
     def _eager(self, key: str) -> Traced:
         plan = self._sharings.of(key)
         one = functools.partial(self._one_step, plan, self.engine.collectives, self.engine.gauge)
-        state = self._state(plan)
-        return Traced(one, state, sharing=plan, judged=plan.whole)
+        return Traced(one, self._state(plan), sharing=plan, judged=plan.whole)
 
     def _trace(self, data_spec: Spec) -> Traced:
         """Traces the step; again if that made variables, as a trace that makes them runs only once."""
@@ -232,10 +235,8 @@ class Loop:
             return self._trace(data_spec)
         self._sharings.tell_draws(self._notes)
         plan = self._sharings.of(key)
-        state = self._state(plan)
-        traced = Traced(
-            step, state, notes=self._notes, sharing=plan, judged=plan.whole, calibrated=plan.whole
-        )
+        state, whole = self._state(plan), plan.whole
+        traced = Traced(step, state, notes=self._notes, sharing=plan, judged=whole, calibrated=whole)
         traced.log_values = log_values.of_metrics(step, state.variables)
         for name, call in (("sure", self._sure), ("unsure", self._unsure), ("batch", self._on_batch)):
             bound = functools.partial(call, traced)

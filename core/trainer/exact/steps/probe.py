@@ -68,7 +68,7 @@ def judged(
     ``batch``: as the traced step takes it. ``weights``: the variables that are trained. ``half``: numbers are
     of 16 bits.
     """
-    step, rows = traced.step, int(steps.rows_of(tf.nest.map_structure(steps.without_optional, batch)))
+    step, rows = traced.step, steps.count_rows(batch)
     noted = [each for each in enumerate(traced.notes.scalars) if each[1].site in sites]
     chosen = [each for each in noted if each[1].tensor.graph is step.graph]
     scalars = [scalar for _, scalar in chosen]
@@ -123,7 +123,7 @@ def judged(
         if {"neither", "mean"} & set(kinds):
             unsummed.append(scalar)
     broke = bool((values_of[:, 0, 1] == _BROKE).any())
-    if not known_of.all(axis=1).any():
+    if not known_of.all(axis=1).any() or gathered[:, -1].any():
         unseen = unseen or scalars[0]
     whole = whole or (scalars[0] if broke else None)
     return Verdict(frozenset(sums), whole, tuple(unsummed), broke, unseen, bool(gathered[:, -1].any()))
