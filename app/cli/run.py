@@ -77,17 +77,20 @@ async def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 async def acceptance(follower: Follower, screen: Screen, wanted: RunSpec, *, withdraw: bool) -> None:
     """Says whether differences from one machine's result are accepted for the script, or withdraws that."""
+    if wanted.solo:
+        return  # one laptop has its own result
     state = follower.state
     known = state.me.settings.accepted if state.me is not None else ()
     read = await follower.node.submit(AnalyseScript(path=wanted.script)) if known else None
     code = read.code if isinstance(read, ScriptRead) else ""  # what is wrong with a script is said of the run
     if code in known and withdraw:
         await follower.submit(run_again.withdrawing(code, state), Done)
-        screen.say("What makes its results differ from those of one laptop is no longer accepted.")
+        screen.say("Differences from one laptop's result are no longer accepted for this script.")
     elif code in known or wanted.accept_differences:
+        kept = "for this script" if code in known else "for this run"
+        how = " --no-accept-differences withdraws that." if code in known else ""
         screen.say(
-            "What makes the result differ from that of one laptop is accepted: the run ends with 0 all the "
-            "same. --no-accept-differences withdraws that."
+            f"Differences from one laptop's result are accepted {kept}: it ends with 0 all the same.{how}"
         )
 
 

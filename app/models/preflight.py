@@ -243,7 +243,7 @@ def _accepted(read: ScriptRead, state: State, draft: Draft) -> list[Finding]:
     if not draft.accept_differences and read.code not in known:
         return []
     what = (
-        "What makes the result differ from that of one laptop is accepted: the run ends green all the same."
+        "Differences from one laptop's result are accepted for this script: the run ends green all the same."
     )
     return [Finding(code=ACCEPTED, topic="run", level="note", what=what, mend=True)]
 

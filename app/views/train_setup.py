@@ -127,10 +127,13 @@ class TrainSetup(QWidget):
     # --- what is to be run ---------------------------------------------------------------------------------
 
     def choose(self, path: str) -> None:
-        """Reads what lies at ``path``: a script, or a folder with one. It has arguments of its own."""
-        arguments = self.draft.arguments if path == self.draft.script else ""
-        self.arguments.setText(arguments)
-        self._begin(replace(self.draft, script=path, arguments=arguments, strategy=None, then={}))
+        """Reads what lies at ``path``: a script, or a folder with one. It has arguments of its own, and what
+        was accepted for another one is not accepted for it."""
+        draft = replace(self.draft, script=path, strategy=None, then={})
+        if path != self.draft.script:
+            draft = replace(draft, arguments="", open_port=False, accept_differences=False)
+        self.arguments.setText(draft.arguments)
+        self._begin(draft)
 
     def prepare(self, draft: Draft) -> None:
         """As in an earlier run."""
@@ -300,7 +303,6 @@ class TrainSetup(QWidget):
         self.problem.show_problem(None)
         self._show()
         self._bridge.submit(StartRun(spec=spec), self._on_started)
-        self.draft = replace(self.draft, open_port=False)  # for one run
 
     # --- the node's answers --------------------------------------------------------------------------------
 
@@ -363,6 +365,8 @@ class TrainSetup(QWidget):
             self.edited = True
             self.problem.show_problem(answer.problem)
             self.refused.emit()
+        else:
+            self.draft = replace(self.draft, open_port=False)  # for one run
         self._show()
 
 

@@ -217,7 +217,7 @@ async def test_a_node_that_dies_in_a_run_ends_the_command() -> None:
     [
         ((), False, ""),
         (("d",), True, ""),
-        (("d", "c"), False, "is accepted"),
+        (("d", "c"), False, "are accepted for this script"),
         (("d", "c"), True, "no longer"),
     ],
 )

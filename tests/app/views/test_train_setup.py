@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Bridge
+from app.models.draft import Draft
 from app.views.train import TrainView
 from app.views.train_setup import TrainSetup
 from app.widgets.role_row import MIME
@@ -800,3 +801,31 @@ def test_an_open_port_is_accepted_for_one_run_and_no_longer(
     (begun,) = core.asked(StartRun)
     assert isinstance(begun, StartRun) and begun.spec.open_port
     assert not setup.draft.open_port
+
+
+def accepted(setup: TrainSetup) -> tuple[bool, bool]:
+    """The open port, and differences from one laptop's result."""
+    return setup.draft.open_port, setup.draft.accept_differences
+
+
+def test_what_was_accepted_for_one_script_is_not_for_the_next(setup: TrainSetup) -> None:
+    setup.prepare(Draft(script="/a.py", open_port=True, accept_differences=True))
+    setup.choose("/a.py")
+    assert accepted(setup) == (True, True)
+    setup.choose("/b.py")
+    assert accepted(setup) == (False, False)
+
+
+def test_an_open_port_stays_accepted_where_the_start_is_refused(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    opened = replace(world.plan(), strategy="own", exchange="tensorflow")
+    busy = Problem(code="device-busy", what="It is busy with another run.", fix="Wait.")
+    core.answers |= {PlanRun: PlanMade(plan=opened), StartRun: Refused(problem=busy)}
+    setup.prepare(Draft(script="/a.py", open_port=True))
+    settle()
+    click(setup, "train")
+    core.flush()
+    assert core.asked(StartRun)
+    assert setup.draft.open_port, "as the form still says"
