@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras import layers, ops
 
 from tests.exactness.scenarios.optimizers import dense
-from tests.exactness.scenarios.patterns import Worked, applied
+from tests.exactness.scenarios.patterns import Centred, Worked, applied
 from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
 
 _WORDS = [f"w{number}" for number in range(12)]
@@ -242,11 +242,6 @@ def small_sum_that_is_added(folder: Path) -> Outcome:
     model.compile(keras.optimizers.Adam(0.01), loss="mse")
     history = model.fit(x, y, batch_size=BATCH, verbose=0)
     return Outcome([model], history.history)
-
-
-class Centred(layers.Layer):
-    def call(self, x: Any) -> Any:
-        return x - ops.mean(x, axis=0, keepdims=True)
 
 
 @scenario(told="computes each batch whole")

@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 from keras import layers, ops
 
-from tests.exactness.scenarios.hidden import Blurred, Centred
+from tests.exactness.scenarios.hidden import Blurred
+from tests.exactness.scenarios.patterns import Centred
 from tests.exactness.scenarios.registry import BATCH, FEATURES, Outcome, scenario, table
 
 
