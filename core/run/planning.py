@@ -243,8 +243,19 @@ def check_company(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> N
             code="would-be-alone",
             what=f"No other laptop can take part in this run. {' '.join(missing)}",
             fix="See that Tandem runs there and is free, and train again. To train on this laptop alone, say "
-            "--solo.",
+            f"--solo{_without_roles(spec, devices)}.",
         )
+
+
+def _without_roles(spec: RunSpec, devices: Sequence[DeviceId]) -> str:
+    return "" if spec.roles.keys() <= set(devices) else ", and give the others no --role"
+
+
+def no_shares(spec: RunSpec, plan: Plan) -> tuple[str, ...]:
+    """What is said where shares were asked for, and there is nobody to share with."""
+    if not spec.shares or len(plan.members) > 1:
+        return ()
+    return ("One laptop alone computes all of each batch: the shares that were asked for are left out.",)
 
 
 def _why_not(device: Device) -> TandemError | None:

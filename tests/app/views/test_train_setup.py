@@ -529,6 +529,28 @@ def test_shares_follow_the_speed_and_begin_by_hand_where_they_ended_last_time(
     assert setup.roles.rows[ME].part.text() == "75 % of each batch"
 
 
+def test_a_run_alone_shows_no_shares(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    """Neither 100 % nor a field for it: there is nobody to share with while the other one is busy."""
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    setup.ready.more.head.click()
+    setup.roles.by_hand.click()
+    settle()
+    mine = setup.roles.rows[ME]
+    assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)
+    core.happen(ev.BusyChanged(device=OTHER, busy=True))
+    settle()
+    assert setup.made is not None and setup.made.plan.solo
+    assert [(line.part.text(), line.share.isVisible()) for line in setup.roles.rows.values()] == [
+        ("", False),
+        ("", False),
+    ]
+    core.happen(ev.BusyChanged(device=OTHER, busy=False))
+    settle()
+    assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)
+
+
 def test_tf_config_is_shown_and_copied_exactly(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
     core.happen(*world.linked())
     setup.choose("/a.py")
