@@ -154,7 +154,10 @@ def make(
     check(plan)
     _check_exchange(plan, state)
     if plan.opens_port and not (spec.open_port or spec.exchange == "tensorflow"):
-        raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
+        called = [names[device] for device in unsealed]
+        if not _unsealed(roles, replace(spec, downloads=True), me, state):
+            raise problems.not_kept_in(called)
+        raise problems.not_sealed(called, me in unsealed)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
     return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
