@@ -75,7 +75,7 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
 def read_project(spec: RunSpec) -> LocalProject:
     """Read and hash everything that travels. Blocks. Raises ``TandemError``."""
     report = analyse(find_script(Path(spec.script).expanduser()))
-    project = scan_project(Path(report.folder) / report.script)
+    project = scan_project(Path(report.folder) / report.script, arguments=spec.arguments)
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,

@@ -101,6 +101,11 @@ async def outcome(laptop: Laptop) -> Outcome:
     return state.run.phase
 
 
+async def wait_free(*laptops: Laptop) -> None:
+    for laptop in laptops:
+        await wait_for(laptop.node, lambda s: not s.busy and not any(d.busy for d in s.devices.values()))
+
+
 async def press_at_once(anna: Laptop, ben: Laptop, spec: RunSpec) -> ev.ConsentAsked:
     """Both press Train. The one question that follows, on one laptop."""
     asked: asyncio.Queue[ev.ConsentAsked] = asyncio.Queue()
@@ -150,10 +155,7 @@ async def test_two_that_press_train_at_the_same_moment_train_together(tmp_path: 
             for laptop in (anna, ben):
                 laptop.trainers[-1].end()
             assert [await outcome(laptop) for laptop in (anna, ben)] == [Finished(), Finished()]
-            for laptop in (anna, ben):
-                await wait_for(
-                    laptop.node, lambda s: not s.busy and not any(d.busy for d in s.devices.values())
-                )
+            await wait_free(anna, ben)
     assert crossings >= 5, "they did press at the same moment"
 
 
@@ -230,6 +232,35 @@ async def test_always_is_shown_and_asks_no_more(tmp_path: Path, spec: RunSpec) -
 
         assert await ben.node.submit(SetCodePolicy(device=id_of(anna.node), policy="ask")) == Done()
         assert ben.node.state.devices[id_of(anna.node)].policy == "ask"
+
+
+async def test_what_a_run_left_beside_its_script_is_no_reason_to_ask_again(tmp_path: Path) -> None:
+    text = "import keras\nmodel = keras.Sequential()\nmodel.fit(1)\nmodel.save('digits.keras')\n"
+    spec = project(tmp_path / "somewhere" / "digits", text)
+    folder = Path(spec.script).parent
+    async with two(tmp_path) as (anna, ben):
+        await train(anna, ben, spec)
+        assert Path(anna.trainers[-1].train.folder) == folder, "it is there that the chief's script saves"
+        (folder / "digits.keras").write_bytes(b"a model")
+        heard = Heard(ben.node)
+        for laptop in (anna, ben):
+            laptop.started.clear()
+            laptop.trainers[-1].end()
+        await wait_free(anna, ben)
+
+        assert isinstance(await anna.node.submit(StartRun(spec=spec)), RunAccepted)
+        for laptop in (anna, ben):
+            await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
+            laptop.trainers[-1].end()
+        assert "ConsentAsked" not in heard.kinds()
+        await wait_free(anna, ben)
+
+        # What the script reads is another matter: a yes is for those very bytes.
+        (folder / "data.csv").write_text("3,4\n")
+        assert isinstance(await anna.node.submit(StartRun(spec=spec)), RunAccepted)
+        asked = await wait_for(ben.node, lambda s: bool(s.consents))
+        assert asked.consents[0].changed
+        assert {file.path for file in asked.consents[0].files} == {"train.py", "data.csv"}
 
 
 async def test_stop_ends_it_on_both(tmp_path: Path, spec: RunSpec) -> None:
