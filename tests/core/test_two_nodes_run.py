@@ -56,13 +56,14 @@ class Laptop:
 
 
 @contextlib.asynccontextmanager
-async def two(base: Path) -> AsyncIterator[tuple[Laptop, Laptop]]:
-    """Paired and linked; ``anna`` will be the starter."""
+async def two(base: Path, names: tuple[str, str] = ("anna", "ben")) -> AsyncIterator[tuple[Laptop, Laptop]]:
+    """Paired and linked; the first will be the starter."""
     anna, ben = Laptop(), Laptop()
     patient = RunLimits(look_s=LIMIT_S)
+    first, second = names
     async with (
-        node(base, "anna", discovery=False, make_trainer=anna.make_trainer, run_limits=patient) as anna.node,
-        node(base, "ben", discovery=False, make_trainer=ben.make_trainer, run_limits=patient) as ben.node,
+        node(base, first, discovery=False, make_trainer=anna.make_trainer, run_limits=patient) as anna.node,
+        node(base, second, discovery=False, make_trainer=ben.make_trainer, run_limits=patient) as ben.node,
     ):
         await pair(anna.node, ben.node)
         yield anna, ben
@@ -78,7 +79,9 @@ async def begin(anna: Laptop, ben: Laptop, spec: RunSpec, decision: str = "once"
     assert isinstance(accepted, RunAccepted), accepted
     asked = await wait_for(ben.node, lambda s: bool(s.consents))
     consent = asked.consents[0]
-    assert (consent.run, consent.name, consent.script) == (accepted.run, "anna", "train.py")
+    assert anna.node.state.me is not None
+    starter = anna.node.state.me.name
+    assert (consent.run, consent.name, consent.script) == (accepted.run, starter, "train.py")
     assert {file.path for file in consent.files} == {"train.py", "data.csv"}
     assert await ben.node.submit(AnswerConsent(run=accepted.run, decision=decision)) == Done()  # type: ignore[arg-type]
     return accepted.run
