@@ -154,7 +154,10 @@ def make(
     check(plan)
     _check_exchange(plan, state)
     if plan.opens_port and not (spec.open_port or spec.exchange == "tensorflow"):
-        raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
+        called = [names[device] for device in unsealed]
+        if not _unsealed(roles, replace(spec, downloads=True), me, state):
+            raise problems.not_kept_in(called)
+        raise problems.not_sealed(called, me in unsealed)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
     return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
@@ -243,8 +246,19 @@ def check_company(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> N
             code="would-be-alone",
             what=f"No other laptop can take part in this run. {' '.join(missing)}",
             fix="See that Tandem runs there and is free, and train again. To train on this laptop alone, say "
-            "--solo.",
+            f"--solo{_without_roles(spec, devices)}.",
         )
+
+
+def _without_roles(spec: RunSpec, devices: Sequence[DeviceId]) -> str:
+    return "" if spec.roles.keys() <= set(devices) else ", and give the others no --role"
+
+
+def no_shares(spec: RunSpec, plan: Plan) -> tuple[str, ...]:
+    """What is said where shares were asked for, and there is nobody to share with."""
+    if not spec.shares or len(plan.members) > 1:
+        return ()
+    return ("One laptop alone computes all of each batch: the shares that were asked for are left out.",)
 
 
 def _why_not(device: Device) -> TandemError | None:

@@ -333,6 +333,21 @@ async def test_a_run_of_some_names_whom_it_goes_without(three: Lan, spec: RunSpe
     await three.wait_until(lambda: anna.over)
 
 
+async def test_a_run_alone_has_no_shares_and_says_so_of_those_that_were_asked_for(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    shares = {anna.device: 48, ben.device: 16}
+    await anna.runs.start(replace(spec, solo=True, shares=shares))
+    assert anna.state.run is not None
+    assert [member.share for member in anna.state.run.plan.members] == [1]
+    logged = [event.lines.text for event in anna.events if isinstance(event, ev.MemberLogged)]
+    assert [text for text in logged if "the shares that were asked for are left out" in text]
+    await lan.wait_until(lambda: anna.runs_a_trainer)
+    anna.trainers[0].end()
+    await lan.wait_until(lambda: anna.over)
+
+
 async def test_stop_without_a_run_says_so(lan: Lan) -> None:
     with pytest.raises(TandemError) as caught:
         lan.nodes["Anna"].runs.stop()
