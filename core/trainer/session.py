@@ -151,6 +151,8 @@ class TrainerSession:
         if exit.reason not in ("finished", "stopped"):
             self._save_alone(exit, installation.models)
             return exit
+        if exit.reason == "stopped":
+            installation.keep_at_stop()
         saved = self._save(installation.models)  # before anything that another member may end
         if exit.reason == "finished":
             try:

@@ -118,6 +118,14 @@ class BusyChanged(Tagged, frozen=True, kw_only=True):
     busy: bool
 
 
+class SealChanged(Tagged, frozen=True, kw_only=True):
+    """A laptop, this one included, was looked at again: its trainers are sealed in another way now."""
+
+    device: DeviceId
+    seal: str
+    """As in ``Versions``."""
+
+
 class TelemetryReported(Tagged, frozen=True, kw_only=True):
     """One second of a laptop, this one included."""
 
@@ -333,6 +341,7 @@ Event = (
     | LinkUp
     | LinkDown
     | BusyChanged
+    | SealChanged
     | TelemetryReported
     | PairingBegan
     | PairingCodeShown

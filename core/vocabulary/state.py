@@ -224,6 +224,8 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
     match event:
         case ev.TelemetryReported() if state.me is not None and event.device == state.me.device:
             return replace(state, me=replace(state.me, reading=event.reading))
+        case ev.SealChanged(seal=seal) if state.me is not None and event.device == state.me.device:
+            return replace(state, me=replace(state.me, versions=replace(state.me.versions, seal=seal)))
         case ev.DeviceFound():
             device = _device(state, event.device, event.name)
             # A record proves nothing: it must not rename a device whose own word we have.
@@ -277,6 +279,8 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
             return _with(replace(state, checkpoints=there), lost)
         case ev.BusyChanged():
             return _with(state, replace(known, busy=event.busy))
+        case ev.SealChanged(seal=seal) if known.versions is not None:
+            return _with(state, replace(known, versions=replace(known.versions, seal=seal)))
         case ev.TelemetryReported():
             return _with(state, replace(known, reading=event.reading))
         case _:
@@ -340,18 +344,14 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
             if type(event.phase) not in NEXT[type(run.phase)]:
                 raise IllegalTransition(f"{event.phase} cannot follow {run.phase}")
             return replace(run, phase=event.phase, waiting=None if ended(event.phase) else run.waiting)
-        case ev.WaitingChanged():
-            if not sound_waits(event.waits, run.plan):
-                raise IllegalTransition(f"{event} has numbers that cannot be")
+        case ev.WaitingChanged() if sound_waits(event.waits, run.plan):
             return replace(run, waiting=event if event.waits else None)
-        case ev.RunSummarised():
-            if not sound_summary(event.summary, run.plan):
-                raise IllegalTransition(f"{event} has numbers that cannot be")
+        case ev.RunSummarised() if sound_summary(event.summary, run.plan):
             return replace(run, summary=event.summary)
-        case ev.MemberMeasured():
-            if not sound(event.expectation, run.plan):
-                raise IllegalTransition(f"{event} has numbers that cannot be")
+        case ev.MemberMeasured() if sound(event.expectation, run.plan):
             return replace(run, expectation=event.expectation)
+        case ev.WaitingChanged() | ev.RunSummarised() | ev.MemberMeasured():
+            raise IllegalTransition(f"{event} has numbers that cannot be")
     device: DeviceId = getattr(event, "device")  # noqa: B009  (every remaining run event has one)
     member = run.members.get(device)
     if member is None:
