@@ -306,6 +306,7 @@ def _sheet(c: Colours, pt: float) -> str:
     QProgressBar {{ background: {c.raised}; border: none; border-radius: 4px; text-align: center;
         min-height: 8px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 4px; }}
+    QTreeView::item {{ padding: 2px 5px; }}
     QHeaderView::section {{ background: {c.window}; border: none; padding: 6px 8px;
         border-bottom: 1px solid {c.line}; }}
     QScrollArea, QWidget#page {{ background: transparent; }}

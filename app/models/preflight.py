@@ -239,7 +239,7 @@ def _project(read: ScriptRead, state: State, together: bool, draft: Draft) -> li
         words = f"{count}, {size}, in {where}."
     found = [_line("ok", "project", words)]
     if read.skipped:
-        some = ", ".join(plain(path, 40) for path in read.skipped[:4])
+        some = ", ".join(plain(path, 80) for path in read.skipped[:4])
         more = f" and {len(read.skipped) - 4} more" if len(read.skipped) > 4 else ""
         found.append(_line("note", "skipped", f"Left out: {some}{more}."))
     return found

@@ -59,7 +59,7 @@ class ConsentSheet(Sheet):
         self.script = ElidedLabel("", "heading")
         self.arguments = Label("", "mono", wraps=True)
         self.digest = ElidedLabel("", "faint")
-        self.total = Label("", "faint")
+        self.total = Label("", "faint", wraps=True)
         self.files = _files()
         self.problem = ProblemBox()
         self.more = Label("", "faint")

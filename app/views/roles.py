@@ -23,10 +23,8 @@ from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import Plan, Role
 from core.vocabulary.state import State
 
-_LEAD = (
-    "Proposed by speed. Change a role, or drag one laptop onto another to swap them. Each laptop's share of "
-    "a batch follows its speed while it trains, unless you set it by hand."
-)
+_LEAD = "Proposed by speed. Change a role, or drag one laptop onto another to swap them."
+_SHARES = "Each laptop's share of a batch follows its speed while it trains, unless you set it by hand."
 _COMPUTES = {Role.CHIEF, Role.WORKER}
 
 
@@ -53,7 +51,8 @@ class RolesBox(Card):
         self._rows = QVBoxLayout()
         self._rows.setSpacing(GAP // 2)
         self.body.addLayout(row(Label("Roles", "heading"), 1, self.reset, self.swap))
-        self.body.addWidget(Label(_LEAD, "faint", wraps=True))
+        self._lead = Label(_LEAD, "faint", wraps=True)
+        self.body.addWidget(self._lead)
         self.body.addLayout(self._rows)
         self.body.addLayout(row(self.by_hand, 1))
         self.body.addWidget(self.tf_config)
@@ -84,6 +83,7 @@ class RolesBox(Card):
             line.show_share(share, part, by_hand)
         self.by_hand.setChecked(by_hand)
         self.by_hand.setVisible(not own and self._plan is not None and not self._plan.solo)
+        self._lead.say(f"{_LEAD} {_SHARES}" if together and not own else _LEAD)
         workers = self._plan is not None and len(self._plan.members) > 1
         self.swap.setVisible(workers)
         self.reset.setVisible(bool(draft.roles or draft.shares or draft.left_out))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import html
 import re
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, QTimer
 from PySide6.QtGui import QFontDatabase, QFontInfo, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QStyle, QStyleOption, QWidget
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QWidget
 
 from core.vocabulary import text as safe
 
@@ -143,17 +143,17 @@ class ElidedLabel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        option = QStyleOption()
-        option.initFrom(self)
         self._like.ensurePolished()
         painter.setFont(self._like.font())
         painter.setPen(self._like.palette().color(QPalette.ColorRole.WindowText))
         metrics = self._like.fontMetrics()
         shown = metrics.elidedText(self._text, self._mode, self.width())
-        align = QStyle.visualAlignment(
-            self.layoutDirection(), Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        )
-        painter.drawText(self.rect(), int(align | Qt.TextFlag.TextSingleLine), shown)
+        # On the font's own baseline: a letter that another font has, as it is higher, would push all of them
+        # out of sight below.
+        from_right = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        left = self.width() - metrics.horizontalAdvance(shown) if from_right else 0
+        base = (self.height() - metrics.height()) / 2 + metrics.ascent()
+        painter.drawText(QPointF(left, base), shown)
 
     def resizeEvent(self, event: object) -> None:
         self._show_tooltip()

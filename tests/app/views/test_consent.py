@@ -74,8 +74,10 @@ def test_an_open_port_is_asked_about_in_red(sheet: ConsentSheet, core: FakeCore)
 
 
 def test_what_a_sealed_script_reaches_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
-    core.happen(replace(consent_asked(), network="downloads"))
+    core.happen(replace(consent_asked(), network="downloads", checkpoint_bytes=70 << 20))
     assert sheet.total.text().endswith("and what the script downloads.")
+    assert sheet.total.height() >= sheet.total.heightForWidth(sheet.total.width()), "all of it is in sight"
+    assert sheet.total.heightForWidth(sheet.total.width()) >= 2 * sheet.fontMetrics().height()
 
 
 @pytest.mark.parametrize(("button", "decision"), [("once", "once"), ("always", "always"), ("no", "no")])

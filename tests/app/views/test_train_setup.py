@@ -539,6 +539,7 @@ def test_a_run_alone_shows_no_shares(core: FakeCore, setup: TrainSetup, settle: 
     settle()
     mine = setup.roles.rows[ME]
     assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)
+    assert "share of a batch" in setup.roles._lead.text()
     core.happen(ev.BusyChanged(device=OTHER, busy=True))
     settle()
     assert setup.made is not None and setup.made.plan.solo
@@ -546,6 +547,7 @@ def test_a_run_alone_shows_no_shares(core: FakeCore, setup: TrainSetup, settle: 
         ("", False),
         ("", False),
     ]
+    assert "share" not in setup.roles._lead.text()
     core.happen(ev.BusyChanged(device=OTHER, busy=False))
     settle()
     assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)

@@ -38,6 +38,21 @@ def test_a_long_name_is_elided_and_whole_in_its_tooltip(qtbot: QtBot) -> None:
     assert label.toolTip() == ""
 
 
+def test_letters_of_another_font_move_none_of_the_others(qtbot: QtBot) -> None:
+    """Where they are higher, what hangs below the line was cut off."""
+    drawn = []
+    for name in ("gpqj", "gpqj 笔记本电脑 नमस्ते"):
+        label = ElidedLabel(name, "heading")
+        qtbot.addWidget(label)
+        label.resize(300, label.sizeHint().height())
+        label.show()
+        begins = label.fontMetrics().horizontalAdvance("gpq")
+        drawn.append(label.grab().toImage().copy(0, 0, begins, label.height()))
+    assert drawn[0] == drawn[1]
+    ink = [drawn[0].pixel(x, drawn[0].height() - 2) for x in range(drawn[0].width())]
+    assert len(set(ink)) > 1, "something does hang there"
+
+
 def test_a_word_without_an_end_does_not_widen_the_window(qtbot: QtBot) -> None:
     for wraps in (True, False):
         label = Label("x" * 2_000, wraps=wraps)
