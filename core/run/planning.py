@@ -23,7 +23,7 @@ from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
-from core.vocabulary.manifest import Manifest, code_digest
+from core.vocabulary.manifest import Difference, Manifest, code_digest, differences
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
@@ -75,7 +75,7 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
 def read_project(spec: RunSpec) -> LocalProject:
     """Read and hash everything that travels. Blocks. Raises ``TandemError``."""
     report = analyse(find_script(Path(spec.script).expanduser()))
-    project = scan_project(Path(report.folder) / report.script)
+    project = scan_project(Path(report.folder) / report.script, arguments=spec.arguments)
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
@@ -200,10 +200,16 @@ def shown(plan: Plan, warnings: tuple[Problem, ...] = ()) -> PlanMade:
     return PlanMade(plan=plan, tf_configs=texts, warnings=warnings)
 
 
-def was_allowed_before(store: ProjectStore, approved: Iterable[ProjectId], script: str) -> bool:
-    """Whether an earlier version of a script with this name was allowed. Blocks."""
+def since_allowed(
+    store: ProjectStore, approved: Iterable[ProjectId], manifest: Manifest
+) -> dict[str, Difference] | None:
+    """How a project differs from the newest that was allowed with a script of this name; None: none was.
+
+    Blocks.
+    """
     manifests = (store.manifest(digest) for digest in approved)
-    return any(manifest is not None and manifest.script == script for manifest in manifests)
+    before = next((each for each in manifests if each is not None and each.script == manifest.script), None)
+    return None if before is None else differences(before, manifest)
 
 
 def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:

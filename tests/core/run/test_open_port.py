@@ -99,6 +99,7 @@ async def test_an_open_port_is_asked_about_each_time_whatever_was_allowed_before
         await lan.wait_until(lambda: ben.state.consents)
         (asked,) = ben.state.consents
         assert asked.open_port
+        assert not asked.changed, "these very files and arguments were allowed, or nothing was"
         assert not ben.runs_a_trainer
         await ben.runs.answer_consent(asked.run, "always")
         await lan.wait_until(lambda: all(node.runs_a_trainer for node in (anna, ben)))

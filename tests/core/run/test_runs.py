@@ -457,9 +457,24 @@ async def test_a_changed_byte_asks_again_and_says_so(lan: Lan, spec: RunSpec) ->
     anna.runs.stop()
     await wait_over(lan)
     Path(spec.script).write_text(Path(spec.script).read_text() + "# one more line\n")
+    (Path(spec.script).parent / "weights.bin").write_bytes(b"new")
     ben.events.clear()
     question = await ask(lan, spec)
     assert question.changed
+    assert question.differs == {"train.py": "changed", "weights.bin": "new"}
+
+
+async def test_of_other_arguments_the_question_says_that_no_file_changed(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    question = await ask(lan, spec)
+    assert not question.changed and not question.differs, "nothing was allowed before"
+    await ben.runs.answer_consent(question.run, "once")
+    await lan.wait_until(lambda: ben.trainers)
+    anna.runs.stop()
+    await wait_over(lan)
+    ben.events.clear()
+    question = await ask(lan, replace(spec, arguments=("--epochs", "9")))
+    assert question.changed and question.differs == {}
 
 
 async def test_a_user_who_never_answers(lan: Lan, spec: RunSpec) -> None:
