@@ -16,7 +16,7 @@ from app.cli.screen import Screen
 from app.connection import connect
 from app.device_words import size_words
 from app.follower import Follower
-from core.environment.make import Making
+from core.environment.make import Making, said_by
 from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
 from core.vocabulary import environments
 from core.vocabulary.errors import Problem, TandemError
@@ -114,10 +114,11 @@ async def versions_of(
 async def make(made: Recipe, screen: Screen, *, runs_here: bool = False) -> int:
     """``runs_here``: a Tandem of this home runs and goes on running."""
     screen.say(f"Tandem with {made.wanted}, in {made.folder}", "bold")
-    screen.say(
-        f"Up to {size_words(made.download_bytes)} are fetched and {size_words(made.disk_bytes)} used on the "
-        "disk; it takes some minutes. Ctrl-C ends it."
-    )
+    if not await asyncio.to_thread(said_by, made):
+        screen.say(
+            f"Up to {size_words(made.download_bytes)} are fetched and {size_words(made.disk_bytes)} used on "
+            "the disk; it takes some minutes. Ctrl-C ends it."
+        )
     making = Making(made, lambda line: screen.say(plain(line, 1000), "dim"))
     with Interrupts() as interrupts:
         work = asyncio.create_task(asyncio.to_thread(making.run), name="making")

@@ -49,6 +49,7 @@ class EnvironmentCard(Card):
         self.words = Label("", wraps=True)
         self.log = TextView("Commands and what they say", lines=6, wraps=True)
         self.log.setMaximumBlockCount(MOST_LINES)
+        self.log.setFixedHeight(self.log.minimumHeight())
         self.problem = ProblemBox()
         self.hint = faint("", wraps=True)
         self.make = button("Make it", self._make, "primary", name="make-environment")

@@ -72,8 +72,7 @@ class Recipe:
     @property
     def install(self) -> str:
         """What puts another package into it, before the package's name."""
-        command = self.steps[-1].command
-        return _shown(command[: command.index("--constraint")])
+        return _shown((str(self.python), *_PIP_INSTALL))
 
     @property
     def tandem(self) -> Path:
@@ -111,7 +110,7 @@ def recipe(
             uv = str(target / "bin" / "uv")
             fetch = (sys.executable, *_PIP_INSTALL, "--target", str(target), "uv")
             steps.append(RecipeStep("Fetching uv, which fetches Pythons", fetch))
-        make = (uv, "venv", "--allow-existing", "--python", wanted.python, str(folder))
+        make = (uv, "venv", "--seed", "--allow-existing", "--python", wanted.python, str(folder))
         steps.append(RecipeStep(f"Fetching Python {wanted.python}", make))
         install = [uv, "pip", "install", "--python", inside]
     fill = (*install, "--constraint", str(folder / CONSTRAINTS), *_what(maker, extras))

@@ -119,7 +119,7 @@ def _agreement(label: str, mine: str, other: str, name: str, maker: EnvironmentM
         return same_on_both(label)
     if _numbers(mine) > _numbers(other):
         return f"{name} has the older one: its Tandem says how to get {label} {mine} there."
-    made = f"Have the same here… on Devices makes it, or: tandem environment {shlex.quote(name)}. By hand: "
+    made = f"Press Have the same here… on Devices, or run: tandem environment {shlex.quote(name)}. By hand: "
     if label == "Python":
         return made + (maker or EnvironmentMaker()).advice(other)
     wanted = f"'{label.lower()}=={other}'"
