@@ -12,17 +12,20 @@ from core.vocabulary.errors import TandemError
 FILE = "tandem.desktop"
 
 
-def set_start(wanted: bool, platform: str = sys.platform) -> None:
-    """Raises ``TandemError`` where the system has no such thing, or does not take the file."""
+def set_start(wanted: bool, platform: str = sys.platform, *, window: list[str] | None = None) -> None:
+    """``window``: what opens it, if not this installation's.
+
+    Raises ``TandemError`` where the system has no such thing, or does not take the file.
+    """
     if platform in ("win32", "darwin"):
         if wanted:
             raise _by_hand(platform)
         return
-    path = _folder() / FILE
+    path = entry_file()
     try:
         if wanted:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_entry(), encoding="utf-8")
+            path.write_text(_entry(window or window_command()), encoding="utf-8")
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
@@ -33,18 +36,19 @@ def set_start(wanted: bool, platform: str = sys.platform) -> None:
         ) from error
 
 
-def _folder() -> Path:
+def entry_file() -> Path:
+    """There is one where Tandem starts at login."""
     config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return (config if config.is_absolute() else Path.home() / ".config") / "autostart"
+    return (config if config.is_absolute() else Path.home() / ".config") / "autostart" / FILE
 
 
-def _entry() -> str:
+def _entry(window: list[str]) -> str:
     return (
         "[Desktop Entry]\n"
         "Type=Application\n"
         "Name=Tandem\n"
         "Comment=Train a Keras script on two laptops at once\n"
-        f"Exec={exec_value(window_command())}\n"
+        f"Exec={exec_value(window)}\n"
         "Icon=tandem\n"
         "Terminal=false\n"
         "X-GNOME-Autostart-enabled=true\n"

@@ -54,6 +54,8 @@ class Bridge(QObject):
         super().__init__(parent)
         self.between_s = BETWEEN_S
         self.state = State()
+        self.own = True
+        """As ``opened`` said last."""
         self._core: Core | None = None
         self._lock = threading.Lock()
         self._events: list[Event] = []
@@ -107,6 +109,7 @@ class Bridge(QObject):
             over, self._over = self._over, False
             self._asleep, self._soon_asked = True, False
         if own is not None:
+            self.own = own
             self.opened.emit(own)
         if events or begun:
             self.changed.emit(events, self.state)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app import theme
 from app.bridge import Bridge
+from app.changeover import window_of
 from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.long_work import Turns
@@ -254,6 +256,7 @@ class Conductor(QObject):
         devices, settings = self.window.view(DEVICES), self.window.view(SETTINGS)
         assert isinstance(devices, DevicesView)
         assert isinstance(settings, SettingsView)
+        devices.restart_asked.connect(self._restart_there)
         devices.doctor_asked.connect(lambda: self._look_for_cause(settings))
         settings.welcome_asked.connect(self._show_welcome)
         runs = self.window.view(RUNS)
@@ -262,6 +265,13 @@ class Conductor(QObject):
             runs.again_asked.connect(self._run_again)
             runs.resumed.connect(self._show_run)
             runs.live_asked.connect(self._show_run)
+
+    def _restart_there(self, tandem: Path) -> None:
+        """The Tandem of another environment opens its window on this home as soon as this one has ended."""
+        me = self.bridge.state.me
+        if me is not None and self.own and not self.bridge.state.busy:
+            self.window.next_program = (str(window_of(tandem)), "--home", me.home)
+            self.quit()
 
     def _show_run(self) -> None:
         """One that was begun on another screen of this window."""

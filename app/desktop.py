@@ -49,9 +49,10 @@ def main(argv: Sequence[str] = ()) -> int:
     )
     window.show()
     try:
-        return app.exec()
+        code = app.exec()
     finally:
         first.release()
+    return _go_over(window.next_program) if window.next_program else code
 
 
 def is_first_run(settings: Path) -> bool:
@@ -140,6 +141,19 @@ def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -
     if script:
         conductor.open_script(script)
     conductor.begin()
+
+
+def _go_over(command: Sequence[str]) -> int:
+    from app.changeover import go_over
+
+    try:
+        go_over(command)
+    except OSError as error:
+        return _cannot_start(
+            f"{command[0]} cannot be started ({error.strerror or error}).",
+            "Press Have the same here… again, or start this Tandem as before.",
+        )
+    return 0
 
 
 @asynccontextmanager

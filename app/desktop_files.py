@@ -47,7 +47,7 @@ def write(data: Path, command: list[str]) -> None:
     entry = entry.replace("@EXEC@", exec_value(command))
     for path in files(data):
         path.parent.mkdir(parents=True, exist_ok=True)
-    _entry(data).write_text(entry, encoding="utf-8")
+    entry_file(data).write_text(entry, encoding="utf-8")
     _metainfo(data).write_bytes((RESOURCES / "desktop" / METAINFO).read_bytes())
     _scalable(data).write_bytes(svg)
     for size in SIZES:
@@ -73,10 +73,11 @@ def remove(data: Path, platform: str = sys.platform) -> tuple[Path, ...]:
 
 
 def files(data: Path) -> tuple[Path, ...]:
-    return (_entry(data), _metainfo(data), _scalable(data), *(_icon(data, size) for size in SIZES))
+    return (entry_file(data), _metainfo(data), _scalable(data), *(_icon(data, size) for size in SIZES))
 
 
-def _entry(data: Path) -> Path:
+def entry_file(data: Path) -> Path:
+    """That of the menu."""
     return data / "applications" / "tandem.desktop"
 
 

@@ -10,8 +10,9 @@ from core.vocabulary.errors import Problem
 from core.vocabulary.holdings import Kept
 from core.vocabulary.manifest import Difference
 from core.vocabulary.readings import Hardware, Reading
-from core.vocabulary.state import Device
+from core.vocabulary.state import Device, Me
 from core.vocabulary.text import plain
+from core.vocabulary.versions import is_frozen, is_older
 
 STALE_AFTER_S = 5.0
 """Readings come once a second; after this long without one they are shown as old."""
@@ -55,6 +56,17 @@ def state_words(device: Device) -> tuple[str, str]:
         versions = device.problem.code == "versions-differ"
         return ("Versions differ", "warning") if versions else ("No run possible", "warning")
     return ("Training", "good") if device.busy else ("Ready", "good")
+
+
+def may_match(me: Me | None, device: Device) -> bool:
+    """Whether an environment with its versions, made here, is what mends that they differ."""
+    if me is None or device.versions is None or not device.paired or device.problem is None:
+        return False
+    return (
+        device.problem.code == "versions-differ"
+        and not is_frozen()
+        and is_older(me.versions, device.versions)
+    )
 
 
 def hardware_words(hardware: Hardware | None) -> str:

@@ -46,6 +46,8 @@ class Window(QMainWindow):
         self.resize(QSize(1120, 760))
         self.setMinimumSize(QSize(720, 480))
         self.may_close = False
+        self.next_program: tuple[str, ...] = ()
+        """What is to be started when this program has ended."""
         self._painted = False
         self._views: dict[int, View] = {}
         self._notices: NoticeBar | None = None

@@ -13,7 +13,7 @@ LONGEST = 400
 FLOORS = [
     {"core.vocabulary", "core.runtime"},
     {"core.cluster", "core.speed", "core.telemetry", "core.home"},
-    {"core.project", "core.net"},
+    {"core.project", "core.net", "core.environment"},
     {
         "core.supervisor",
         "core.history",

@@ -31,6 +31,7 @@ SUBCOMMANDS = {
     "tensorboard": "tensorboard",
     "tf_config": "tf_config",
     "doctor": "doctor",
+    "environment": "environment",
     "install_desktop": "install_desktop",
     "uninstall": "uninstall",
 }

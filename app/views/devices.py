@@ -17,11 +17,13 @@ from app.widgets.address_card import AddressCard
 from app.widgets.buttons import button
 from app.widgets.card import take_out
 from app.widgets.device_card import DeviceCard, MyCard
+from app.widgets.environment_card import EnvironmentCard
 from app.widgets.labels import Label
 from app.widgets.nobody_found import NobodyFound
 from app.widgets.page import Page
 from app.widgets.problem_box import ProblemBox
 from app.widgets.tab_order import tab_as_seen
+from core.environment.recipe import WantedVersions
 from core.net import address
 from core.vocabulary.answers import Answer
 from core.vocabulary.commands import Command, Forget, Pair, Rename, SetCodePolicy
@@ -29,17 +31,18 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.events import Event
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.settings import DEFAULT_PORT
-from core.vocabulary.state import Device, State
+from core.vocabulary.state import Device, Me, State
 
 NOBODY_AFTER_MS = 5_000
 """Others are seen within two seconds; who is not there after this long may need help."""
 
 
 class DevicesView(View):
-    """``doctor_asked``: the user wants the cause looked for."""
+    """``doctor_asked``: the user wants the cause looked for. ``restart_asked``: of the environment."""
 
     title = "Devices"
     doctor_asked = Signal()
+    restart_asked = Signal(object)
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
@@ -57,6 +60,8 @@ class DevicesView(View):
         page.head.addWidget(self.add)
         self.mine = MyCard()
         self.problem = ProblemBox()
+        self.environment = EnvironmentCard()
+        self.environment.restart_asked.connect(self.restart_asked)
         self.looking = Label("Looking for other laptops in this network…", "faint")
         self.nobody = NobodyFound()
         self.nobody.doctor_asked.connect(self.doctor_asked)
@@ -68,6 +73,7 @@ class DevicesView(View):
         self._list.setSpacing(GAP)
         page.body.addWidget(self.mine)
         page.body.addWidget(self.problem)
+        page.body.addWidget(self.environment)
         page.body.addLayout(self._list)
         page.body.addWidget(self.looking)
         page.body.addWidget(self.nobody)
@@ -91,14 +97,15 @@ class DevicesView(View):
             self.nobody.show_port(_port(state.me.addresses))
         if state.devices is not self._devices:
             self._devices = state.devices
-            self._show_devices(state.devices)
+            self._show_devices(state.devices, state.me)
         pairing = state.pairing is not None and state.pairing.stage in UNDER_WAY
         for card in self._cards.values():
             card.show_busy_pairing(pairing)
         self.by_address.pair.setEnabled(not pairing)
+        self.environment.show_may_restart(own=self.bridge.own, busy=state.busy)
         self._show_emptiness(state)
 
-    def _show_devices(self, devices: dict[DeviceId, Device]) -> None:
+    def _show_devices(self, devices: dict[DeviceId, Device], me: Me | None) -> None:
         for gone in self._cards.keys() - devices.keys():
             card = self._cards.pop(gone)
             take_out(self._list, card)
@@ -106,6 +113,7 @@ class DevicesView(View):
             if device.device not in self._cards:
                 self._cards[device.device] = self._new_card(device.device)
             self._cards[device.device].show_device(device)
+            self._cards[device.device].show_may_match(words.may_match(me, device))
         order = [each.device for each in sorted(devices.values(), key=_rank)]
         if order != self._order:
             self._order = order
@@ -117,12 +125,19 @@ class DevicesView(View):
     def _new_card(self, device: DeviceId) -> DeviceCard:
         card = DeviceCard(device)
         card.pair_asked.connect(lambda: self._ask(Pair(device=device)))
+        card.match_asked.connect(lambda: self._match(device))
         card.forgotten.connect(lambda: self._ask(Forget(device=device)))
         card.renamed.connect(lambda name: self._ask(Rename(device=device, nickname=name)))
         card.allowed.connect(
             lambda yes: self._ask(SetCodePolicy(device=device, policy="always" if yes else "ask"))
         )
         return card
+
+    def _match(self, device: DeviceId) -> None:
+        versions = self.bridge.state.devices[device].versions
+        if versions is not None:
+            self.environment.ask(WantedVersions.like(versions))
+            self._page.ensureWidgetVisible(self.environment)
 
     def _show_emptiness(self, state: State) -> None:
         nobody = not state.devices and state.me is not None

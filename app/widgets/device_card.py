@@ -27,9 +27,10 @@ USUAL, RENAMING, FORGETTING = range(3)
 
 class DeviceCard(Card):
     """Another laptop. Says what its user wants; ``renamed`` carries the new nickname, ``allowed`` whether
-    runs may start."""
+    runs may start; ``match_asked``: this laptop is to have its versions."""
 
     pair_asked = Signal()
+    match_asked = Signal()
     forgotten = Signal()
     renamed = Signal(str)
     allowed = Signal(bool)
@@ -48,6 +49,9 @@ class DeviceCard(Card):
         self.hardware = ElidedLabel("", "faint")
         self.use = ElidedLabel("", "faint")
         self.problem = ProblemBox(level="warning")
+        self.match = button("Have the same here…", self.match_asked.emit, "primary", name="match")
+        self.match.hide()
+        self.problem.buttons.addWidget(self.match)
         self.pair = button("Pair", self.pair_asked.emit, "primary", name="pair")
         self.rename = button("Rename", self._begin_rename, name="rename")
         self.forget = button("Forget", self._ask_forget, "danger", name="forget")
@@ -103,6 +107,10 @@ class DeviceCard(Card):
         self._show_buttons(device)
         name_for_readers(self, device.shown_name, said)
         self._name_buttons(device.shown_name)
+
+    def show_may_match(self, may: bool) -> None:
+        """Whether another environment here mends that versions differ."""
+        self.match.setVisible(may)
 
     def show_busy_pairing(self, busy: bool) -> None:
         """One pairing at a time."""

@@ -14,12 +14,11 @@ from core.supervisor import spawn
 from core.vocabulary.answers import Finding
 from core.vocabulary.environments import PYTHONS
 from core.vocabulary.state import Device
-from core.vocabulary.versions import Versions, install_fix, installed, is_frozen, pip_install
+from core.vocabulary.versions import MADE_FOR, Versions, install_fix, installed, is_frozen, pip_install
 
 TOPIC = "software"
 _CUDA = "'tensorflow[and-cuda]==2.21.*'"
 LOAD_LIMIT_S = 120.0
-MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
 _HOUSE = Path(core.__file__).resolve().parent.parent
 
 

@@ -117,7 +117,7 @@ class TrainerSession:
             raise TandemError.of(sealing.not_apart())
         ready = self._sealed.open(self._train.run, self._train.rank, seal)
         os.environ.update(ready.environment)
-        cluster_hooks.over_relays(seal.inside)
+        cluster_hooks.over_relays(seal.inside, self._train.linger_s)
         self._observer.on_said(sealing.words(self._sealed.way, downloads=bool(ready.environment)))
 
     # --- managed -------------------------------------------------------------------------------------------

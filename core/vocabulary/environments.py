@@ -14,11 +14,19 @@ import msgspec
 
 DISTRIBUTION = "tandem-laptops"
 PYTHONS = ("3.11", "3.12", "3.13")
+PROGRAMS = "Scripts" if sys.platform == "win32" else "bin"
+"""Where an environment has them."""
 _HOUSE = Path(__file__).resolve().parents[2]
+
+
+class _Repository(msgspec.Struct, frozen=True):
+    vcs: str
+    commit_id: str
 
 
 class _DirectUrl(msgspec.Struct, frozen=True):
     url: str
+    vcs_info: _Repository | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,12 @@ class EnvironmentMaker:
     pythons: dict[str, str] = field(default_factory=dict)
     uv: bool = False
 
+    def folder(self, name: str) -> Path:
+        """Where the environment called ``name`` lies: in the checkout, or else in the user's own folder."""
+        return (
+            Path(self.checkout) / f".venv-{name}" if self.checkout else Path.home() / f"tandem-python{name}"
+        )
+
     def advice(self, python: str) -> str:
         """How to have Tandem on Python ``python`` here, as a sentence that ends with the command."""
         found = self.pythons.get(python)
@@ -45,14 +59,13 @@ class EnvironmentMaker:
             else:
                 command = shlex.join([*words, f"PYTHON={found or f'python{python}'}"])
         else:
-            folder = str(Path.home() / f"tandem-python{python}")
+            folder = str(self.folder(python))
             if found is None and self.uv:
                 make = ["uv", "venv", "--python", python, folder]
                 fill = ["uv", "pip", "install", "--python", folder, self.source]
             else:
-                place = "Scripts" if sys.platform == "win32" else "bin"
                 make = [found or f"python{python}", "-m", "venv", folder]
-                fill = [str(Path(folder) / place / "python"), "-m", "pip", "install", self.source]
+                fill = [str(Path(folder) / PROGRAMS / "python"), "-m", "pip", "install", self.source]
             join = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
             command = f"{join(make)} && {join(fill)}"
         first = "" if found or self.uv else f"Install Python {python} first. "
@@ -64,7 +77,7 @@ class EnvironmentMaker:
 def look(house: Path = _HOUSE) -> EnvironmentMaker:
     """Blocks for some milliseconds: looks at the disk, starts nothing."""
     is_checkout = (house / "Makefile").is_file() and (house / "pyproject.toml").is_file()
-    found = {python: shutil.which(f"python{python}") for python in PYTHONS}
+    found = {python: _interpreter(python) for python in PYTHONS}
     return EnvironmentMaker(
         checkout=str(house) if is_checkout and shutil.which("make") else "",
         source=str(house) if is_checkout else _source(),
@@ -73,10 +86,27 @@ def look(house: Path = _HOUSE) -> EnvironmentMaker:
     )
 
 
+def _interpreter(python: str) -> str | None:
+    found = shutil.which(f"python{python}")
+    if found is None or Path(found).parent.name != "shims":
+        return found
+    # One of pyenv's: it starts this Python only in folders for which that is chosen.
+    versions = Path(found).parents[1] / "versions"
+    there = sorted(versions.glob(f"{python}.*/bin/python{python}"), key=lambda path: _patch(path.parents[1]))
+    return str(there[-1]) if there else None
+
+
+def _patch(version: Path) -> int:
+    digits = version.name.split(".")[2]
+    return int(digits) if digits.isdecimal() else -1  # a release candidate, say
+
+
 def _source() -> str:
     """The wheel or folder that pip installed Tandem from, if it still knows (PEP 610), else its name."""
     try:
         told = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
-        return msgspec.json.decode(told or "", type=_DirectUrl).url
+        direct = msgspec.json.decode(told or "", type=_DirectUrl)
+        repository = direct.vcs_info
+        return f"{repository.vcs}+{direct.url}@{repository.commit_id}" if repository else direct.url
     except (metadata.PackageNotFoundError, msgspec.MsgspecError):
         return DISTRIBUTION

@@ -19,6 +19,9 @@ from core.vocabulary.holdings import KEEPING
 TANDEM = "0.1.0"
 """The one place of this number: ``pyproject.toml`` reads it from here."""
 
+MADE_FOR = {"tensorflow": "2.21", "keras": "3.15"}
+"""As ``pyproject.toml`` has them."""
+
 LINK_PROTOCOL = 1
 """Version of the messages on a link; nodes with different ones do not talk beyond the hello."""
 
@@ -26,6 +29,10 @@ EXCHANGE = 1
 """Version of what trainers say to each other where they meet over TLS."""
 VOCABULARY = 1
 """Version of the commands and events spoken by ``--jsonl`` and the local socket."""
+
+
+_PACKAGES = ("Python", "TensorFlow", "Keras")
+"""What another environment can have otherwise."""
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +84,25 @@ def difference(
     Whoever has the older one is told how to get the newer one, and the other that it is so: else two people
     might both change theirs. ``maker``: for another Python here.
     """
+    found = _first_difference(ours, theirs)
+    if found is None:
+        return None
+    label, mine, other = found
+    return Problem(
+        code="versions-differ",
+        what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
+        fix=_agreement(label, mine, other, name, maker),
+    )
+
+
+def is_older(ours: Versions, theirs: Versions) -> bool:
+    """Whether this laptop is the one that an environment like the other's would mend (``difference``)."""
+    found = _first_difference(ours, theirs)
+    return found is not None and found[0] in _PACKAGES and _numbers(found[1]) < _numbers(found[2])
+
+
+def _first_difference(ours: Versions, theirs: Versions) -> tuple[str, str, str] | None:
+    """Of what, our version, theirs."""
     for label, mine, other in (
         ("Tandem's link protocol", str(ours.protocol), str(theirs.protocol)),
         ("Python", ours.python, theirs.python),
@@ -84,23 +110,20 @@ def difference(
         ("Keras", ours.keras, theirs.keras),
     ):
         if mine != other:
-            return Problem(
-                code="versions-differ",
-                what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
-                fix=_agreement(label, mine, other, name, maker),
-            )
+            return label, mine, other
     return None
 
 
 def _agreement(label: str, mine: str, other: str, name: str, maker: EnvironmentMaker | None) -> str:
-    if is_frozen() or _numbers(mine) == _numbers(other) or label not in ("Python", "TensorFlow", "Keras"):
+    if is_frozen() or _numbers(mine) == _numbers(other) or label not in _PACKAGES:
         return same_on_both(label)
     if _numbers(mine) > _numbers(other):
         return f"{name} has the older one: its Tandem says how to get {label} {mine} there."
+    made = f"Press Have the same here… on Devices, or run: tandem environment {shlex.quote(name)}. By hand: "
     if label == "Python":
-        return (maker or EnvironmentMaker()).advice(other)
+        return made + (maker or EnvironmentMaker()).advice(other)
     wanted = f"'{label.lower()}=={other}'"
-    return f"To have the same here: {pip_install(wanted)}"
+    return f"{made}{pip_install(wanted)}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 import gc
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -10,6 +11,7 @@ from app.bridge import Bridge
 from app.conductor import Conductor
 from app.screens import DEVICES, SCREENS, SETTINGS, TRAIN, Screen
 from app.tray import Tray
+from app.views.devices import DevicesView
 from app.views.lifecycle import StartProblemPage
 from app.views.view import View
 from app.window import Window
@@ -122,6 +124,40 @@ def apply_all(state: State, events: tuple[ev.Event, ...]) -> State:
 def test_every_screen_is_filled_in(running: Conductor) -> None:
     for index in range(len(SCREENS)):
         assert running.window.view(index) is not None
+
+
+def test_restarting_in_another_environment_ends_this_program_and_leaves_word_what_follows(
+    qtbot: QtBot, running: Conductor, quits: list[int]
+) -> None:
+    devices = running.window.view(DEVICES)
+    assert isinstance(devices, DevicesView)
+    devices.restart_asked.emit(Path("/e/bin/tandem"))
+    qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
+    assert running.window.next_program == ("/e/bin/tandem-gui", "--home", "/home")
+
+
+def test_nothing_is_restarted_in_the_middle_of_a_run(
+    qtbot: QtBot, running: Conductor, opening: FakeOpening, quits: list[int]
+) -> None:
+    happen(qtbot, running, opening, *training())
+    devices = running.window.view(DEVICES)
+    assert isinstance(devices, DevicesView)
+    assert not devices.environment.restart.isEnabled()
+    devices.restart_asked.emit(Path("/e/bin/tandem"))
+    assert running.window.next_program == () and not quits
+
+
+def test_another_process_s_node_is_not_left_for_another_environment(qtbot: QtBot, make: Make) -> None:
+    opening = settled()
+    opening.own = False
+    conductor = make(opening)
+    qtbot.waitUntil(lambda: conductor.window.view(SETTINGS) is not None, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: conductor.bridge.state.me is not None, timeout=LIMIT_MS)
+    devices = conductor.window.view(DEVICES)
+    assert isinstance(devices, DevicesView)
+    qtbot.waitUntil(lambda: not devices.environment.restart.isEnabled(), timeout=LIMIT_MS)
+    devices.restart_asked.emit(Path("/e/bin/tandem"))
+    assert conductor.window.next_program == ()
 
 
 def test_an_incoming_pairing_brings_the_window_forward(

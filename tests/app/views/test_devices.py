@@ -7,14 +7,16 @@ from pytestqt.qtbot import QtBot
 from app.bridge import Bridge
 from app.views.devices import DevicesView
 from app.widgets.device_card import DeviceCard
+from core.environment.recipe import WantedVersions
 from core.vocabulary import events as ev
 from core.vocabulary.answers import Refused
 from core.vocabulary.commands import Forget, Pair, Rename, SetCodePolicy
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.versions import difference
 from tests.app.fake_core import FakeCore
 from tests.app.laptops import BEN, CARA, PROBLEM, code_shown, found, linked, paired, pairing_began, read
-from tests.core.fake_node import ME
+from tests.core.fake_node import ME, VERSIONS
 
 
 @pytest.fixture
@@ -139,6 +141,36 @@ def test_a_problem_is_said_with_its_mend(view: DevicesView, core: FakeCore) -> N
     core.happen(paired(), linked(), ev.LinkDown(device=BEN, problem=PROBLEM))
     assert not card(view).problem.isHidden()
     assert card(view).problem.problem == PROBLEM
+
+
+@pytest.mark.parametrize(
+    ("theirs", "offered"),
+    [
+        ({"python": "3.12"}, True),
+        ({"tensorflow": "2.21.1"}, True),
+        ({"python": "3.10"}, False),
+        ({"protocol": 2, "python": "3.12"}, False),
+        ({}, False),
+    ],
+)
+def test_the_laptop_with_the_older_versions_is_offered_an_environment_with_the_others(
+    view: DevicesView,
+    core: FakeCore,
+    monkeypatch: pytest.MonkeyPatch,
+    theirs: dict[str, object],
+    offered: bool,
+) -> None:
+    versions = msgspec.structs.replace(VERSIONS, **theirs)
+    problem = difference(VERSIONS, versions, "ben")
+    core.happen(paired(), msgspec.structs.replace(linked(problem=problem), versions=versions))
+    assert card(view).match.isVisibleTo(card(view)) is offered
+    if offered:
+        asked: list[WantedVersions] = []
+        monkeypatch.setattr(view.environment, "ask", asked.append)
+        press(card(view), "match")
+        assert asked == [WantedVersions.like(versions)]
+    core.happen(linked())
+    assert not card(view).match.isVisibleTo(card(view)), "they agree now"
 
 
 def test_a_reading_changes_the_card_and_does_not_make_it_anew(view: DevicesView, core: FakeCore) -> None:

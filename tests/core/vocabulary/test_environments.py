@@ -55,11 +55,28 @@ def test_what_is_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert look(tmp_path).checkout == "", "an installed Tandem has no Makefile"
 
 
+def test_of_pyenv_the_interpreter_is_found_and_not_the_shim_that_may_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("shims/python3.12", "versions/3.12.9/bin/python3.12", "versions/3.12.10/bin/python3.12"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        path.chmod(0o755)
+    shutil.copy(tmp_path / "shims" / "python3.12", tmp_path / "shims" / "python3.13")  # of one that is gone
+    monkeypatch.setenv("PATH", str(tmp_path / "shims"))
+    assert look(tmp_path).pythons == {"3.12": str(tmp_path / "versions/3.12.10/bin/python3.12")}
+
+
 @pytest.mark.parametrize(
     ("told", "source"),
     [
         (None, "tandem-laptops"),
         ('{"url": "file:///home/a/t.whl", "archive_info": {}}', "file:///home/a/t.whl"),
+        (
+            '{"url": "https://a.example/t", "vcs_info": {"vcs": "git", "commit_id": "1f3a"}}',
+            "git+https://a.example/t@1f3a",
+        ),
         ("{", "tandem-laptops"),
     ],
 )

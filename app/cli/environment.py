@@ -1,0 +1,162 @@
+"""``tandem environment``: a second environment with another laptop's Python, TensorFlow and Keras."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from app import changeover, device_names
+from app.cli import completion
+from app.cli.command_line import add_subcommand, home_of
+from app.cli.exit_codes import ExitCode
+from app.cli.interrupts import Interrupts
+from app.cli.screen import Screen
+from app.connection import connect
+from app.device_words import size_words
+from app.follower import Follower
+from core.environment.make import Making, said_by
+from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
+from core.vocabulary import environments
+from core.vocabulary.errors import Problem, TandemError
+from core.vocabulary.state import State
+from core.vocabulary.text import plain
+from core.vocabulary.versions import Versions, installed, same_on_both
+
+LINK_LIMIT_S = 15.0
+MORE = """\
+It lies beside this one and has the same key, paired laptops, settings and runs. What it is made of is said
+first; Ctrl-C ends it, and nothing half made stays. Of two Tandems that share these, one runs at a time.
+"""
+
+
+def add_environment(parsers: Any) -> None:
+    parser = add_subcommand(
+        parsers,
+        "environment",
+        "make a second environment with another laptop's Python, TensorFlow and Keras",
+        environment,
+        json=True,
+        more=MORE,
+    )
+    device = parser.add_argument(
+        "device", metavar="NAME", nargs="?", help="a paired laptop: with the versions that it has"
+    )
+    completion.completes(device, completion.devices)
+    parser.add_argument("--python", metavar="VERSION", help="instead of NAME: this one, 3.12 say")
+    parser.add_argument("--tensorflow", metavar="VERSION", help="this one exactly, 2.21.0 say")
+    parser.add_argument("--keras", metavar="VERSION", help="this one exactly, 3.15.1 say")
+    parser.add_argument("--folder", metavar="DIR", help="where it is to lie (default: it is said)")
+
+
+async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
+    ours, runs_here = installed(), False
+    if arguments.device is not None:
+        async with connect(home_of(arguments)) as connection:
+            runs_here = not connection.own
+            with Follower(connection) as follower:
+                wanted = WantedVersions.like(await versions_of(follower, arguments.device, ours))
+    elif any((arguments.python, arguments.tensorflow, arguments.keras)):
+        wanted = WantedVersions(ours.python)
+    else:
+        raise TandemError(
+            code="bad-option",
+            what="It is not said which versions are wanted.",
+            fix="Name a paired laptop, or versions: tandem environment --python 3.12.",
+        )
+    wanted = WantedVersions(
+        arguments.python or wanted.python,
+        arguments.tensorflow or wanted.tensorflow,
+        arguments.keras or wanted.keras,
+    )
+    folder = Path(arguments.folder).expanduser().absolute() if arguments.folder else None
+    maker = await asyncio.to_thread(environments.look)
+    made = recipe(maker, wanted, ours, folder=folder, extras=extras_here())
+    return await make(made, screen, runs_here=runs_here)
+
+
+async def versions_of(
+    follower: Follower, text: str, ours: Versions, limit_s: float = LINK_LIMIT_S
+) -> Versions:
+    """Those of the paired laptop that is called so. Raises ``TandemError``, also where they are ours."""
+    device = device_names.find(follower.state, text, paired=True)
+    if device is None:
+        raise device_names.unknown(follower.state, text)
+
+    def known(state: State) -> Versions | None:
+        return state.devices[device.device].versions
+
+    theirs, name = await follower.until(known, limit_s), plain(device.shown_name, 40)
+    if theirs is None:
+        raise TandemError(
+            code="not-connected",
+            what=f"{name} is not connected, so its versions are not known.",
+            fix="Open Tandem there. Or name what tandem --version says there: "
+            "tandem environment --python 3.12.",
+        )
+    if theirs.protocol != ours.protocol:
+        raise TandemError(
+            code="versions-differ",
+            what=f"{name} has Tandem {plain(theirs.tandem, 20)}, and this is {ours.tandem}: they do not "
+            "understand each other.",
+            fix=same_on_both("Tandem"),
+        )
+    if WantedVersions.like(theirs) == WantedVersions.like(ours):
+        raise TandemError(
+            code="versions-agree",
+            what=f"{name} has the versions that this laptop has: {WantedVersions.like(ours)}.",
+            fix="Nothing is to be made; you can train together.",
+        )
+    return theirs
+
+
+async def make(made: Recipe, screen: Screen, *, runs_here: bool = False) -> int:
+    """``runs_here``: a Tandem of this home runs and goes on running."""
+    screen.say(f"Tandem with {made.wanted}, in {made.folder}", "bold")
+    if not await asyncio.to_thread(said_by, made):
+        screen.say(
+            f"Up to {size_words(made.download_bytes)} are fetched and {size_words(made.disk_bytes)} used on "
+            "the disk; it takes some minutes. Ctrl-C ends it."
+        )
+    making = Making(made, lambda line: screen.say(plain(line, 1000), "dim"))
+    with Interrupts() as interrupts:
+        work = asyncio.create_task(asyncio.to_thread(making.run), name="making")
+        ended = asyncio.create_task(interrupts.wait_next(), name="interrupt")
+        try:
+            await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+            if not work.done():
+                screen.say("Stopping; what is half made is removed.")
+                making.stop()
+        said = await work
+    if not said:
+        screen.problem(_INTERRUPTED)
+        return ExitCode.INTERRUPTED
+    if screen.json:
+        screen.result({"ok": True, "folder": str(made.folder), "tandem": str(made.tandem), "version": said})
+        return ExitCode.OK
+    for line in ready_lines(made, said, runs_here=runs_here, in_menu=changeover.is_in_menu()):
+        screen.say(line)
+    return ExitCode.OK
+
+
+def ready_lines(made: Recipe, said: str, *, runs_here: bool, in_menu: bool) -> list[str]:
+    """What to do with it."""
+    lines = [f"Ready: {plain(said, 200)}.", f"Start it: {made.tandem}"]
+    if runs_here:
+        lines.append(
+            "Close the Tandem that runs here first: of two that share key and runs, one runs at a time."
+        )
+    if in_menu:
+        lines.append(f"To have it in the menu instead of this one: {made.tandem} install-desktop")
+    lines.append(f"What your scripts import besides, it needs too: {made.install} NAME")
+    return lines
+
+
+_INTERRUPTED = Problem(
+    code="environment-stopped",
+    what="It was stopped, and what was half made is removed.",
+    fix="Start it again when you like: what was downloaded whole is not downloaded again.",
+)

@@ -1,0 +1,47 @@
+"""Going over to another environment's Tandem: it is started, and menu and login start it from then on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import autostart, desktop_files
+from app.changeover import go_over, is_in_menu, window_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="desktop entries are Linux's")
+
+
+@pytest.fixture
+def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Another environment's ``tandem-gui``, which writes down what it is asked."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    program = tmp_path / "other" / "bin" / "tandem-gui"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$*" > "$0.part" && mv "$0.part" "$0.told"\n')
+    program.chmod(0o755)
+    return program
+
+
+def test_the_window_lies_beside_the_command() -> None:
+    assert window_of(Path("/e/bin/tandem")) == Path("/e/bin/tandem-gui")
+    assert window_of(Path("/e/Scripts/tandem.exe")).name == "tandem-gui.exe"
+
+
+@pytest.mark.real
+def test_the_other_is_started_and_what_started_this_one_starts_it(other: Path, qapp: object) -> None:
+    desktop_files.install(desktop_files.data_folder())
+    autostart.set_start(True)
+    assert is_in_menu()
+    assert go_over((str(other), "--home", "/h")).wait(30) == 0
+    assert other.with_name("tandem-gui.told").read_text() == "--home /h\n"
+    for path in (desktop_files.entry_file(desktop_files.data_folder()), autostart.entry_file()):
+        assert f"Exec={other}" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.real
+def test_what_did_not_start_this_one_does_not_start_the_other(other: Path) -> None:
+    assert go_over((str(other),)).wait(30) == 0
+    assert not is_in_menu() and not autostart.entry_file().exists()

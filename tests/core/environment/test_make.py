@@ -1,0 +1,196 @@
+"""Environments made by real interpreters and a real pip; what becomes of those that fail or are stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.environment.make import MARK, Making, has, said_by
+from core.environment.recipe import Recipe, RecipeStep, WantedVersions, recipe
+from core.home.lock import HomeLock
+from core.vocabulary.environments import EnvironmentMaker, look
+from core.vocabulary.errors import TandemError
+from core.vocabulary.versions import installed
+from tests.core.environment.tiny_tandem import wheel
+
+OURS = installed()
+OTHER = next((python for python in look().pythons if python != OURS.python), OURS.python)
+"""Another Python where this machine has one."""
+
+
+@pytest.fixture(autouse=True)
+def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked beyond this machine, however its pip is set up."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+
+
+def tiny(tmp_path: Path, python: str = OURS.python, tensorflow: str = "2.21.0") -> Recipe:
+    maker = EnvironmentMaker(source=wheel(tmp_path), pythons=look().pythons)
+    made = recipe(maker, WantedVersions(python, tensorflow, "3.15.1"), OURS, folder=tmp_path / "made")
+    return replace(made, disk_bytes=0)
+
+
+def doing(tmp_path: Path, *lines: str) -> Recipe:
+    """One whose only step is this program."""
+    program = (sys.executable, "-c", "\n".join(lines))
+    return replace(tiny(tmp_path), steps=(RecipeStep("Working", program),))
+
+
+def ignore(line: str) -> None:
+    pass
+
+
+def refusal(work: Callable[[], object]) -> TandemError:
+    with pytest.raises(TandemError) as refused:
+        work()
+    assert refused.value.fix
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted", "whole"),
+    [
+        ("Tandem 0.1.0 (Python 3.12, TensorFlow 2.21.0, Keras 3.15.1)", WantedVersions("3.12"), True),
+        (
+            "Tandem 0.1.0 (Python 3.12, TensorFlow 2.21.0, Keras 3.15.1)",
+            WantedVersions("3.12", "2.21.0", "3.15.1"),
+            True,
+        ),
+        (
+            "Tandem 0.1.0 (Python 3.12, TensorFlow 2.21.0, Keras 3.15.10)",
+            WantedVersions("3.12", "", "3.15.1"),
+            False,
+        ),
+        ("Tandem 0.1.0 (Python 3.11, TensorFlow 2.21.0, Keras 3.15.1)", WantedVersions("3.12"), False),
+        (
+            "Tandem 0.1.0 (Python 3.12, TensorFlow missing, Keras 3.15.1)",
+            WantedVersions("3.12", "2.21.0"),
+            False,
+        ),
+        ("", WantedVersions("3.12"), False),
+    ],
+)
+def test_what_the_new_one_says_of_itself_decides(said: str, wanted: WantedVersions, whole: bool) -> None:
+    assert has(said, wanted) is whole
+
+
+@pytest.mark.real
+def test_an_environment_is_made_tried_and_found_again(tmp_path: Path) -> None:
+    made, lines = tiny(tmp_path, OTHER), list[str]()
+    assert said_by(made) == ""
+    said = Making(made, lines.append).run()
+    assert said == f"Tandem 0.1.0 (Python {OTHER}, TensorFlow 2.21.0, Keras 3.15.1)"
+    assert lines[0].startswith("Making the environment: ") and "Successfully installed" in lines[-1]
+    assert made.tandem.exists() and not (made.folder / MARK).exists()
+    assert said_by(made) == said
+    lines.clear()
+    assert Making(made, lines.append).run() == said and lines == [], "a whole one is not made anew"
+
+
+@pytest.mark.real
+def test_what_was_left_half_made_is_no_whole_one_and_is_made_anew(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    assert Making(made, ignore).run()
+    (made.folder / MARK).touch()  # as one leaves it that was killed
+    (made.folder / "rest").mkdir()
+    assert said_by(made) == ""
+    assert Making(made, ignore).run()
+    assert not (made.folder / "rest").exists() and not (made.folder / MARK).exists()
+
+
+@pytest.mark.real
+def test_stopped_it_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    made = doing(
+        tmp_path,
+        "import subprocess, sys, time, os",
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])",
+        "print('begun', os.getpid(), child.pid, flush=True)",
+        "time.sleep(600)",
+    )
+    pids: list[int] = []
+
+    def told(line: str) -> None:
+        if line.startswith("begun"):
+            pids.extend(map(int, line.split()[1:]))
+            assert (made.folder / MARK).exists()
+            making.stop()
+
+    making = Making(made, told)
+    assert making.run() == ""
+    assert len(pids) == 2 and not made.folder.exists()
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=30)
+    assert not alive
+
+
+@pytest.mark.real
+def test_what_failed_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    made = doing(tmp_path, "print('ERROR: No such thing')", "raise SystemExit(1)")
+    problem = refusal(Making(made, ignore).run).problem
+    assert problem.code == "environment-failed" and "No such thing" in problem.what
+    assert not made.folder.exists()
+
+
+@pytest.mark.real
+def test_without_a_network_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real pip, whose index is a port of this machine where nobody listens."""
+    monkeypatch.delenv("PIP_NO_INDEX")
+    made = tiny(tmp_path)
+    fill = (*made.steps[-1].command[:-1], "--index-url", "http://127.0.0.1:9/simple", "--retries", "1", "six")
+    made = replace(made, steps=(*made.steps[:-1], RecipeStep("Fetching the packages", fill)))
+    problem = refusal(Making(made, ignore).run).problem
+    assert problem.code == "environment-no-network" and "NewConnectionError" in problem.detail
+    assert not made.folder.exists()
+
+
+@pytest.mark.real
+def test_a_step_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    made = doing(tmp_path, "import time; time.sleep(600)")
+    assert refusal(Making(made, ignore, limit_s=0.2).run).code == "environment-too-long"
+    assert not made.folder.exists()
+
+
+@pytest.mark.real
+def test_one_that_came_out_otherwise_is_not_kept(tmp_path: Path) -> None:
+    made = tiny(tmp_path, tensorflow="2.21.1")
+    problem = refusal(Making(made, ignore).run).problem
+    assert problem.code == "environment-not-as-wanted" and "TensorFlow 2.21.0" in problem.what
+    assert not made.folder.exists()
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    made.folder.mkdir()
+    (made.folder / "mine").write_text("all I have")
+    assert refusal(Making(made, ignore).run).code == "environment-folder-taken"
+    assert (made.folder / "mine").read_text() == "all I have"
+
+
+def test_of_two_at_once_one_makes_it(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    made.folder.mkdir()
+    lock = HomeLock.acquire(made.folder / MARK)
+    try:
+        assert refusal(Making(made, ignore).run).code == "environment-under-way"
+    finally:
+        lock.release()
+
+
+def test_too_little_space_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
+    made, lines = replace(tiny(tmp_path), disk_bytes=1 << 60), list[str]()
+    assert refusal(Making(made, lines.append).run).code == "environment-no-space"
+    assert not lines and not made.folder.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    made = replace(tiny(tmp_path), folder=tmp_path / "file" / "made")
+    assert refusal(Making(made, ignore).run).code == "environment-unwritable"

@@ -1,0 +1,58 @@
+"""What pip and uv say when they fail, and what a person is told of it."""
+
+from pathlib import Path
+
+import pytest
+
+from core.environment.problems import failed, unwritable
+
+FOLDER = Path("/home/a/tandem-python3.12")
+RETRY = (
+    "WARNING: Retrying (Retry(total=4, connect=None, read=None, redirect=None, status=None)) after "
+    "connection broken by 'NewConnectionError('<pip._vendor.urllib3.HTTPSConnection object>: Failed "
+    "to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/argcomplete/"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ((RETRY, "ERROR: No matching distribution found for argcomplete>=3.6"), "environment-no-network"),
+        (
+            ("error: Failed to fetch: `https://x/simple/six/`", "Caused by: dns error"),
+            "environment-no-network",
+        ),
+        (
+            ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", ""),
+            "environment-no-space",
+        ),
+        (
+            (
+                "The virtual environment was not created successfully because ensurepip is not",
+                "available.  On Debian/Ubuntu systems, you need to install the python3-venv",
+            ),
+            "environment-no-venv",
+        ),
+        (
+            ("error: No interpreter found for Python 3.12 in managed installations or search path",),
+            "environment-no-python",
+        ),
+        (("ERROR: ResolutionImpossible: for help visit a page",), "environment-failed"),
+        ((), "environment-failed"),
+    ],
+)
+def test_a_failure_is_told_by_its_cause_with_its_mend(lines: tuple[str, ...], code: str) -> None:
+    problem = failed("Fetching and installing the packages", lines, "3.12", FOLDER)
+    assert problem.code == code and problem.fix
+
+
+def test_what_nobody_knows_is_told_by_its_error_with_all_that_was_said() -> None:
+    lines = ("Collecting x", "ERROR: Package 'x' requires a different Python", "[notice] A new release")
+    problem = failed("Fetching the packages", lines, "3.12", FOLDER)
+    assert problem.what == ("Fetching the packages failed: ERROR: Package 'x' requires a different Python")
+    assert problem.detail.splitlines() == [*lines]
+
+
+def test_a_full_disk_is_told_as_one_wherever_it_shows() -> None:
+    assert unwritable(FOLDER, OSError(28, "No space left on device")).code == "environment-no-space"
+    assert unwritable(FOLDER, OSError(13, "Permission denied")).code == "environment-unwritable"

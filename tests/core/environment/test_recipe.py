@@ -1,0 +1,121 @@
+"""By which commands an environment is made, where it lies, and what cannot be made."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
+from core.vocabulary.environments import EnvironmentMaker
+from core.vocabulary.errors import TandemError
+from tests.core.fake_node import VERSIONS
+
+PYTHONS = {"3.12": "/usr/bin/python3.12"}
+CHECKOUT = EnvironmentMaker(checkout="/home/a b/tandem", source="/home/a b/tandem", pythons=PYTHONS)
+INSTALLED = EnvironmentMaker(source="file:///home/a/t.whl", pythons=PYTHONS)
+THEIRS = replace(VERSIONS, python="3.12")
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="another folder for programs, other quotes")
+
+
+def made(
+    maker: EnvironmentMaker, wanted: WantedVersions | None = None, extras: tuple[str, ...] = ()
+) -> Recipe:
+    return recipe(maker, wanted or WantedVersions("3.12"), VERSIONS, extras=extras)
+
+
+def test_an_interpreter_that_is_here_makes_it_and_its_pip_fills_it() -> None:
+    folder = "/home/a b/tandem/.venv-3.12"
+    make, fill = made(CHECKOUT, extras=("gpu",)).steps
+    assert make.command == ("/usr/bin/python3.12", "-m", "venv", folder)
+    assert shlex.split(str(fill)) == [
+        *(f"{folder}/bin/python", "-m", "pip", "install", "--constraint", f"{folder}/constraints.txt"),
+        *("--editable", "/home/a b/tandem[gpu]"),
+    ]
+
+
+def test_what_was_installed_comes_from_where_this_one_came() -> None:
+    def source(maker: EnvironmentMaker, *extras: str) -> str:
+        return made(maker, extras=extras).steps[-1].command[-1]
+
+    assert source(INSTALLED) == "tandem-laptops @ file:///home/a/t.whl"
+    assert source(INSTALLED, "tensorboard") == "tandem-laptops[tensorboard] @ file:///home/a/t.whl"
+    assert source(EnvironmentMaker(pythons=PYTHONS), "tensorboard") == "tandem-laptops[tensorboard]"
+    assert made(INSTALLED).folder == Path.home() / "tandem-python3.12"
+
+
+def test_uv_fetches_a_python_that_is_not_here() -> None:
+    maker = EnvironmentMaker(source="/a.whl", uv=True)
+    fetch, fill = made(maker).steps
+    assert fetch.command[:2] == ("uv", "venv") and "3.12" in fetch.command
+    assert fill.command[:4] == ("uv", "pip", "install", "--python")
+    assert "--seed" in fetch.command, "a pip for what scripts import besides"
+    assert made(maker).install == f"{made(maker).python} -m pip install"
+
+
+def test_where_uv_is_missing_too_it_is_fetched_into_the_environment() -> None:
+    uv, fetch, _ = made(EnvironmentMaker(source="/a.whl")).steps
+    folder = Path.home() / "tandem-python3.12"
+    assert uv.command == (sys.executable, "-m", "pip", "install", "--target", str(folder / "uv"), "uv")
+    assert fetch.command[0] == str(folder / "uv" / "bin" / "uv")
+
+
+def test_the_same_python_with_another_tensorflow_is_made_by_this_python() -> None:
+    wanted = WantedVersions.like(replace(VERSIONS, tensorflow="2.21.1"))
+    other = made(CHECKOUT, wanted)
+    assert other.folder.name == ".venv-3.11-tensorflow2.21.1"
+    assert other.steps[0].command[0] == sys.executable
+
+
+def test_the_versions_are_those_that_tandem_is_tested_with_but_for_what_is_wanted() -> None:
+    pinned = made(CHECKOUT).constraints.splitlines()
+    assert "keras==3.15.1" in pinned and "tensorflow==2.21.0" in pinned
+    other = made(CHECKOUT, WantedVersions("3.12", tensorflow="2.21.1")).constraints.splitlines()
+    assert set(other) - set(pinned) == {"tensorflow==2.21.1"}
+    assert set(pinned) - set(other) == {"tensorflow==2.21.0"}
+
+
+def test_what_is_wanted_is_said_in_words() -> None:
+    assert str(WantedVersions("3.12")) == "Python 3.12"
+    assert str(WantedVersions.like(THEIRS)) == "Python 3.12, TensorFlow 2.21.0 and Keras 3.15.1"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        (WantedVersions("3.14"), "environment-no-such-python"),
+        (WantedVersions("3.12; rm -rf ~"), "environment-no-such-python"),
+        (WantedVersions("3.12", tensorflow="2.22.0"), "environment-other-release"),
+        (WantedVersions("3.12", keras="3.15.1 --pre"), "environment-other-release"),
+        (WantedVersions("3.12", keras="3.15.1\nevil"), "environment-other-release"),
+    ],
+)
+def test_what_tandem_does_not_run_with_is_refused_whoever_asks(wanted: WantedVersions, code: str) -> None:
+    with pytest.raises(TandemError) as refused:
+        made(CHECKOUT, wanted)
+    assert refused.value.code == code and refused.value.fix
+
+
+def test_a_frozen_program_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(TandemError, match="carries its own Python"):
+        made(CHECKOUT)
+
+
+def test_the_extras_of_this_environment_are_found_by_their_packages() -> None:
+    def version(package: str) -> str:
+        if package != "tensorboard":
+            raise metadata.PackageNotFoundError(package)
+        return "2.21.0"
+
+    assert extras_here(version) == ("tensorboard",)
+
+
+def test_with_a_graphics_card_it_is_larger() -> None:
+    plain, gpu = made(CHECKOUT), made(CHECKOUT, extras=("gpu",))
+    assert gpu.download_bytes > plain.download_bytes and gpu.disk_bytes > plain.disk_bytes
