@@ -19,6 +19,7 @@ from core.vocabulary.errors import TandemError
 _MAKES_PATHS = frozenset(["Path", "PurePath", "join", "abspath", "str", "expanduser", "format", "resolve"])
 _WRITES = re.compile(
     r"ModelCheckpoint|CSVLogger|save(_weights|_model|_img|z|z_compressed|txt|fig)?|plot_model|mkdir|makedirs"
+    r"|TensorBoard|create_file_writer"
     r"|to_(csv|json|pickle)|write_\w+"
 )
 _SHOWS = "print"
@@ -53,7 +54,8 @@ class _Mention(NamedTuple):
 def only_written(script: Path, paths: Collection[str], arguments: Collection[str] = ()) -> frozenset[str]:
     """Those of ``paths`` that the script and what it imports write and never read: what an earlier run left.
 
-    Plots that Tandem saved for it are among them. Code never is, nor what stands in the ``arguments``.
+    Plots that Tandem saved for it and TensorBoard's files, whose names stand nowhere, are among them. Code
+    never is, nor what stands in the ``arguments``.
     """
     try:
         sources = read_sources(script)
@@ -65,14 +67,14 @@ def only_written(script: Path, paths: Collection[str], arguments: Collection[str
     mentions = [
         mention for source in modules for mention in _mentions(source, follows_names=len(modules) == 1)
     ]
-    plots = re.compile(rf"{re.escape(script.stem)}-plot-\d+\.png")
+    unnamed = re.compile(rf"{re.escape(script.stem)}-plot-\d+\.png|(.*/)?events\.out\.tfevents\.[^/]+")
     written = {mention.name for mention in mentions if mention.written}
     return frozenset(
         path
         for path in paths
         if not path.endswith(_CODE)
-        and ((name := path.rpartition("/")[2]) in written or plots.fullmatch(path))
-        and not any(name in argument for argument in arguments)
+        and (path.rpartition("/")[2] in written or unnamed.fullmatch(path))
+        and not any(part in argument for part in path.split("/") for argument in arguments)
         and all(mention.written for part in path.split("/") for mention in mentions if mention.may_mean(part))
     )
 

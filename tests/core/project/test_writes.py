@@ -108,12 +108,32 @@ def test_plots_that_tandem_saved_are_none_of_the_scripts_own_files(tmp_path: Pat
     assert written(tmp_path, "read('train-plot-1.png')", *plots) == {"train-plot-12.png"}
 
 
+@pytest.mark.parametrize(
+    ("use", "stays"),
+    [
+        ("keras.callbacks.TensorBoard('logs')", True),
+        ("keras.callbacks.TensorBoard(log_dir='logs/fit/' + datetime.now().isoformat())", True),
+        ("LOGS = f'logs/{name}'\nkeras.callbacks.TensorBoard(LOGS)", True),
+        ("tf.summary.create_file_writer('logs')", True),
+        ("keras.callbacks.TensorBoard('logs')\nread_back('logs')", False),
+        ("keras.callbacks.TensorBoard('logs')\nshutil.rmtree('logs')", False),
+        ("keras.callbacks.TensorBoard('logs')\nos.walk(folder)", False),
+    ],
+)
+def test_what_tensorboard_shows_is_not_read_by_the_script(tmp_path: Path, use: str, stays: bool) -> None:
+    events = "logs/fit/2026/train/events.out.tfevents.1795401195.anna.1.0.v2"
+    assert written(tmp_path, use, events, "logs/notes.txt") == ({events} if stays else set())
+
+
 def test_code_and_what_the_arguments_name_travel(tmp_path: Path) -> None:
     assert written(tmp_path, "Path('part.py').write_text('x = 1')", "part.py") == set()
     write(tmp_path, {"train.py": SAVES})
     files = ("digits.keras",)
     assert only_written(tmp_path / "train.py", files, ["--epochs", "3"]) == {"digits.keras"}
     assert only_written(tmp_path / "train.py", files, ["--load=digits.keras"]) == set()
+    events = ("logs/events.out.tfevents.1.anna",)
+    assert only_written(tmp_path / "train.py", events) == set(events)
+    assert only_written(tmp_path / "train.py", events, ["--data", "logs"]) == set()
 
 
 def test_what_a_run_left_makes_no_other_project_of_the_next_one(tmp_path: Path) -> None:
