@@ -123,7 +123,7 @@ async def member(arguments: argparse.Namespace, screen: Screen) -> int:
     if loops:
         _say_what_is_left_out(arguments, screen)
     with tempfile.TemporaryDirectory(prefix="tandem-member-") as place:
-        folder = await asyncio.to_thread(_folder, script, run.rank, Path(place))
+        folder = await asyncio.to_thread(_folder, script, arguments.script_arguments, run.rank, Path(place))
         order = await asyncio.to_thread(_order, arguments, run, script, folder, "own" if loops else "managed")
         screen.say(f"Member {run.rank} of {len(run.addresses)}, at {run.addresses[run.rank]}.")
         with Interrupts() as interrupts:
@@ -154,12 +154,13 @@ def _say_what_is_left_out(arguments: argparse.Namespace, screen: Screen) -> None
         )
 
 
-def _folder(script: Path, rank: int, place: Path) -> Path:
+def _folder(script: Path, arguments: tuple[str, ...], rank: int, place: Path) -> Path:
     """The first member runs where the script lies, and what it writes stays there; the others on a copy."""
     if rank == 0:
         return script.parent
     try:
-        copy_project(scan_project(script).manifest, script.parent, place / "work")
+        project = scan_project(script, arguments=arguments)
+        copy_project(project.manifest, script.parent, place / "work")
     except Changed as changed:
         raise TandemError(
             code="project-changed",

@@ -22,6 +22,7 @@ from app.cli import command_line, member
 from app.cli.screen import Screen
 from core.exchange.membership import Membership
 from core.vocabulary.errors import TandemError
+from tests.core.project.making import write
 from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for
 
 ROOT = Path(__file__).parents[3]
@@ -200,6 +201,18 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "train.py").write_text(SCRIPT)
     return tmp_path
+
+
+def test_a_members_copy_has_what_its_arguments_name(tmp_path: Path) -> None:
+    """Also where the script only writes it: an earlier job may have left what this one begins with."""
+    project = tmp_path / "project"
+    write(project, {"train.py": "import keras\nmodel.save('m.keras')\n", "m.keras": "a model", "x.csv": "1"})
+    script = project / "train.py"
+    assert member._folder(script, (), 0, tmp_path / "a") == project
+    copy = member._folder(script, (), 1, tmp_path / "b")
+    assert sorted(path.name for path in copy.iterdir()) == ["train.py", "x.csv"]
+    copy = member._folder(script, ("--from=m.keras",), 1, tmp_path / "c")
+    assert sorted(path.name for path in copy.iterdir()) == ["m.keras", "train.py", "x.csv"]
 
 
 def workers_alone() -> dict[str, str]:
