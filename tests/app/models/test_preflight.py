@@ -53,6 +53,19 @@ def test_only_where_members_meet_by_tensorflow_a_port_is_open_to_the_network() -
     assert "not-sealed" not in found()
 
 
+def test_a_run_is_sealed_as_planned_and_for_who_forbade_downloads_until_a_plan_is_made() -> None:
+    own, fit = world.script_read(kind="own"), world.script_read()
+    sealed = PlanMade(plan=replace_struct(PLAN.plan, strategy="own", exchange="sealed"))
+    opened = PlanMade(plan=replace_struct(PLAN.plan, strategy="own", exchange="tensorflow"))
+    forbidden = replace(DRAFT, downloads=False)
+    assert preflight.is_sealed(DRAFT, own, sealed)
+    assert not preflight.is_sealed(DRAFT, own, opened) and not preflight.is_sealed(DRAFT, own, None)
+    assert preflight.is_sealed(forbidden, own, None)
+    assert not preflight.is_sealed(forbidden, fit, PLAN), "with model.fit there is nothing to forbid"
+    assert preflight.is_sealed(replace(forbidden, strategy="own"), fit, None)
+    assert not preflight.is_sealed(replace(forbidden, strategy="managed"), own, None)
+
+
 def test_accepted_differences_are_in_sight_and_can_be_withdrawn() -> None:
     accepted = ev.SettingsChanged(settings=Settings(accepted=("c" * 64,)))
     assert preflight.ACCEPTED not in found(), "nothing was accepted"
@@ -172,6 +185,8 @@ def test_a_file_that_only_this_laptop_has_matters_where_others_train_along() -> 
 def test_what_is_left_out_of_the_project_is_named() -> None:
     line = found(skipped=(".git", "big.zip: too large", "a", "b", "c"))["skipped"]
     assert line.what == "Left out: .git, big.zip: too large, a, b and 1 more."
+    why = "a-model-with-a-rather-long-name.keras: the script only writes it"
+    assert found(skipped=(why,))["skipped"].what == f"Left out: {why}."
 
 
 def test_without_an_earlier_run_the_speed_up_will_be_measured() -> None:
