@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from core.run.outputs import is_model
@@ -12,7 +11,7 @@ from core.speed import sentences
 from core.speed.stragglers import straggler
 from core.vocabulary import phases
 from core.vocabulary.events import CheckpointCame
-from core.vocabulary.ids import DeviceId, RunId, short
+from core.vocabulary.ids import DeviceId, short
 from core.vocabulary.phases import Phase
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import Progress, Summary
@@ -195,16 +194,6 @@ def goes_on_words(moment: Moment, lender: str = "") -> str:
     fit = f"fit {moment.fit + 1}, " if moment.fit else ""
     whose = f", with the checkpoint on {lender}" if lender else ""
     return f"Resumes at {fit}epoch {moment.epoch + 1}, step {moment.batch + 1}{whose}."
-
-
-def started_s(run: RunId, recorded_s: float) -> float:
-    """When a run was started, as its id says it on every laptop: each one's own record (``recorded_s``) is a
-    little later, and by another clock. Unix time."""
-    try:
-        began = datetime.strptime("-".join(run.split("-")[:2]), "%Y%m%d-%H%M%S")
-    except ValueError:
-        return recorded_s
-    return began.replace(tzinfo=UTC).timestamp()
 
 
 def fetch_words(fetch: CheckpointCame, lender: str) -> str:

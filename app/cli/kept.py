@@ -19,7 +19,7 @@ from core.vocabulary.answers import KeptList
 from core.vocabulary.commands import ListKept, RemoveKept
 from core.vocabulary.errors import TandemError
 from core.vocabulary.holdings import Kept, KeptProject, KeptRun
-from core.vocabulary.ids import ProjectId, short
+from core.vocabulary.ids import ProjectId, short, started_s
 from core.vocabulary.state import Device, State
 from core.vocabulary.text import plain
 
@@ -153,7 +153,7 @@ def _table(kept: Kept) -> Table:
             also = ", sent by another laptop, too" if each.of_others else ""
             what, when_s = f"{each.files} files{also}", each.used_s
         else:
-            what, when_s = f"run {each.run}", each.started_s
+            what, when_s = f"run {each.run}", started_s(each.run, each.started_s)
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(when_s))
         table.add_row(short(each.project), plain(each.script, 60), what, size_words(each.bytes), when)
     return table

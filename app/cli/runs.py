@@ -19,7 +19,7 @@ from core.speed.sentences import epoch_words
 from core.vocabulary import answers
 from core.vocabulary.commands import DeleteRun, FindCheckpoints, GetRun, LabelRun, ListRuns
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import DeviceId, RunId, short
+from core.vocabulary.ids import DeviceId, RunId, short, started_s
 from core.vocabulary.phases import Failed
 from core.vocabulary.text import plain, plain_lines
 
@@ -156,7 +156,7 @@ def _table(entries: tuple[answers.RunEntry, ...]) -> Table:
 
 
 def _when(entry: answers.RunEntry) -> str:
-    began_s = run_words.started_s(entry.run, entry.started_s)
+    began_s = started_s(entry.run, entry.started_s)
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(began_s))
 
 

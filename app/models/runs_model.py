@@ -11,11 +11,11 @@ from math import isfinite
 from msgspec.structs import replace
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from app.run_words import PHASES, duration, number, started_s
+from app.run_words import PHASES, duration, number
 from core.history.best import better, deciding
 from core.speed.sentences import speed_up, times
 from core.vocabulary.answers import RunEntry
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import RunId, started_s
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped
 from core.vocabulary.progress import Summary
 from core.vocabulary.text import plain

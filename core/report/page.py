@@ -21,7 +21,7 @@ from core.report.curves import loss_first, member_names, shown_devices
 from core.speed.sentences import came_out, epoch_words, expected, steps_words
 from core.vocabulary import phases
 from core.vocabulary.answers import RunDetails, RunEntry
-from core.vocabulary.ids import DeviceId, short
+from core.vocabulary.ids import DeviceId, short, started_s
 from core.vocabulary.phases import Exit
 from core.vocabulary.plan import Member
 from core.vocabulary.progress import Progress
@@ -144,7 +144,7 @@ def _lead(entry: RunEntry) -> list[str]:
     return [
         outcome(entry.phase, differs=entry.summary.differs),
         "one laptop" if count == 1 else f"{count} laptops",
-        _when(entry.started_s),
+        _when(started_s(entry.run, entry.started_s)),
         *([_seconds(entry.duration_s)] if entry.duration_s is not None else []),
     ]
 

@@ -1,5 +1,6 @@
 """The names that things go by. Each is its own type, so that one cannot stand for another."""
 
+from datetime import UTC, datetime
 from typing import NewType
 
 DeviceId = NewType("DeviceId", str)
@@ -15,3 +16,13 @@ ProjectId = NewType("ProjectId", str)
 def short(identifier: str) -> str:
     """The first eight characters: enough to tell devices or projects apart on a screen."""
     return identifier[:8]
+
+
+def started_s(run: RunId, recorded_s: float) -> float:
+    """When a run was started, as its id says it on every laptop: each one's own record (``recorded_s``) is a
+    little later, and by another clock. Unix time."""
+    try:
+        began = datetime.strptime("-".join(run.split("-")[:2]), "%Y%m%d-%H%M%S")
+    except ValueError:
+        return recorded_s
+    return began.replace(tzinfo=UTC).timestamp()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from app.cli.exit_codes import ExitCode
@@ -43,6 +45,8 @@ async def test_what_is_kept_is_listed_for_both_sides(node: ScriptedNode) -> None
         assert await kept_on(events, screen, "other") == ExitCode.OK
     assert "Yours on other: 1 project and 1 run, 2 MB." in screen.said
     assert "Of other here: Nothing." in screen.said
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(1795288324))
+    assert began in screen.said, "as its id says: the other laptop's clock is another one"
     assert "1f1f1f1f" in screen.said and "digits.py" in screen.said and "\x1b" not in screen.said
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from html.parser import HTMLParser
 from typing import Any
 
@@ -144,6 +145,16 @@ def test_a_run_that_reported_nothing_says_so() -> None:
     found = shown(run_told(plan=None, steps={}, epochs={}), None, exits=[])
     assert found.all("img") == []
     assert "The script reported no numbers." in found.text
+
+
+def test_a_run_began_when_its_id_says_so_on_every_laptop() -> None:
+    """As in the list of runs: each laptop's record is a little later, and by another clock."""
+    details = run_told()
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(1795288324))
+    assert details.entry.run == "20261121-191204-9f3a01bc"
+    for recorded_s in (0.0, 1_795_288_390.0):
+        told = replace(details, entry=replace(details.entry, started_s=recorded_s))
+        assert f"· {began} ·" in shown(told).text
 
 
 def test_one_laptop_alone_has_no_share() -> None:
