@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from core.vocabulary import events as ev
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.manifest import Difference, ProjectFile
 from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.plausible import sound, sound_summary, sound_waits
@@ -91,6 +91,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_bytes: int = 0
     network: str = ""
     open_port: bool = False
+    differs: dict[str, Difference] = {}
 
 
 class MemberState(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,19 +199,7 @@ def _apply_to_node(state: State, event: ev.Event) -> State:
             others = tuple(notice for notice in state.notices if notice.code != event.problem.code)
             return replace(state, notices=(*others, event.problem)[-20:])
         case ev.ConsentAsked():
-            consent = Consent(
-                run=event.run,
-                device=event.device,
-                name=event.name,
-                script=event.script,
-                arguments=event.arguments,
-                project=event.project,
-                files=event.files,
-                changed=event.changed,
-                checkpoint_bytes=event.checkpoint_bytes,
-                network=event.network,
-                open_port=event.open_port,
-            )
+            consent = Consent(**asdict(event))
             return replace(state, consents=(*state.consents, consent))
         case ev.ConsentSettled():
             return replace(state, consents=tuple(c for c in state.consents if c.run != event.run))
