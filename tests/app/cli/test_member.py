@@ -21,6 +21,7 @@ import pytest
 from app.cli import command_line, member
 from app.cli.screen import Screen
 from core.exchange.membership import Membership
+from core.project import checkpoint_store
 from core.vocabulary.errors import TandemError
 from tests.core.project.making import write
 from tests.core.trainer.attended import Attended, cluster, free_ports, keys_for
@@ -46,8 +47,15 @@ def tell(epoch, logs):
     time.sleep(float(sys.argv[2]))
 
 
+def validate(logs):
+    print("validates", flush=True)
+    time.sleep(float(sys.argv[3]))
+
+
 told = keras.callbacks.LambdaCallback(on_epoch_end=tell)
-model.fit(rows, rows.sum(1), batch_size=64, epochs=int(sys.argv[1]), verbose=0, callbacks=[told])
+told.on_test_begin = validate
+more = {"validation_data": (rows[:64], rows[:64].sum(1))} if sys.argv[3:] else {}
+model.fit(rows, rows.sum(1), batch_size=64, epochs=int(sys.argv[1]), verbose=0, callbacks=[told], **more)
 Path("written.txt").write_text("by " + str(Path.cwd()))
 """
 LOOP = """\
@@ -312,13 +320,21 @@ def test_a_member_that_was_killed_is_given_up_by_name_within_the_limit(place: Pa
 
 @pytest.mark.cluster
 @pytest.mark.timeout(3 * LIMIT_S + 60)
-@pytest.mark.parametrize("told", ["members", "all"])
-def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(told: str, place: Path) -> None:
-    """As Kubernetes tells the members, and as Slurm tells every process that a job has."""
+@pytest.mark.parametrize(("told", "within"), [("members", ""), ("all", ""), ("members", "a validation")])
+def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(
+    told: str, within: str, place: Path
+) -> None:
+    """As Kubernetes tells the members, and as Slurm tells every process that a job has; whenever it comes,
+    and however short the training was until then."""
     whole = Job.of(place, cluster(chief=1, worker=1), "--", "10", "0").ends()
     kept = ("--checkpoints", str(place / "kept"))
-    job = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", "1")
-    job.wait_said("ended 2")
+    slowly = ("0", "2") if within else ("1",)
+    job = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", *slowly)
+    if within:
+        job.wait_said("ended 1")
+        job.wait_said("validates")
+    else:
+        job.wait_said("ended 2")
     members = [psutil.Process(process.pid) for process in job.processes]
     trainers = [each for member in members for each in member.children(recursive=True)]
     assert len(trainers) == 2
@@ -326,8 +342,12 @@ def test_sigterm_ends_in_a_checkpoint_and_the_next_start_goes_on_from_it(told: s
         each.send_signal(signal.SIGTERM)
     job.ends(status=130)
     assert "ended 10" not in job.said[0], "it was stopped before its end"
-    assert list((place / "kept" / "rank-0").glob("[0-9]*"))
-    again = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", "0")
+    newest = checkpoint_store.newest(place / "kept" / "rank-0")
+    assert newest is not None
+    if within:
+        moment = newest.head.moment
+        assert (moment.epoch, moment.batch) == (1, 2), "all steps of the epoch that was being validated"
+    again = Job.of(place, cluster(chief=1, worker=1), *kept, "--", "10", *(("0", "0") if within else ("0",)))
     assert again.ends() == whole
     began = re.findall(r"ended (\d+)", again.said[0])[0]
     assert int(began) > 1, "it went on, and did not begin anew"
