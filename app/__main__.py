@@ -37,6 +37,9 @@ def main(argv: Sequence[str] | None = None, *, window: str = WINDOW) -> int:
         case [spawn.PROBE_ARGUMENT]:
             import_module("core.trainer.probe").main()
             return 0
+        case [spawn.SEAL_ARGUMENT]:
+            import_module("core.trainer.sealed.namespace").enter()
+            return 0
         case [spawn.TENSORBOARD_ARGUMENT, *rest]:
             sys.argv[1:] = rest
             import_module("tensorboard.main").run_main()

@@ -132,6 +132,7 @@ def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
     conductor = Conductor(window, lambda: _opens(folder))
+    collector.settle()
     conductor.bridge.changed.connect(collector.look)
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)

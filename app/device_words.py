@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from app.run_words import listed
 from core.vocabulary.answers import Refused
 from core.vocabulary.errors import Problem
 from core.vocabulary.holdings import Kept
+from core.vocabulary.manifest import Difference
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.state import Device, Me
+from core.vocabulary.text import plain
 from core.vocabulary.versions import is_frozen, is_older
 
 STALE_AFTER_S = 5.0
@@ -28,6 +31,17 @@ OPEN_PORT = Problem(
     fix="It has neither password nor encryption, and cannot be sealed on every laptop of this run. Allow it "
     "in a network whose members you all trust; it is for this one run.",
 )
+
+
+def changed_words(differs: Mapping[str, Difference]) -> str:
+    """What of a project is not as it was allowed last: ``New: digits.keras. Changed: train.py.``"""
+    if not differs:
+        return "Its files are as you allowed them, but its arguments are not."
+    by_kind = {
+        words: [plain(path, 60) for path, kind in differs.items() if kind == of]
+        for of, words in (("changed", "Changed"), ("new", "New"), ("gone", "No longer there"))
+    }
+    return " ".join(f"{words}: {listed(paths)}." for words, paths in by_kind.items() if paths)
 
 
 def state_words(device: Device) -> tuple[str, str]:

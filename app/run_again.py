@@ -8,9 +8,9 @@ from app.device_names import names_of
 from core.vocabulary.answers import RunEntry
 from core.vocabulary.commands import ChangeSettings
 from core.vocabulary.errors import TandemError
-from core.vocabulary.ids import RunId
+from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.phases import Failed, Stopped
-from core.vocabulary.plan import Moment, RunSpec
+from core.vocabulary.plan import Moment, Role, RunSpec
 from core.vocabulary.settings import SettingsChange
 from core.vocabulary.state import State
 from core.vocabulary.text import plain
@@ -60,6 +60,12 @@ def spec_of(entry: RunEntry, state: State, *, others_said: bool = False, fix: st
                 fix=fix,
             )
     return replace(entry.spec, script=entry.source, devices=tuple(others), solo=not others)
+
+
+def alone(spec: RunSpec, me: DeviceId | None) -> RunSpec:
+    """As asked for, on this laptop alone: what was said of the others goes with them, and so do shares."""
+    own = {device: roles for device, roles in spec.roles.items() if device == me and Role.CHIEF in roles}
+    return replace(spec, solo=True, devices=(), roles=own, shares={}, shares_total=None)
 
 
 def withdrawing(code: str, state: State) -> ChangeSettings:

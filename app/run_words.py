@@ -160,15 +160,6 @@ def fraction(progress: Progress) -> float | None:
     return max(0.0, min(1.0, done / progress.epochs))
 
 
-def left_s(progress: Progress) -> float | None:
-    """Seconds until this ``fit`` ends at the present speed; validation is not counted."""
-    steps = steps_left(progress)
-    if steps is None or not progress.steps_s or progress.steps_s <= 0:
-        return None
-    left = steps / progress.steps_s
-    return left if left < FAR_S else None
-
-
 def steps_left(progress: Progress) -> int | None:
     """Of this ``fit``; None where nobody knows how long it is."""
     if not progress.steps_in_epoch:
@@ -222,14 +213,10 @@ def fetch_words(fetch: CheckpointCame, lender: str) -> str:
 
 
 def rate_words(progress: Progress) -> str:
-    parts = []
+    """``640 samples/s``; ``""`` where nobody says."""
     if progress.samples_s is not None:
-        parts.append(f"{progress.samples_s:,.0f} samples/s")
-    elif progress.steps_s is not None:
-        parts.append(f"{progress.steps_s:,.1f} steps/s")
-    if (left := left_s(progress)) is not None:
-        parts.append(f"{duration(left)} left")
-    return ", ".join(parts)
+        return f"{progress.samples_s:,.0f} samples/s"
+    return f"{progress.steps_s:,.1f} steps/s" if progress.steps_s is not None else ""
 
 
 def summary_lines(

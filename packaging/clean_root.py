@@ -43,7 +43,7 @@ STEPS: tuple[tuple[str, str, str], ...] = (
         USER,
         "Xvfb -displayfd 3 -screen 0 1280x800x24 3>screen >/dev/null 2>&1 & screen=$!;"
         " until [ -s screen ]; do kill -0 $screen || exit 1; sleep 0.1; done;"
-        " export DISPLAY=:$(cat screen); began=$(date +%s%N);"
+        " export DISPLAY=:$(cat screen) LANG=C.UTF-8; began=$(date +%s%N);"
         " tandem-gui & window=$!; home=$HOME/.local/share/tandem;"
         " until [ -e $home/node.sock ] || [ -e $home/node.sock.path ]; do"
         " kill -0 $window || exit 1; sleep 0.05; done;"

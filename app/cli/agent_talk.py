@@ -13,7 +13,7 @@ from app.cli import pairing
 from app.cli.prompts import Asker
 from app.cli.run_display import Plain
 from app.cli.screen import Screen
-from app.device_words import NETWORKS, OPEN_PORT
+from app.device_words import NETWORKS, OPEN_PORT, changed_words
 from app.follower import Follower
 from core.runtime.background import Background
 from core.vocabulary import events as ev
@@ -224,7 +224,7 @@ def consent_lines(consent: Consent, name: str) -> list[str]:
     words = " ".join(shlex.quote(plain(word, 1000)) for word in (consent.script, *consent.arguments))
     lines = [f"{name} ({short(consent.device)}) wants to run {words} on this laptop."]
     if consent.changed:
-        lines.append("It was allowed here before; its files or its arguments have changed since.")
+        lines.append(f"It is not what was allowed here before. {changed_words(consent.differs)}")
     lines.append(f"{len(consent.files)} files, {total:,} bytes, project {short(consent.project)}:")
     lines.extend(f"  {file.size:>12,}  {plain(file.path, 100)}" for file in consent.files[:LISTED_FILES])
     if len(consent.files) > LISTED_FILES:

@@ -12,8 +12,6 @@ import sys
 from collections.abc import AsyncIterable
 from typing import Any
 
-from msgspec import structs
-
 from app import device_names, run_again, run_words
 from app.cli import completion, other_run, spec
 from app.cli.command_line import add_subcommand, home_of
@@ -156,7 +154,9 @@ async def start_or_ask(
         screen.say(plain(error.what, 600), "bold")
         if not await _alone_is_meant(screen, interrupts, keyboard):
             raise
-    return await start(follower, screen, structs.replace(wanted, solo=True), interrupts)
+    me = follower.state.me
+    on_its_own = run_again.alone(wanted, me.device if me is not None else None)
+    return await start(follower, screen, on_its_own, interrupts)
 
 
 async def start(follower: Follower, screen: Screen, wanted: RunSpec, interrupts: Interrupts) -> RunId | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from app import device_names, run_words, wait_words
 from app.cli.screen import Screen
+from app.paces import Pace, Paces, left_words
 from core.speed.sentences import epoch_words, expected
 from core.vocabulary import events as ev
 from core.vocabulary.events import CheckpointCame, Event
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Training
 from core.vocabulary.state import Run, State
 from core.vocabulary.text import plain, plain_lines
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 REFRESH_S = 0.15
 PLAIN_EVERY_S = 10.0
 """Plain lines between epochs: long ones need a sign of life."""
+PACE_S = 0.5
+"""So often the speed is looked at, as in the window: a trainer tells it ten times a second."""
 
 
 class Display(Protocol):
@@ -44,6 +48,7 @@ class Plain:
         self._screen = screen
         self._clock = clock
         self._said_s = clock()
+        self._paces = Paces(PACE_S, clock)
         self._phases: dict[DeviceId, str] = {}
         self._waits: tuple[object, ...] = ()
         """What was said last of whom the run waits for, without its numbers."""
@@ -60,6 +65,7 @@ class Plain:
         run = state.run
         if run is None:
             return
+        self._paces.hear(run)
         names = device_names.names_of(state, run.members)
         match event:
             case ev.RunPhaseChanged():
@@ -69,7 +75,7 @@ class Plain:
                 member = run.members[event.device]
                 self._say(f"{names[event.device]}: {run_words.member_words(member)}")
             case ev.MemberProgressed() if self._clock() - self._said_s >= PLAIN_EVERY_S:
-                self._say(_progress_line(run, event.device, names))
+                self._say(_progress_line(run, event.device, names, self._paces.recent))
             case ev.MemberEndedEpoch(epoch=epoch) if _tells_epochs(run, event.device):
                 words = f"epoch {epoch_words(epoch)}: {run_words.logs_words(epoch.logs)}"
                 self._say(f"{names[event.device]}: {words} ({epoch.seconds:.1f} s)")
@@ -118,6 +124,7 @@ class Moving:
         self._clock = clock
         self._drawn_s = 0.0
         self._began_s = clock()
+        self._paces = Paces(PACE_S, clock)
         self._state: State | None = None
         self._live: Live | None = None
 
@@ -138,6 +145,8 @@ class Moving:
 
     def on_event(self, event: Event, state: State) -> None:
         self._state = state
+        if state.run is not None:
+            self._paces.hear(state.run)
         if isinstance(event, ev.MemberLogged | ev.MemberMeasured) and state.run is not None:
             names = device_names.names_of(state, state.run.members)
             for line in _lines_above(event, state.run, names):
@@ -152,21 +161,18 @@ class Moving:
         state = self._state
         if state is None or state.run is None:
             return Group()
-        return picture(
-            state.run, device_names.names_of(state, state.run.members), self._clock() - self._began_s
-        )
+        names = device_names.names_of(state, state.run.members)
+        return picture(state.run, names, self._clock() - self._began_s, self._paces.recent)
 
 
-def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
-    """The moving display of one moment."""
+def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float, paces: Sequence[Pace] = ()) -> Group:
+    """The moving display of one moment. ``paces``: of late, the newest last."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
-    head = (
-        f"{plain(run.plan.script, 60)}: {run_words.phase_words(run.phase)}, {run_words.duration(elapsed_s)}"
-    )
+    head = [run_words.phase_words(run.phase), run_words.duration(elapsed_s), _left(run, paces)]
     table = Table(box=None, show_header=False, pad_edge=False)
     for _ in range(5):
         table.add_column(overflow="ellipsis", no_wrap=True)
@@ -185,7 +191,17 @@ def picture(run: Run, names: dict[DeviceId, str], elapsed_s: float) -> Group:
     waits = [Text(line, style="yellow") for line in wait_words.lines(run, names)]
     if not waits and (straggling := run_words.waiting_words(run.members, names)):
         waits = [Text(straggling, style="dim")]
-    return Group(Text(head, style="bold"), table, *waits)
+    words = f"{plain(run.plan.script, 60)}: {', '.join(filter(None, head))}"
+    return Group(Text(words, style="bold"), table, *waits)
+
+
+def _left(run: Run, paces: Sequence[Pace]) -> str:
+    """``4:10–5:30 left``, as the window says it; ``""`` where that is not known."""
+    progress = run.members[run.plan.chief.device].progress
+    if progress is None or not isinstance(run.phase, Training):
+        return ""
+    words = left_words(progress, paces)
+    return f"{words} left" if words else ""
 
 
 def _lines_above(
@@ -223,11 +239,12 @@ def _part(run: Run, device: DeviceId) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _progress_line(run: Run, device: DeviceId, names: dict[DeviceId, str]) -> str:
+def _progress_line(run: Run, device: DeviceId, names: dict[DeviceId, str], paces: Sequence[Pace]) -> str:
     progress = run.members[device].progress
     assert progress is not None  # the event that brought us here carried it
     more = [
         run_words.rate_words(progress),
+        _left(run, paces),
         run_words.share_words(run, device) if progress.share is not None else "",
         run_words.waiting_words(run.members, names),
     ]

@@ -149,7 +149,7 @@ def spec_of(draft: Draft, state: State) -> RunSpec | Problem:
         devices=others,
         solo=not others,
         roles=roles,
-        shares=shares if len(shares) == len(here) else {},
+        shares=shares if len(shares) == len(here) > 1 else {},
         strategy=draft.strategy,
         seed=draft.seed,
         wire=draft.wire,

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median, quantiles
+from statistics import median
 from typing import Literal, NamedTuple
 
-from app.run_words import FAR_S, range_words, steps_left
+from app.paces import Pace, left_words
+from app.run_words import rate_words
 from core.speed.sentences import times
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.plan import ranks
 from core.vocabulary.plausible import a_step, sound
-from core.vocabulary.progress import Progress
 from core.vocabulary.state import Run
 from core.vocabulary.text import plain
 
 SAME = 1.05
 """Less than that much faster or slower is no difference that one would notice."""
-LEAST_PACES = 6
-"""Reports, two a second, before the time left is more than a guess."""
 ALONE = "than this laptop alone"
 
 
@@ -29,13 +27,6 @@ class Figure(NamedTuple):
     value: str
     note: str = ""
     kind: Literal["", "warning"] = ""
-
-
-class Pace(NamedTuple):
-    """Of a report: the seconds of its step, and from one step to the next, what is between them included."""
-
-    step_s: float
-    every_s: float | None
 
 
 def figures(run: Run, me: DeviceId | None, paces: Sequence[Pace] = ()) -> list[Figure]:
@@ -83,17 +74,11 @@ def _logged(name: str, logs: dict[str, float], ends: dict[str, float]) -> Figure
 
 
 def _left(run: Run, paces: Sequence[Pace]) -> Figure:
-    """As sure as it is: between the quartiles of late, and nothing before there are enough of them."""
     progress = run.members[run.plan.chief.device].progress
     if progress is None:
         return Figure("Time left", "–")
     note = f"epoch {progress.epoch + 1:,} of {progress.epochs:,}" if progress.epochs > 0 else ""
-    steps = steps_left(progress)
-    every_s = [pace.every_s for pace in paces if pace.every_s is not None and a_step(pace.every_s)]
-    if steps is None or len(every_s) < LEAST_PACES:
-        return Figure("Time left", "–", note)
-    least_s, _, most_s = (steps * each for each in quantiles(every_s, n=4, method="inclusive"))
-    return Figure("Time left", range_words(least_s, most_s) if most_s < FAR_S else "–", note)
+    return Figure("Time left", left_words(progress, paces) or "–", note)
 
 
 def _speed(run: Run, me: DeviceId | None, step_s: float | None) -> Figure:
@@ -109,10 +94,3 @@ def _speed(run: Run, me: DeviceId | None, step_s: float | None) -> Figure:
     if gain > 1 / SAME:
         return Figure("Speed", "No faster", ALONE, "warning")
     return Figure("Speed", f"{times(1 / gain)}× slower", ALONE, "warning")
-
-
-def rate_words(progress: Progress) -> str:
-    """``640 samples/s``; ``""`` where nobody says."""
-    if progress.samples_s is not None:
-        return f"{progress.samples_s:,.0f} samples/s"
-    return f"{progress.steps_s:,.1f} steps/s" if progress.steps_s is not None else ""

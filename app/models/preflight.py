@@ -84,6 +84,13 @@ def ready(found: Sequence[Finding], plan: PlanMade | Problem | None) -> bool:
     return isinstance(plan, PlanMade) and all(finding.level != "error" for finding in found)
 
 
+def is_sealed(draft: Draft, read: ScriptRead, made: PlanMade | None) -> bool:
+    """Whether the run's trainers are sealed off. Who forbids downloads can allow them again where just that
+    cannot be kept, and no plan is made."""
+    sealed = made is not None and made.plan.exchange == "sealed"
+    return (draft.strategy or read.kind) == "own" and (sealed or not draft.downloads)
+
+
 class Headline(NamedTuple):
     """All of it in a line, and in a second one what is about to happen. ``kind``: of a label."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.bridge import Bridge
-from app.device_words import NETWORKS, OPEN_PORT, problem_of, size_words
+from app.device_words import NETWORKS, OPEN_PORT, changed_words, problem_of, size_words
 from app.widgets.buttons import button
 from app.widgets.flow import Flow
 from app.widgets.labels import ElidedLabel, Label, name_for_readers
@@ -25,7 +26,7 @@ ASKING, LOOKING = 104, 150
 """Average characters that the sheet is wide at most."""
 CHANGED = Problem(
     code="script-changed",
-    what="This is not what you allowed before: its files or its arguments have changed since.",
+    what="This is not what you allowed before.",
     fix="Look at the files to see what changed; ask its user if you did not expect it.",
 )
 
@@ -147,6 +148,8 @@ class ConsentSheet(Sheet):
 
     def _show(self, consent: Consent) -> None:
         self._changed, self._open_port = consent.changed, consent.open_port
+        fix = f"{changed_words(consent.differs)} {CHANGED.fix}"
+        self.changed.show_problem(replace(CHANGED, fix=fix), "warning")
         self.heading.say(f"{consent.name} wants to train with this laptop")
         self.script.say(consent.script)
         self.arguments.say(" ".join(_quoted(argument) for argument in consent.arguments))

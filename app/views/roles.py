@@ -66,7 +66,8 @@ class RolesBox(Card):
         self._keep_rows(state)
         standing = replace(draft, roles=standing_roles(draft, taking_part(draft, state)))
         total = self._computing_total()
-        by_hand = bool(draft.shares)
+        together = len(taking_part(draft, state)) > 1  # one laptop alone shares with nobody
+        by_hand = together and bool(draft.shares)
         for device, line in self.rows.items():
             other = state.devices.get(device)
             reason = why_not(other) if other is not None else ""
@@ -78,7 +79,8 @@ class RolesBox(Card):
             line.show_roles(roles, own=own, able=not reason)
             computes = bool(_COMPUTES.intersection(roles))
             share = self._share(device) if computes else None
-            part = self._part(device, share / total) if share is not None and total and not own else ""
+            shared = together and not own and total
+            part = self._part(device, share / total) if share is not None and shared else ""
             line.show_share(share, part, by_hand)
         self.by_hand.setChecked(by_hand)
         self.by_hand.setVisible(not own and self._plan is not None and not self._plan.solo)

@@ -144,7 +144,7 @@ class TrainSetup(QWidget):
         self._starts_itself = self._starts_itself and not self.draft.script
         self.draft = draft
         self.edited = True
-        self.options.show_options(draft.seed, draft.strategy, draft.wire, draft.exchange)
+        self.options.show_options(draft)
         self.ready.begin()
         if self.options.is_open or draft.roles or draft.shares or draft.left_out:
             self.ready.more.head.setChecked(True)  # what is not as usual is in sight
@@ -207,6 +207,7 @@ class TrainSetup(QWidget):
         plan = self.refusal or (None if self._stale else self.made)
         own = (self.draft.strategy or read.kind) == "own"
         self.roles.show_roles(self.draft, self._state, self.made, own=own)
+        self.options.show_sealed(preflight.is_sealed(self.draft, read, self.made))
         found = preflight.lines(self.draft, self._state, read, plan, self._findings)
         if found != self._shown:
             self._shown = found
@@ -248,8 +249,8 @@ class TrainSetup(QWidget):
 
     def _take_options(self) -> None:
         options = self.options
-        draft = replace(self.draft, seed=options.seed, strategy=options.strategy)
-        self._change(replace(draft, wire=options.wire, exchange=options.exchange))
+        draft = replace(self.draft, seed=options.seed, strategy=options.strategy, wire=options.wire)
+        self._change(replace(draft, exchange=options.exchange, downloads=options.downloads))
 
     def _refuse(self, problem: Problem) -> None:
         self.problem.show_problem(problem)

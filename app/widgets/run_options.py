@@ -1,4 +1,4 @@
-"""What hardly anybody needs to change: seed, strategy, number format on the wire, how trainers meet."""
+"""What hardly anybody needs to change: seed, strategy, numbers on the wire, how trainers meet, downloads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import get_args
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QIntValidator
-from PySide6.QtWidgets import QComboBox, QFormLayout, QLineEdit
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit
 
+from app.models.draft import Draft
 from app.theme import GAP
 from app.widgets.fold import Fold
 from app.widgets.inputs import unscrolled
-from app.widgets.labels import Label, name_for_readers
+from app.widgets.labels import Label, name_for_readers, set_tooltip
 from core.vocabulary.plan import Exchange, StrategyKind, Wire
 
 STRATEGIES: dict[StrategyKind | None, str] = {
@@ -52,6 +53,14 @@ class RunOptions(Fold):
         self._wire = _choices(list(WIRES.values()), "Gradients travel as")
         self._exchange = _choices(list(EXCHANGES.values()), "Laptops meet by")
         name_for_readers(self._seed, "Seed", "The same on every laptop. Empty: a new one for each run.")
+        self._downloads = QCheckBox("The script may download")
+        self._downloads.setObjectName("downloads")
+        self._downloads.setAccessibleName("Downloads: the script may download")
+        set_tooltip(
+            self._downloads,
+            "Its trainers are sealed off. Without this they reach nothing but the other laptops of the run. "
+            "Each user is told which, and asked.",
+        )
         form = QFormLayout()
         form.setHorizontalSpacing(GAP)
         form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
@@ -60,15 +69,19 @@ class RunOptions(Fold):
             ("Strategy", self._strategy),
             ("Gradients travel as", self._wire),
             ("Laptops meet by", self._exchange),
+            ("Downloads", self._downloads),
         ):
             label = Label(title, "faint")
             label.setBuddy(field)
             form.addRow(label, field)
         self.body.addLayout(form)
+        self._form = form
+        self.show_sealed(False)
         self._seed.textEdited.connect(lambda _: self.changed.emit())
         self._strategy.activated.connect(lambda _: self.changed.emit())
         self._wire.activated.connect(lambda _: self.changed.emit())
         self._exchange.activated.connect(lambda _: self.changed.emit())
+        self._downloads.clicked.connect(lambda _: self.changed.emit())
 
     @property
     def seed(self) -> int | None:
@@ -87,16 +100,24 @@ class RunOptions(Fold):
     def exchange(self) -> Exchange | None:
         return list(EXCHANGES)[self._exchange.currentIndex()]
 
-    def show_options(
-        self, seed: int | None, strategy: StrategyKind | None, wire: Wire, exchange: Exchange | None
-    ) -> None:
+    @property
+    def downloads(self) -> bool:
+        return self._downloads.isChecked()
+
+    def show_options(self, draft: Draft) -> None:
         """As they were in an earlier run, say; in sight where they are not as usual."""
-        self._seed.setText("" if seed is None else str(seed))
-        self._strategy.setCurrentIndex(list(STRATEGIES).index(strategy))
-        self._wire.setCurrentIndex(list(WIRES).index(wire))
-        self._exchange.setCurrentIndex(list(EXCHANGES).index(exchange))
-        if (seed, strategy, wire, exchange) != (None, None, "f32", None):
+        self._seed.setText("" if draft.seed is None else str(draft.seed))
+        self._strategy.setCurrentIndex(list(STRATEGIES).index(draft.strategy))
+        self._wire.setCurrentIndex(list(WIRES).index(draft.wire))
+        self._exchange.setCurrentIndex(list(EXCHANGES).index(draft.exchange))
+        self._downloads.setChecked(draft.downloads)
+        as_usual = (None, None, "f32", None, True)
+        if (draft.seed, draft.strategy, draft.wire, draft.exchange, draft.downloads) != as_usual:
             self.head.setChecked(True)
+
+    def show_sealed(self, sealed: bool) -> None:
+        """Whether the run's trainers are sealed: only then can a script be kept from downloading."""
+        self._form.setRowVisible(self._downloads, sealed)
 
 
 def _choices(words: list[str], name: str) -> QComboBox:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 
 from PySide6.QtCore import QTimer, Signal
@@ -13,6 +12,7 @@ from PySide6.QtWidgets import QProgressBar
 from app import run_words, wait_words
 from app.models import headline, laptop_rows
 from app.models.startup import Startup, awaited, starting_up, to_allow
+from app.paces import Paces
 from app.widgets.buttons import button
 from app.widgets.card import Card, row
 from app.widgets.figure import FigureView
@@ -22,15 +22,12 @@ from app.widgets.labels import ElidedLabel, Label, name_for_readers
 from app.widgets.laptop_table import LaptopLine, LaptopTable
 from app.widgets.stepper import Stepper
 from core.speed.sentences import expected
-from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Stopping, Training
-from core.vocabulary.progress import Progress
 from core.vocabulary.state import Run, State
 
 PARTS = 1000
 TICK_MS = 1000
-STEPS = 20
-"""Reports whose median is the speed, and by whose spread the time left is told: ten seconds of them."""
 BACK_S = 15.0
 """So long it is said that a laptop has come back."""
 
@@ -50,10 +47,7 @@ class RunProgress(Card):
         self._back: dict[DeviceId, tuple[float, float]] = {}
         """When one came back, and after how many seconds."""
         self._run: Run | None = None
-        self._stepped: Progress | None = None
-        self._steps_of: RunId | None = None
-        self._paces: deque[headline.Pace] = deque(maxlen=STEPS)
-        """Of the newest reports of one fit."""
+        self._paces = Paces()
         self.state = Label("", "heading")
         self.step = ElidedLabel("", "faint")
         self.figures = [FigureView() for _ in range(4)]
@@ -104,16 +98,7 @@ class RunProgress(Card):
         """Also while nobody looks: the clock of its start runs."""
         self._startup.hear(run)
         self._note_who_is_back(run)
-        if self._steps_of != run.plan.run:
-            self._steps_of = run.plan.run
-            self._paces.clear()
-        progress = run.members[run.plan.chief.device].progress
-        if progress is not None and progress.step_s is not None and progress != self._stepped:
-            if self._stepped is not None and self._stepped.fit != progress.fit:
-                self._paces.clear()
-            self._stepped = progress
-            every_s = 1 / progress.steps_s if progress.steps_s else None
-            self._paces.append(headline.Pace(progress.step_s, every_s))
+        self._paces.hear(run)
 
     def _note_who_is_back(self, run: Run) -> None:
         now_s, away = self._clock(), laptop_rows.away(run)
@@ -140,11 +125,11 @@ class RunProgress(Card):
         self._show_part(round(PARTS * (part or 0.0)))
         if progress is not None:
             step = run_words.step_words(progress)
-            rate = headline.rate_words(progress)
+            rate = run_words.rate_words(progress)
             self.step.say(" · ".join(filter(None, (step[:1].upper() + step[1:], rate))))
         self.step.setVisible(progress is not None)
         me = state.me.device if state.me is not None else None
-        for view, figure in zip(self.figures, headline.figures(run, me, self._paces), strict=True):
+        for view, figure in zip(self.figures, headline.figures(run, me, self._paces.recent), strict=True):
             view.show_figure(figure)
         self._figures.setVisible(progress is not None)
         self._show_startup(run, names, me)

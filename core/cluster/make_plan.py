@@ -125,7 +125,7 @@ def _exchange(spec: RunSpec, tasks: Sequence[Task], *, takes_part: bool, seals: 
 
 
 def _shares(spec: RunSpec, roles: Roles, names: Mapping[DeviceId, str]) -> dict[DeviceId, int]:
-    if not spec.shares:
+    if not spec.shares or len(roles) == 1:  # one laptop alone shares with nobody
         return {device: max(1, _computing(given)) for device, given in roles.items()}
     for device, share in spec.shares.items():
         name = names.get(device) or short(device)

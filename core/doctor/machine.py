@@ -70,15 +70,15 @@ def check_sealing(
                 TOPIC,
                 "Trainers that meet by TensorFlow listen on this laptop's loopback alone, so the network "
                 f"does not reach them; other users of this laptop could: {why_none()}.",
-                f"For a network of their own: {seals.how_to_allow()}",
+                seals.how_to_allow(),
             )
     return warning(
         "not-sealed",
         TOPIC,
         "Scripts that bring another strategy than a mirrored one meet by TensorFlow, whose port has "
         f"neither password nor encryption. It cannot be sealed here: {why_none()}. So such runs are refused.",
-        f"{seals.how_to_allow()} For one run, all users can accept an open port (--open-port), in a "
-        "network whose members they trust. All other scripts meet over TLS.",
+        "All other scripts meet over TLS. For one run, all users can accept an open port (--open-port), in a "
+        f"network whose members they trust. {seals.how_to_allow()}",
     )
 
 

@@ -332,6 +332,8 @@ class Neighbours:
             return
         if isinstance(message, TelemetrySent):
             self._emit(ev.TelemetryReported(device=device, reading=message.reading))
+        elif message.seal is not None:
+            self._emit(ev.SealChanged(device=device, seal=message.seal))
         if self._busy.get(device) != message.busy:
             self._busy[device] = message.busy
             self._emit(ev.BusyChanged(device=device, busy=message.busy))

@@ -232,6 +232,8 @@ class Node:
                 return Refused(problem=_ENDING)
             return await self._do(command)
         except TandemError as error:
+            if error.problem.code == "not-sealed" and await self._look_at_seal():
+                return await self.submit(command)  # it was allowed since this laptop was looked at
             return Refused(problem=error.problem)
         except Exception as error:
             _log.exception("%s failed", type(command).__name__)
@@ -286,6 +288,7 @@ class Node:
             case cm.GetState():
                 return StateNow(state=self.state)
             case cm.RunDoctor(deep=deep):
+                await self._look_at_seal()
                 return Findings(findings=await diagnostics.examine(self._view, deep=deep))
             case cm.Mend(code="socket-gone"):
                 await self._socket.reopen()
@@ -304,6 +307,16 @@ class Node:
         return View(
             self.home, self._settings, self.state, self._neighbours.port, try_reach=self._trials.try_with
         )
+
+    async def _look_at_seal(self) -> bool:
+        """Whether it is another one than before; the others are told then, too."""
+        seal = await asyncio.to_thread(seals.find)
+        if seal == self._versions.seal:
+            return False
+        self._versions = replace(self._versions, seal=seal)
+        self._emit(ev.SealChanged(device=self._opened.identity.device_id, seal=seal))
+        self._neighbours.links.send_all(BusyTold(busy=self._runs.busy, seal=seal))
+        return True
 
     async def _change_settings(self, change: SettingsChange) -> None:
         # One after the other: each changes what the one before left.

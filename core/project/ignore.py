@@ -63,6 +63,10 @@ class IgnoreRules:
             decision = self._decide_above(path, is_folder)
         return "rule" if decision else None
 
+    def sends(self, path: str) -> bool:
+        """Whether a line of .tandemignore asks for this very file (``!NAME``)."""
+        return _decide(self._tandem, path, False) is False
+
     def _decide_above(self, path: str, is_folder: bool) -> bool | None:
         for prefix, rules in self._above:
             decision = _last_match(rules, f"{prefix}/{path}", is_folder)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from core.project.ignore import TANDEM_RULES
 from core.project.imports import read_sources
 from core.project.scan import is_broad
-from core.project.syntax import Mistake, Source, called
+from core.project.syntax import Mistake, Source
+from core.project.writes import is_read, uses
 from core.vocabulary.manifest import Manifest
 from core.vocabulary.paths import shown
 
@@ -21,10 +21,6 @@ CODE = "file-only-here"
 _WHOLE = re.compile(r"(~|[A-Za-z]:[/\\]|/)[^\n\0]{1,1000}")
 _RELATIVE = re.compile(r"[\w .+=@-][\w /.+=@-]{0,1000}\.\w+")
 _OF_THE_SYSTEM = re.compile(r"/(dev|proc|sys|bin|sbin|lib|usr|etc)(/|$)")
-_MAKES_PATHS = frozenset(["Path", "PurePath", "join", "abspath", "str", "expanduser", "format", "resolve"])
-_WRITES = re.compile(
-    r"ModelCheckpoint|CSVLogger|save(_weights|z|txt|fig)?|plot_model|to_(csv|json|pickle)|write_\w+"
-)
 
 
 def find_only_here(script: Path, manifest: Manifest) -> tuple[Mistake, ...]:
@@ -79,28 +75,7 @@ def _is_read(source: Source, node: ast.Constant, path: Path) -> bool:
         there = path.is_file()
     except (OSError, ValueError):
         return False
-    return there and not all(_WRITES.fullmatch(use) for use in _uses(source, node))
-
-
-def _uses(source: Source, node: ast.AST, followed: bool = False) -> Iterator[str]:
-    """Names of the functions that get a value, or what it was assigned to; "" where it goes elsewhere."""
-    for parent, child in source.around(node):
-        match parent:
-            case ast.Call() if child is parent.func or called(parent) in _MAKES_PATHS:
-                continue
-            case ast.Call():
-                yield called(parent)
-                return
-            case ast.keyword() | ast.BinOp() | ast.Attribute() | ast.JoinedStr() | ast.FormattedValue():
-                continue
-            case ast.Assign(targets=[ast.Name(id=name)]) if not followed:
-                for other in source.nodes:
-                    if isinstance(other, ast.Name) and other.id == name and isinstance(other.ctx, ast.Load):
-                        yield from _uses(source, other, followed=True)
-                return
-            case _:
-                break
-    yield ""
+    return there and is_read(uses(source, node))
 
 
 def _outside(path: str, line: int, text: str) -> Mistake:

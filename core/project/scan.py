@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from core.project.files import FoundFile, Listing, NotRegular, Skipped, hash_file, list_files
 from core.project.ignore import TANDEM_RULES, IgnoreRules
 from core.project.imports import read_sources, resolved
+from core.project.writes import only_written
 from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
 from core.vocabulary.manifest import (
@@ -27,6 +28,7 @@ from core.vocabulary.manifest import (
 )
 from core.vocabulary.paths import shown
 
+_WRITTEN = "the script only writes it"
 _SECRET = "it usually holds secrets (a line !NAME in .tandemignore sends it)"
 
 
@@ -44,12 +46,21 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     whole_folder: bool = True
 
 
-def scan_project(script: Path, *, home: Path | None = None, most_files: int = LIMIT_FILES) -> Project:
+def scan_project(
+    script: Path,
+    *,
+    arguments: Collection[str] = (),
+    home: Path | None = None,
+    most_files: int = LIMIT_FILES,
+) -> Project:
     """The script's folder as a project. Raises ``TandemError`` (over the limit, unreadable, colliding names).
 
     Rule for broad folders: where the script lies directly in the home folder, its Desktop, Documents or
     Downloads, the temporary folder, or any folder above one of these, only the script and the modules
     beside it that it imports travel. Nobody means to send such a folder, and it may be huge or private.
+
+    What the script only writes stays behind: else what one run leaves would make another project of the next.
+    ``arguments``: of the script; what stands in them travels.
 
     Links in the script's own path are resolved first, as Python does for ``sys.path``.
     """
@@ -68,6 +79,12 @@ def scan_project(script: Path, *, home: Path | None = None, most_files: int = LI
         return _SECRET if reason == "secret" else None if reason is None else ""
 
     listing = list_files(folder, enter=rules.enter, leave_out=leave_out)
+    written = only_written(
+        script, [file.path for file in listing.files if not rules.sends(file.path)], arguments
+    )
+    left = tuple(Skipped(path=shown(path), why=_WRITTEN) for path in sorted(written))
+    files = tuple(file for file in listing.files if file.path not in written)
+    listing = Listing(files=files, skipped=listing.skipped + left)
     _check_limits(script, listing.files, most_files)
     return _hashed(script, listing, tuple(ignored), whole_folder=True)
 

@@ -176,7 +176,9 @@ def _members(details: RunDetails, exits: Exits) -> list[_Row]:
 
 
 def _share(details: RunDetails, member: Member) -> str:
-    """Rows of the batch at the end; where nobody told, the plan's."""
+    """Rows of the batch at the end; where nobody told, the plan's; ``""`` of one laptop alone."""
+    if len(details.plan.members if details.plan is not None else ()) < 2:
+        return ""
     settled = details.entry.summary.settled
     if settled is not None and settled.shares:
         return f"{settled.shares.get(member.device, 0):,} of {sum(settled.shares.values()):,} rows"

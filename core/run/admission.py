@@ -89,12 +89,12 @@ class Admission:
         if refusal is not None:
             return pa.Asked(allowed=False, refusal=refusal)
         peer = self._trust.store.peer(plan.starter)
-        changed = False
-        if peer is not None and not self._may_run(plan):
-            changed = await self._context.files.do(
-                planning.was_allowed_before, self._context.store, peer.approved_projects, plan.script
+        differs = None
+        if peer is not None and not may_run(self._trust.store, plan.starter, plan.project, plan.arguments):
+            differs = await self._context.files.do(
+                planning.since_allowed, self._context.store, peer.approved_projects, asking.manifest
             )
-        return pa.Asked(allowed=self._may_run(plan), changed=changed)
+        return pa.Asked(allowed=self._may_run(plan), differs=differs)
 
     def _may_run(self, plan: Plan) -> bool:
         # Whatever was allowed before: an open port is accepted for one run.

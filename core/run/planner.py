@@ -67,7 +67,8 @@ class Planner:
             unsure = await self.look_for_modules(planned.plan, project)
             self._check_ended()
             remarks = tuple(f"{words} The run goes without it." for words in missing)
-            return replace(planned, remarks=remarks + planned.remarks + tuple(map(str, unsure)))
+            remarks += planning.no_shares(spec, planned.plan) + planned.remarks
+            return replace(planned, remarks=remarks + tuple(map(str, unsure)))
         finally:
             self.under_way, self.devices = False, ()
 

@@ -23,7 +23,7 @@ from core.run.context import RunLinks
 from core.vocabulary.answers import PlanMade, ScriptRead, ScriptsFound
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, ProjectId, short
-from core.vocabulary.manifest import Manifest, code_digest
+from core.vocabulary.manifest import Difference, Manifest, code_digest, differences
 from core.vocabulary.plan import Member, Plan, Role, RunSpec, StrategyKind
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device, State
@@ -75,7 +75,7 @@ def read_script(path: Path) -> ScriptRead | ScriptsFound:
 def read_project(spec: RunSpec) -> LocalProject:
     """Read and hash everything that travels. Blocks. Raises ``TandemError``."""
     report = analyse(find_script(Path(spec.script).expanduser()))
-    project = scan_project(Path(report.folder) / report.script)
+    project = scan_project(Path(report.folder) / report.script, arguments=spec.arguments)
     return LocalProject(
         folder=project.folder,
         manifest=project.manifest,
@@ -154,7 +154,10 @@ def make(
     check(plan)
     _check_exchange(plan, state)
     if plan.opens_port and not (spec.open_port or spec.exchange == "tensorflow"):
-        raise problems.not_sealed([names[device] for device in unsealed], me in unsealed)
+        called = [names[device] for device in unsealed]
+        if not _unsealed(roles, replace(spec, downloads=True), me, state):
+            raise problems.not_kept_in(called)
+        raise problems.not_sealed(called, me in unsealed)
     code = code_digest(project.manifest)
     accepted = state.me is not None and code in state.me.settings.accepted
     return replace(plan, code=code, accept_differences=plan.accept_differences or accepted)
@@ -197,10 +200,16 @@ def shown(plan: Plan, warnings: tuple[Problem, ...] = ()) -> PlanMade:
     return PlanMade(plan=plan, tf_configs=texts, warnings=warnings)
 
 
-def was_allowed_before(store: ProjectStore, approved: Iterable[ProjectId], script: str) -> bool:
-    """Whether an earlier version of a script with this name was allowed. Blocks."""
+def since_allowed(
+    store: ProjectStore, approved: Iterable[ProjectId], manifest: Manifest
+) -> dict[str, Difference] | None:
+    """How a project differs from the newest that was allowed with a script of this name; None: none was.
+
+    Blocks.
+    """
     manifests = (store.manifest(digest) for digest in approved)
-    return any(manifest is not None and manifest.script == script for manifest in manifests)
+    before = next((each for each in manifests if each is not None and each.script == manifest.script), None)
+    return None if before is None else differences(before, manifest)
 
 
 def choose_devices(spec: RunSpec, me: DeviceId, state: State) -> tuple[DeviceId, ...]:
@@ -243,8 +252,19 @@ def check_company(spec: RunSpec, devices: Sequence[DeviceId], state: State) -> N
             code="would-be-alone",
             what=f"No other laptop can take part in this run. {' '.join(missing)}",
             fix="See that Tandem runs there and is free, and train again. To train on this laptop alone, say "
-            "--solo.",
+            f"--solo{_without_roles(spec, devices)}.",
         )
+
+
+def _without_roles(spec: RunSpec, devices: Sequence[DeviceId]) -> str:
+    return "" if spec.roles.keys() <= set(devices) else ", and give the others no --role"
+
+
+def no_shares(spec: RunSpec, plan: Plan) -> tuple[str, ...]:
+    """What is said where shares were asked for, and there is nobody to share with."""
+    if not spec.shares or len(plan.members) > 1:
+        return ()
+    return ("One laptop alone computes all of each batch: the shares that were asked for are left out.",)
 
 
 def _why_not(device: Device) -> TandemError | None:

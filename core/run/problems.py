@@ -315,6 +315,16 @@ def not_sealed(names: Sequence[str], here: bool) -> TandemError:
     )
 
 
+def not_kept_in(names: Sequence[str]) -> TandemError:
+    """``names``: of the laptops that can seal TensorFlow's port, but not keep a script from the network."""
+    return TandemError(
+        code="not-kept-in",
+        what=f"The script is to download nothing, and nothing keeps it from the network on {listed(names)}: "
+        "it would have that laptop's own.",
+        fix="Let the script download; or allow user namespaces there: `tandem doctor` says how.",
+    )
+
+
 def bad_message(name: str) -> Problem:
     return Problem(
         code="broken-talk",

@@ -1,20 +1,28 @@
-"""Whether trainers of this laptop can be sealed, and why not. Blocks for some milliseconds."""
+"""Whether trainers of this laptop can be sealed, and why not. Blocks for some tens of milliseconds."""
 
 from __future__ import annotations
 
 import platform
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
+
+from core.supervisor import spawn
+from core.vocabulary.versions import is_frozen
 
 Seal = Literal["namespace", "loopback", ""]
 """By what TensorFlow's port is kept from others than the members of a run: a network of the trainer's own;
 listening on the loopback alone, which other users of the laptop reach; ``""``: nothing."""
 _PROC = Path("/proc/sys")
+_APPARMOR, _DEBIAN, _MOST = (
+    "kernel/apparmor_restrict_unprivileged_userns",
+    "kernel/unprivileged_userns_clone",
+    "user/max_user_namespaces",
+)
 _LINUX = sys.platform == "linux"
-_TRIAL_S = 5.0
+TRIAL_S = 5.0
 
 
 def find() -> Seal:
@@ -24,44 +32,80 @@ def find() -> Seal:
     return "loopback" if _LINUX and platform.machine() == "x86_64" else ""
 
 
-def why_none(proc: Path = _PROC) -> str:
-    """A clause; ``""`` where user namespaces can be used."""
-    if not _LINUX:
-        return "this system has no network namespaces"
-    if _value(proc / "kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return "user namespaces are restricted by AppArmor here"
-    switches = ("kernel/unprivileged_userns_clone", "user/max_user_namespaces")
-    if any(_value(proc / switch) == "0" for switch in switches):
-        return "user namespaces are switched off here"
-    return "" if _can_unshare() else "user namespaces are not allowed here"
+def can_enter(limit_s: float = TRIAL_S) -> bool:
+    """Whether a process of this program's gets a network of its own, by the very calls that a trainer makes.
 
-
-def how_to_allow(proc: Path = _PROC) -> str:
-    """A sentence for who administers this laptop."""
-    if not _LINUX:
-        return "Train such scripts between Linux laptops."
-    if _value(proc / "kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return (
-            "Allow them with `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or with a "
-            "profile of AppArmor for Tandem's Python that has `userns,`."
-        )
-    if _value(proc / "kernel/unprivileged_userns_clone") == "0":
-        return "Allow them with `sudo sysctl -w kernel.unprivileged_userns_clone=1`."
-    if _value(proc / "user/max_user_namespaces") == "0":
-        return "Allow them with `sudo sysctl -w user.max_user_namespaces=10000`."
-    return "In a container, allow the system call unshare; elsewhere ask who administers this laptop."
-
-
-def _can_unshare() -> bool:
-    program = shutil.which("unshare")
-    if program is None:
-        return False
-    asked = [program, "--user", "--map-root-user", "--net", "true"]
+    AppArmor allows namespaces by the program that asks for one: so that one is tried, and no other.
+    """
     try:
-        done = subprocess.run(asked, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TRIAL_S)
+        done = subprocess.run(trial(), capture_output=True, stdin=subprocess.DEVNULL, timeout=limit_s)
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0
+
+
+def trial() -> list[str]:
+    """What does it, and ends with 0 if it could. A Python without packages starts in some 20 ms."""
+    if is_frozen():
+        return [*spawn.program(), spawn.SEAL_ARGUMENT]
+    calls = "from core.trainer.sealed import namespace; namespace.enter()"
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(spawn.HOUSE)!r}); {calls}",
+    ]
+
+
+def why_none(proc: Path = _PROC, can_enter: Callable[[], bool] = can_enter) -> str:
+    """A clause; ``""`` where a trainer gets a network of its own, whatever the system's switches say."""
+    if not _LINUX:
+        return "this system has no network namespaces"
+    if can_enter():
+        return ""
+    if _value(proc / _APPARMOR) == "1":
+        return "AppArmor restricts user namespaces here"
+    if any(_value(proc / switch) == "0" for switch in (_DEBIAN, _MOST)):
+        return "user namespaces are switched off here"
+    return "user namespaces are not allowed here"
+
+
+def how_to_allow(proc: Path = _PROC) -> str:
+    """Sentences for who administers this laptop. Tandem need not be started anew afterwards."""
+    if not _LINUX:
+        return "Train such scripts between Linux laptops."
+    if _value(proc / _APPARMOR) == "1":
+        return (
+            "Allow them to programs of Tandem's Python, then look again: "
+            f"printf {_quoted(profile())} | sudo tee /etc/apparmor.d/tandem && "
+            "sudo apparmor_parser -r /etc/apparmor.d/tandem"
+        )
+    if _value(proc / _DEBIAN) == "0":
+        return "Allow them, then look again: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+    if _value(proc / _MOST) == "0":
+        return "Allow them, then look again: sudo sysctl -w user.max_user_namespaces=10000"
+    return "In a container, allow the system call unshare; elsewhere ask who administers this laptop."
+
+
+def profile(program: str = sys.executable) -> str:
+    """The profile of AppArmor that lets ``program`` make namespaces, and restricts it in nothing."""
+    # AppArmor knows a program by its file, and a virtual environment's Python is a link to one.
+    path = Path(program).resolve()
+    return (
+        "abi <abi/4.0>,\n"
+        "include <tunables/global>\n\n"
+        f'profile tandem "{path}" flags=(unconfined) {{\n'
+        "  userns,\n"
+        "}\n"
+    )
+
+
+def _quoted(text: str) -> str:
+    """For a shell's printf."""
+    return (
+        "'" + text.replace("\\", "\\\\").replace("%", "%%").replace("\n", "\\n").replace("'", "'\\''") + "'"
+    )
 
 
 def _value(path: Path) -> str | None:

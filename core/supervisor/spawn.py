@@ -31,10 +31,14 @@ SEALED_ARGUMENT = "--sealed"
 PROBE_ARGUMENT = "--tensorflow-probe"
 """First argument with which Tandem becomes ``core.trainer.probe``."""
 
+SEAL_ARGUMENT = "--seal-trial"
+"""First argument with which a frozen program tries to enter a network of its own."""
+
 TENSORBOARD_ARGUMENT = "--tensorboard-process"
 """First argument with which a frozen program becomes TensorBoard."""
 
-_HOUSE = Path(core.__file__).resolve().parent.parent
+HOUSE = Path(core.__file__).resolve().parent.parent
+"""The folder that ``core`` lies in."""
 
 _DEFAULTS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -195,7 +199,7 @@ def spawn(*, sealed: bool = False) -> Child:
             stderr=subprocess.PIPE,
             bufsize=0,
             # `-m` looks into the working directory first: it must be ours, never a script's folder.
-            cwd=_HOUSE if _HOUSE.is_dir() else None,
+            cwd=HOUSE if HOUSE.is_dir() else None,
             env=environment(),
             **options,
         )

@@ -108,7 +108,7 @@ def order(
         checkpoints=str(_checkpoints(plan, task, run)) if plan.strategy == "managed" else "",
         resume=str(place) if (place := resumed(run, plan)) is not None else "",
         peers={other.name: f"{plan.member(other.device).name} at {address(other)}" for other in in_cluster},
-        meet_timeout_s=max(meet_s, away_s),
+        meet_timeout_s=max(meet_s, away_s) if plan.redials else meet_s,
         linger_s=away_s,
         exchange=_keys(plan, private_key) if plan.exchange == "tls" and private_key else None,
         seal=_seal(plan, private_key) if plan.exchange == "sealed" else None,

@@ -20,8 +20,10 @@ from core.trainer.tls_cluster import TlsCluster
 from core.vocabulary.trainer_messages import Meeting, Met
 
 HEARTBEAT_S = 600
-"""For so long TensorFlow waits for a sign of life where a relay carries it: by itself it gives up after 10 s,
-and a step of a large model may last that long. Who has gone is known sooner, by the nodes."""
+"""For so long at least TensorFlow waits for a sign of life where a relay carries it: by itself it gives up
+after 10 s, and a step of a large model may last that long. Who has gone is known sooner, by the nodes."""
+HEARTBEAT_MORE_S = 60
+"""So much longer than the nodes wait for a silent laptop, whose verdict says more."""
 _FLUSH_S = 5.0
 _PUBLIC = {
     "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
@@ -44,10 +46,11 @@ def environment(tf_config: str, cluster: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def over_relays(inside: Sequence[str]) -> None:
+def over_relays(inside: Sequence[str], away_s: float = 0.0) -> None:
     """Before the script: TensorFlow is patient, and sums by its own connections alone.
 
-    ``inside``: each task's ``host:port``, which no proxy joins.
+    ``inside``: each task's ``host:port``, which no proxy joins. ``away_s``: so long the run waits for a
+    laptop that is silent.
 
     NVIDIA's library would open ports of its own, which no relay joins.
     """
@@ -55,12 +58,13 @@ def over_relays(inside: Sequence[str]) -> None:
     own = [place.rpartition(":")[0] for place in inside]
     no_proxy = ",".join([*filter(None, [others]), "localhost", "127.0.0.1", "::1", *own])
     os.environ.update(no_proxy=no_proxy, NO_PROXY=no_proxy)
+    heartbeat_s = max(HEARTBEAT_S, away_s + HEARTBEAT_MORE_S)
     configure, init = Context.configure_coordination_service, collective_util.Options.__init__
 
     @functools.wraps(configure)
     def patiently(context: Any, *args: Any, **kwargs: Any) -> None:
         if not args[4:]:
-            kwargs["heartbeat_timeout_in_ms"] = HEARTBEAT_S * 1000
+            kwargs["heartbeat_timeout_in_ms"] = int(heartbeat_s * 1000)
         configure(context, *args, **kwargs)
 
     @functools.wraps(init)

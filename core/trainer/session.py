@@ -117,7 +117,7 @@ class TrainerSession:
             raise TandemError.of(sealing.not_apart())
         ready = self._sealed.open(self._train.run, self._train.rank, seal)
         os.environ.update(ready.environment)
-        cluster_hooks.over_relays(seal.inside)
+        cluster_hooks.over_relays(seal.inside, self._train.linger_s)
         self._observer.on_said(sealing.words(self._sealed.way, downloads=bool(ready.environment)))
 
     # --- managed -------------------------------------------------------------------------------------------
@@ -151,6 +151,8 @@ class TrainerSession:
         if exit.reason not in ("finished", "stopped"):
             self._save_alone(exit, installation.models)
             return exit
+        if exit.reason == "stopped":
+            installation.keep_at_stop()
         saved = self._save(installation.models)  # before anything that another member may end
         if exit.reason == "finished":
             try:

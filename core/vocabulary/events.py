@@ -6,7 +6,7 @@ from typing import Literal
 
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId, ProjectId, RunId
-from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.manifest import Difference, ProjectFile
 from core.vocabulary.phases import Exit, MemberPhase, Phase
 from core.vocabulary.plan import Moment, Plan
 from core.vocabulary.progress import EpochEnd, Expectation, LogLines, Progress, Summary
@@ -118,6 +118,14 @@ class BusyChanged(Tagged, frozen=True, kw_only=True):
     busy: bool
 
 
+class SealChanged(Tagged, frozen=True, kw_only=True):
+    """A laptop, this one included, was looked at again: its trainers are sealed in another way now."""
+
+    device: DeviceId
+    seal: str
+    """As in ``Versions``."""
+
+
 class TelemetryReported(Tagged, frozen=True, kw_only=True):
     """One second of a laptop, this one included."""
 
@@ -171,13 +179,15 @@ class ConsentAsked(Tagged, frozen=True, kw_only=True):
     arguments: tuple[str, ...]
     files: tuple[ProjectFile, ...]
     changed: bool
-    """An earlier version of this script was allowed; its content is another now."""
+    """An earlier version of this script was allowed; its files or its arguments are others now."""
     network: Literal["", "downloads", "none"] = ""
     """Of a script whose trainers are sealed: it reaches what it downloads, or nothing. ``""``: not sealed."""
     open_port: bool = False
     """TensorFlow's port would be open to the network on this laptop: to be accepted for this one run."""
     checkpoint_bytes: int = 0
     """Of the checkpoint that the run resumes from, which is sent too unless it is here; 0: none."""
+    differs: dict[str, Difference] = {}
+    """With ``changed``, by path: what is not as it was allowed last. Empty: only its arguments are not."""
 
 
 class ConsentSettled(Tagged, frozen=True, kw_only=True):
@@ -333,6 +343,7 @@ Event = (
     | LinkUp
     | LinkDown
     | BusyChanged
+    | SealChanged
     | TelemetryReported
     | PairingBegan
     | PairingCodeShown

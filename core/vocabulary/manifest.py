@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
+from typing import Literal
 
 import msgspec
 
@@ -52,6 +53,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def manifest_of(script: str, files: Iterable[ProjectFile]) -> Manifest:
     """A manifest in canonical order."""
     return Manifest(script=script, files=tuple(sorted(files, key=lambda file: file.path)))
+
+
+Difference = Literal["new", "changed", "gone"]
+
+
+def differences(before: Manifest, now: Manifest) -> dict[str, Difference]:
+    """By path, what is not as it was."""
+    old, new = ({file.path: file.sha256 for file in each.files} for each in (before, now))
+    found: dict[str, Difference] = dict.fromkeys(sorted(new.keys() - old.keys()), "new")
+    found |= {path: "changed" for path in new if path in old and new[path] != old[path]}
+    return found | dict.fromkeys(sorted(old.keys() - new.keys()), "gone")
 
 
 def code_digest(manifest: Manifest) -> str:

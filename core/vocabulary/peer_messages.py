@@ -49,9 +49,12 @@ class TelemetrySent(Tagged, frozen=True, kw_only=True):
 
 
 class BusyTold(Tagged, frozen=True, kw_only=True):
-    """This laptop began or ended a run just now."""
+    """What has changed of a hello: this laptop began or ended a run just now, or its trainers are sealed in
+    another way now."""
 
     busy: bool
+    seal: str | None = None
+    """As in ``Versions``; None: as it was."""
 
 
 # --- the doctor: whether trainers could call each other ----------------------------------------------------

@@ -172,7 +172,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def patient(self) -> bool:
-        """Silence alone does not end it: members meet over connections that are dialled anew."""
+        """Silence alone does not end it: what joins its trainers outlasts that."""
+        return self.exchange in ("tls", "sealed")
+
+    @property
+    def redials(self) -> bool:
+        """A connection between its trainers that was cut is made anew, and they tell whom they wait for."""
         return self.exchange == "tls"
 
     @property

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from core.vocabulary import events as ev
 from core.vocabulary.errors import IllegalTransition, Problem
 from core.vocabulary.ids import DeviceId, RunId
-from core.vocabulary.manifest import ProjectFile
+from core.vocabulary.manifest import Difference, ProjectFile
 from core.vocabulary.phases import NEXT, Exit, MemberPhase, Phase, Planning, ended
 from core.vocabulary.plan import Plan
 from core.vocabulary.plausible import sound, sound_summary, sound_waits
@@ -91,6 +91,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_bytes: int = 0
     network: str = ""
     open_port: bool = False
+    differs: dict[str, Difference] = {}
 
 
 class MemberState(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,19 +199,7 @@ def _apply_to_node(state: State, event: ev.Event) -> State:
             others = tuple(notice for notice in state.notices if notice.code != event.problem.code)
             return replace(state, notices=(*others, event.problem)[-20:])
         case ev.ConsentAsked():
-            consent = Consent(
-                run=event.run,
-                device=event.device,
-                name=event.name,
-                script=event.script,
-                arguments=event.arguments,
-                project=event.project,
-                files=event.files,
-                changed=event.changed,
-                checkpoint_bytes=event.checkpoint_bytes,
-                network=event.network,
-                open_port=event.open_port,
-            )
+            consent = Consent(**asdict(event))
             return replace(state, consents=(*state.consents, consent))
         case ev.ConsentSettled():
             return replace(state, consents=tuple(c for c in state.consents if c.run != event.run))
@@ -224,6 +213,8 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
     match event:
         case ev.TelemetryReported() if state.me is not None and event.device == state.me.device:
             return replace(state, me=replace(state.me, reading=event.reading))
+        case ev.SealChanged(seal=seal) if state.me is not None and event.device == state.me.device:
+            return replace(state, me=replace(state.me, versions=replace(state.me.versions, seal=seal)))
         case ev.DeviceFound():
             device = _device(state, event.device, event.name)
             # A record proves nothing: it must not rename a device whose own word we have.
@@ -277,6 +268,8 @@ def _apply_to_devices(state: State, event: ev.Event) -> State:
             return _with(replace(state, checkpoints=there), lost)
         case ev.BusyChanged():
             return _with(state, replace(known, busy=event.busy))
+        case ev.SealChanged(seal=seal) if known.versions is not None:
+            return _with(state, replace(known, versions=replace(known.versions, seal=seal)))
         case ev.TelemetryReported():
             return _with(state, replace(known, reading=event.reading))
         case _:
@@ -340,18 +333,14 @@ def _apply_to_run(run: Run | None, event: ev.Event) -> Run | None:
             if type(event.phase) not in NEXT[type(run.phase)]:
                 raise IllegalTransition(f"{event.phase} cannot follow {run.phase}")
             return replace(run, phase=event.phase, waiting=None if ended(event.phase) else run.waiting)
-        case ev.WaitingChanged():
-            if not sound_waits(event.waits, run.plan):
-                raise IllegalTransition(f"{event} has numbers that cannot be")
+        case ev.WaitingChanged() if sound_waits(event.waits, run.plan):
             return replace(run, waiting=event if event.waits else None)
-        case ev.RunSummarised():
-            if not sound_summary(event.summary, run.plan):
-                raise IllegalTransition(f"{event} has numbers that cannot be")
+        case ev.RunSummarised() if sound_summary(event.summary, run.plan):
             return replace(run, summary=event.summary)
-        case ev.MemberMeasured():
-            if not sound(event.expectation, run.plan):
-                raise IllegalTransition(f"{event} has numbers that cannot be")
+        case ev.MemberMeasured() if sound(event.expectation, run.plan):
             return replace(run, expectation=event.expectation)
+        case ev.WaitingChanged() | ev.RunSummarised() | ev.MemberMeasured():
+            raise IllegalTransition(f"{event} has numbers that cannot be")
     device: DeviceId = getattr(event, "device")  # noqa: B009  (every remaining run event has one)
     member = run.members.get(device)
     if member is None:

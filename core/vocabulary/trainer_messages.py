@@ -87,7 +87,8 @@ class Train(Tagged, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     """Of the members' laptops, by rank, for the words of a verdict; with the task where one has several."""
     linger_s: float = 0.0
-    """For so long a member that has finished stays for one that still needs what it sent last."""
+    """For so long the run waits for a silent laptop: a member that has finished stays for one that still
+    needs what it sent last, and TensorFlow does not give its peers up sooner."""
     temporary: str = ""
     """The folder for temporary files, which ends with the trainer; ``""``: the system's."""
 

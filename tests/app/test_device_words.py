@@ -1,6 +1,13 @@
 import pytest
 
-from app.device_words import addresses_words, hardware_words, size_words, state_words, use_words
+from app.device_words import (
+    addresses_words,
+    changed_words,
+    hardware_words,
+    size_words,
+    state_words,
+    use_words,
+)
 from core.vocabulary.readings import Hardware
 from core.vocabulary.state import Device
 from tests.app.laptops import BEN, HARDWARE, read
@@ -21,6 +28,15 @@ from tests.app.laptops import BEN, HARDWARE, read
 )
 def test_sizes_are_read_easily(size: int, words: str) -> None:
     assert size_words(size) == words
+
+
+def test_what_is_not_as_it_was_allowed_is_named_and_cut_where_it_is_much() -> None:
+    assert changed_words({"a.csv": "new", "train.py": "changed", "b.csv": "new", "c": "gone"}) == (
+        "Changed: train.py. New: a.csv, b.csv. No longer there: c."
+    )
+    assert changed_words({f"{number}.csv": "new" for number in range(9)}).endswith("5.csv and 3 more.")
+    assert changed_words({"a\x1b[2J\u202eb": "new"}) == "New: ab."
+    assert "its arguments are not" in changed_words({})
 
 
 def test_hardware_names_gpus_first_and_says_when_there_are_none() -> None:

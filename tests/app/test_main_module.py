@@ -9,7 +9,7 @@ import pytest
 from app import __main__ as entry
 from app.cli.exit_codes import ExitCode
 from core.project.script import SUFFIXES
-from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, TENSORBOARD_ARGUMENT
+from core.supervisor.spawn import HIDDEN_ARGUMENT, PROBE_ARGUMENT, SEAL_ARGUMENT, TENSORBOARD_ARGUMENT
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,19 @@ def test_the_hidden_argument_becomes_the_probe(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "core.trainer.probe", Probe)
     assert entry.main([PROBE_ARGUMENT]) == 0
     assert seen == ["probed"]
+
+
+def test_the_hidden_argument_tries_to_enter_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Namespace:
+        @staticmethod
+        def enter() -> None:
+            seen.append("entered")
+
+    monkeypatch.setitem(sys.modules, "core.trainer.sealed.namespace", Namespace)
+    assert entry.main([SEAL_ARGUMENT]) == 0
+    assert seen == ["entered"]
 
 
 def test_the_hidden_argument_becomes_tensorboard_with_its_own_arguments(

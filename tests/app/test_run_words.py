@@ -56,9 +56,10 @@ def test_progress_in_words() -> None:
     assert run_words.step_words(UNKNOWN) == "epoch 1/1, step 7"
     assert run_words.fraction(HALF) == 0.375
     assert run_words.fraction(UNKNOWN) is None
-    assert run_words.left_s(HALF) == 5.0
-    assert run_words.left_s(UNKNOWN) is None
-    assert run_words.rate_words(HALF) == "1,234 samples/s, 0:05 left"
+    assert run_words.steps_left(HALF) == 50
+    assert run_words.steps_left(UNKNOWN) is None
+    assert run_words.rate_words(HALF) == "1,234 samples/s"
+    assert run_words.rate_words(replace(HALF, samples_s=None)) == "10.0 steps/s"
     assert run_words.rate_words(UNKNOWN) == ""
 
 

@@ -56,13 +56,14 @@ class Laptop:
 
 
 @contextlib.asynccontextmanager
-async def two(base: Path) -> AsyncIterator[tuple[Laptop, Laptop]]:
-    """Paired and linked; ``anna`` will be the starter."""
+async def two(base: Path, names: tuple[str, str] = ("anna", "ben")) -> AsyncIterator[tuple[Laptop, Laptop]]:
+    """Paired and linked; the first will be the starter."""
     anna, ben = Laptop(), Laptop()
     patient = RunLimits(look_s=LIMIT_S)
+    first, second = names
     async with (
-        node(base, "anna", discovery=False, make_trainer=anna.make_trainer, run_limits=patient) as anna.node,
-        node(base, "ben", discovery=False, make_trainer=ben.make_trainer, run_limits=patient) as ben.node,
+        node(base, first, discovery=False, make_trainer=anna.make_trainer, run_limits=patient) as anna.node,
+        node(base, second, discovery=False, make_trainer=ben.make_trainer, run_limits=patient) as ben.node,
     ):
         await pair(anna.node, ben.node)
         yield anna, ben
@@ -78,7 +79,9 @@ async def begin(anna: Laptop, ben: Laptop, spec: RunSpec, decision: str = "once"
     assert isinstance(accepted, RunAccepted), accepted
     asked = await wait_for(ben.node, lambda s: bool(s.consents))
     consent = asked.consents[0]
-    assert (consent.run, consent.name, consent.script) == (accepted.run, "anna", "train.py")
+    assert anna.node.state.me is not None
+    starter = anna.node.state.me.name
+    assert (consent.run, consent.name, consent.script) == (accepted.run, starter, "train.py")
     assert {file.path for file in consent.files} == {"train.py", "data.csv"}
     assert await ben.node.submit(AnswerConsent(run=accepted.run, decision=decision)) == Done()  # type: ignore[arg-type]
     return accepted.run
@@ -99,6 +102,11 @@ async def outcome(laptop: Laptop) -> Outcome:
     state = await wait_for(laptop.node, lambda s: s.run is not None and s.run.over)
     assert state.run is not None and isinstance(state.run.phase, Outcome)
     return state.run.phase
+
+
+async def wait_free(*laptops: Laptop) -> None:
+    for laptop in laptops:
+        await wait_for(laptop.node, lambda s: not s.busy and not any(d.busy for d in s.devices.values()))
 
 
 async def press_at_once(anna: Laptop, ben: Laptop, spec: RunSpec) -> ev.ConsentAsked:
@@ -150,10 +158,7 @@ async def test_two_that_press_train_at_the_same_moment_train_together(tmp_path: 
             for laptop in (anna, ben):
                 laptop.trainers[-1].end()
             assert [await outcome(laptop) for laptop in (anna, ben)] == [Finished(), Finished()]
-            for laptop in (anna, ben):
-                await wait_for(
-                    laptop.node, lambda s: not s.busy and not any(d.busy for d in s.devices.values())
-                )
+            await wait_free(anna, ben)
     assert crossings >= 5, "they did press at the same moment"
 
 
@@ -230,6 +235,35 @@ async def test_always_is_shown_and_asks_no_more(tmp_path: Path, spec: RunSpec) -
 
         assert await ben.node.submit(SetCodePolicy(device=id_of(anna.node), policy="ask")) == Done()
         assert ben.node.state.devices[id_of(anna.node)].policy == "ask"
+
+
+async def test_what_a_run_left_beside_its_script_is_no_reason_to_ask_again(tmp_path: Path) -> None:
+    text = "import keras\nmodel = keras.Sequential()\nmodel.fit(1)\nmodel.save('digits.keras')\n"
+    spec = project(tmp_path / "somewhere" / "digits", text)
+    folder = Path(spec.script).parent
+    async with two(tmp_path) as (anna, ben):
+        await train(anna, ben, spec)
+        assert Path(anna.trainers[-1].train.folder) == folder, "it is there that the chief's script saves"
+        (folder / "digits.keras").write_bytes(b"a model")
+        heard = Heard(ben.node)
+        for laptop in (anna, ben):
+            laptop.started.clear()
+            laptop.trainers[-1].end()
+        await wait_free(anna, ben)
+
+        assert isinstance(await anna.node.submit(StartRun(spec=spec)), RunAccepted)
+        for laptop in (anna, ben):
+            await asyncio.wait_for(laptop.started.wait(), LIMIT_S)
+            laptop.trainers[-1].end()
+        assert "ConsentAsked" not in heard.kinds()
+        await wait_free(anna, ben)
+
+        # What the script reads is another matter: a yes is for those very bytes.
+        (folder / "data.csv").write_text("3,4\n")
+        assert isinstance(await anna.node.submit(StartRun(spec=spec)), RunAccepted)
+        asked = await wait_for(ben.node, lambda s: bool(s.consents))
+        assert asked.consents[0].changed
+        assert {file.path for file in asked.consents[0].files} == {"train.py", "data.csv"}
 
 
 async def test_stop_ends_it_on_both(tmp_path: Path, spec: RunSpec) -> None:

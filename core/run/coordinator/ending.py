@@ -107,7 +107,7 @@ def look_for_end(turn: Turn) -> None:
             on_met(turn)
             if state.served():
                 release(turn, 1)
-            elif "finish" not in state.waits and not state.plan.patient:
+            elif "finish" not in state.waits and not (state.plan.redials or state.is_any_away):
                 turn.wait("finish", limits.FINISH_S)
         case co.Releasing():
             on_met(turn)

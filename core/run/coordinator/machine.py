@@ -284,7 +284,8 @@ def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
         if end.reason == "script-error":
             fail_with_script(turn, problem, device)
         else:
-            fail(turn, problem, weak=end.reason in problems.CONSEQUENCES)
+            cause = None if end.reason in problems.OWN_FAULTS else patience.cut_off(turn)
+            fail(turn, cause or problem, weak=cause is None and end.reason in problems.CONSEQUENCES)
     look_for_end(turn)
 
 
@@ -328,7 +329,7 @@ def _on_stop(turn: Turn, by: str, force: int) -> None:
 
 def _on_lost(turn: Turn, device: DeviceId, problem: Problem) -> None:
     if patience.may_wait_for(turn, device, problem):
-        patience.miss(turn, device)
+        patience.miss(turn, device, problem)
         return
     know(turn, device, replace(turn.state.parts[device], linked=False, away_s=None, phase="ended"))
     state = turn.state

@@ -1,6 +1,7 @@
 """Whom a run waits for is told, a silent laptop is waited for, and it goes on where it was. Pure.
 
-Only of runs whose members meet by the exchange (``Plan.patient``): of others silence is the end.
+Only where what joins the trainers outlasts silence (``Plan.patient``): else that is the end. Sealed trainers
+tell nothing of their meetings, and a cut between them is the end (not ``Plan.redials``).
 """
 
 from __future__ import annotations
@@ -11,12 +12,23 @@ from types import MappingProxyType
 from core.run import problems
 from core.run.coordinator import state as co
 from core.run.coordinator import verdicts
-from core.run.coordinator.ending import Turn, abandon, emit, fail, know, outputs_lost, say, send
+from core.run.coordinator.ending import (
+    Turn,
+    abandon,
+    emit,
+    fail,
+    know,
+    look_for_end,
+    outputs_lost,
+    say,
+    send,
+)
 from core.vocabulary import events as ev
 from core.vocabulary import limits
 from core.vocabulary import peer_messages as ms
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Starting
 from core.vocabulary.plausible import sound_stand
 from core.vocabulary.waits import Cause, Stand, WaitsFor
 
@@ -73,6 +85,9 @@ def look(turn: Turn) -> None:
     if not state.plan.patient:
         return
     waits = verdicts.verdicts(state, turn.now_s) if isinstance(state.stage, _WATCHED) else ()
+    if waits and not state.vigil.told and not state.plan.redials:
+        note_progress(turn)  # nobody tells of steps there: it went on until now
+        state = turn.state
     vigil, after_s = state.vigil, state.plan.ask_after_s
     asks = bool(waits) and 0 < after_s <= turn.now_s - vigil.progressed_s
     is_news = _gist(waits) != _gist(vigil.told) or asks != vigil.asks
@@ -106,24 +121,26 @@ def may_wait_for(turn: Turn, device: DeviceId, problem: Problem) -> bool:
     if not state.plan.patient or problem.code not in problems.SILENCES:
         return False
     match state.stage:
-        case co.Assembling() | co.Running():
+        case co.Assembling():
             return True
+        case co.Running():
+            return state.plan.redials or not isinstance(state.phase, Starting)
         case co.Halting() | co.Draining():
             return device == state.plan.chief.device and state.lacks_outputs
     return False
 
 
-def miss(turn: Turn, device: DeviceId) -> None:
-    """Nothing comes from it any more, and it is waited for."""
+def miss(turn: Turn, device: DeviceId, problem: Problem) -> None:
+    """Nothing comes from it any more, and it is waited for. ``problem``: how its link was lost."""
     part = turn.state.parts[device]
     if part.away_s is None:
-        know(turn, device, replace(part, linked=False, away_s=turn.now_s))
+        know(turn, device, replace(part, linked=False, away_s=turn.now_s, away_why=problem))
     if device == turn.state.plan.chief.device and turn.state.outputs == "coming":
         turn.state = replace(turn.state, outputs="cut")
     if "away" not in turn.state.waits:
         turn.wait("away", turn.state.plan.away_s)
     # Its own limits on the others' meeting know more than "start".
-    turn.no_longer("start", "outputs")
+    turn.no_longer("start", "outputs", "finish")
     mind_preparing(turn)
     look(turn)
 
@@ -165,6 +182,7 @@ def welcome(turn: Turn, device: DeviceId) -> None:
     mind_preparing(turn)
     if isinstance(state.stage, co.Draining):
         turn.wait("outputs", limits.OUTPUTS_S)
+    look_for_end(turn)
     look(turn)
 
 
@@ -196,6 +214,15 @@ def turn_away(turn: Turn, device: DeviceId) -> None:
     send(turn, device, ms.RunAbandoned(run=state.plan.run, problem=over))
 
 
+def cut_off(turn: Turn) -> Problem | None:
+    """What a trainer's end comes of, where somebody is away whose connections are not dialled anew."""
+    state = turn.state
+    if state.plan.redials:
+        return None
+    lost = ((device, part.away_why) for device, part in state.parts.items() if part.away_s is not None)
+    return next((problems.lost_device(state.plan, device, why) for device, why in lost if why), None)
+
+
 def on_away_over(turn: Turn) -> None:
     """Somebody has been away for as long as the run waits, unless steps end all the same."""
     state = turn.state
@@ -208,9 +235,9 @@ def on_away_over(turn: Turn) -> None:
     if left_s > 0 or lively_s > 0:
         turn.wait("away", max(left_s, lively_s, 1.0))
         return
-    verdict = problems.away_too_long(
-        state.name(first), state.plan.away_s, began=not isinstance(state.stage, co.Assembling)
-    )
+    # Of a loop of the script's own no checkpoints are kept.
+    began = not isinstance(state.stage, co.Assembling) and state.plan.strategy == "managed"
+    verdict = problems.away_too_long(state.name(first), state.plan.away_s, began=began)
     if isinstance(state.stage, co.Draining):
         outputs_lost(turn, verdict)
     else:

@@ -227,7 +227,8 @@ class Part:
     phase: MemberPhase = "waiting"
     exits: Mapping[str, Exit] = field(default_factory=lambda: MappingProxyType({}))
     away_s: float | None = None
-    """Since then nothing comes from it, and the run waits for it. Not ``linked``."""
+    """Since then nothing comes from it (``away_why``), and the run waits for it. Not ``linked``."""
+    away_why: Problem | None = None
     heard: int = 0
     """The newest number among what it reported."""
     resuming: bool = False
@@ -321,7 +322,7 @@ class Coordination:
     @property
     def start_s(self) -> float:
         """From launch until every trainer has met the others."""
-        away_s = self.plan.away_s if self.plan.patient else 0.0
+        away_s = self.plan.away_s if self.plan.redials else 0.0
         return self.load_s + max(self.load_s, away_s) + limits.START_MORE_S
 
     @property

@@ -1,6 +1,6 @@
 """A starter from which nothing comes is waited for, and trainers are watched meanwhile. Pure.
 
-Only of runs whose members meet by the exchange (``Plan.patient``).
+Only where what joins the trainers outlasts silence (``Plan.patient``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from core.runtime.timers import TimerFired
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
 from core.vocabulary.limits import LOAD_S, MEET_S, Wait
-from core.vocabulary.manifest import Manifest
+from core.vocabulary.manifest import Difference, Manifest
 from core.vocabulary.peer_messages import From, Prepared
 from core.vocabulary.phases import Exit, MemberPhase, Stopping
 from core.vocabulary.plan import Plan
@@ -29,7 +29,8 @@ class Asked:
     """The first input. ``allowed``: this user need not be asked."""
 
     allowed: bool
-    changed: bool = False
+    differs: dict[str, Difference] | None = None
+    """From the version that was allowed last; None: none was, or not this."""
     refusal: Problem | None = None
     """Why this node cannot take part at all."""
 

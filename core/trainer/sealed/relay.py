@@ -106,6 +106,7 @@ class Relay:
                     _log.warning("TensorFlow's call was not taken: %s", error)
                 continue
             self._thread("relay-call", partial(self._carry_on, rank, plain))
+        self._sockets.end(listener)
 
     def _carry_on(self, rank: int, plain: socket.socket) -> None:
         self._check()

@@ -107,7 +107,8 @@ async def test_a_pairing_that_ends_takes_its_question_away() -> None:
 
 async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
     async with Talking() as talking:
-        talking.node.happen(asked(changed=True))
+        differs = {"digits.keras": "new", "lib/model.py": "changed", "old.csv": "gone"}
+        talking.node.happen(structs.replace(asked(changed=True), differs=differs))
         await talking.screen.wait_said("May other run this here?")
         talking.keyboard.types("always\n")
         await talking.wait_command(AnswerConsent(run=RUN, decision="always"))
@@ -115,7 +116,8 @@ async def test_a_run_is_asked_about_with_everything_that_matters() -> None:
         await talking.screen.wait_said("is allowed here")
     said = talking.screen.said
     assert "other (bbbbbbbb) wants to run digits.py --epochs 3 on this laptop." in said
-    assert "its files or its arguments have changed since" in said
+    assert "It is not what was allowed here before. Changed: lib/model.py. New: digits.keras." in said
+    assert "No longer there: old.csv." in said
     assert "whatever you can do" in said
     assert "12 files, 12,000 bytes, project dddddddd:" in said
     assert "and 2 more" in said

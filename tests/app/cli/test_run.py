@@ -3,6 +3,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from app import run_again
 from app.cli import run as run_command
 from app.cli.exit_codes import ExitCode
 from app.cli.interrupts import Interrupts
@@ -13,11 +14,11 @@ from core.vocabulary.answers import Answer, Refused, RunAccepted, RunDetails, Ru
 from core.vocabulary.commands import AnalyseScript, ChangeSettings, Command, GetRun, StartRun, StopRun
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.phases import Failed, Finished, Phase, Stopped, Stopping
-from core.vocabulary.plan import RunSpec
+from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.progress import Summary
 from core.vocabulary.settings import Settings
 from tests.app import world
-from tests.app.cli.scripted_node import OTHER, PROBLEM, RUN, ScriptedNode, Words, follower, paired, plan
+from tests.app.cli.scripted_node import ME, OTHER, PROBLEM, RUN, ScriptedNode, Words, follower, paired, plan
 from tests.app.cli.test_prompts import Keyboard
 
 
@@ -137,6 +138,29 @@ async def test_a_run_that_would_be_one_alone_is_asked_about_first(typed: str, be
                 await asked
     specs = [command.spec for command in node.commands if isinstance(command, StartRun)]
     assert specs == [spec, replace(spec, solo=True)][: 1 + begins]
+
+
+async def test_alone_it_is_asked_for_without_what_was_said_of_the_others() -> None:
+    """Else a yes would be refused for a share or a role of a laptop that takes no part."""
+    node, keyboard = lonely(), Keyboard()
+    spec = RunSpec(
+        script="/a.py",
+        devices=(OTHER,),
+        roles={OTHER: (Role.CHIEF,), ME: (Role.WORKER,)},
+        shares={OTHER: 25},
+        shares_total=100,
+        seed=7,
+    )
+    screen = Words()
+    with follower(node) as follow:
+        asked = asyncio.create_task(run_command.start_or_ask(follow, screen, spec, Interrupts(), keyboard))
+        await screen.wait_said("[yes/no]")
+        keyboard.types("yes\n")
+        assert await asked == RUN
+    (_, alone) = [command.spec for command in node.commands if isinstance(command, StartRun)]
+    assert alone == RunSpec(script="/a.py", solo=True, seed=7)
+    two_cards = replace(spec, roles={ME: (Role.CHIEF, Role.WORKER)})
+    assert run_again.alone(two_cards, ME).roles == two_cards.roles
 
 
 async def test_ctrl_c_at_that_question_starts_nothing() -> None:

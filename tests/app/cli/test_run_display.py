@@ -3,7 +3,9 @@ import io
 from msgspec.structs import replace
 from rich.console import Console
 
-from app.cli.run_display import PLAIN_EVERY_S, FetchLines, Moving, Plain, picture
+from app.cli.run_display import PACE_S, PLAIN_EVERY_S, FetchLines, Moving, Plain, picture
+from app.models import headline
+from app.paces import Paces
 from core.vocabulary import events as ev
 from core.vocabulary import phases
 from core.vocabulary.ids import DeviceId
@@ -139,7 +141,39 @@ def test_a_long_epoch_gives_a_sign_of_life() -> None:
     assert "step" not in screen.said
     clock.now_s = 11.0
     play(node, display, step, step)
-    assert screen.said.splitlines()[1:] == ["here: epoch 2/4, step 10/20   (1,234 samples/s, 0:05 left)"]
+    assert screen.said.splitlines()[1:] == ["here: epoch 2/4, step 10/20   (1,234 samples/s)"]
+
+
+def test_the_time_left_is_the_range_that_the_window_shows() -> None:
+    """Once, of the run: not of each laptop, and nothing before enough is known."""
+    screen, clock, node = Words(), Clock(), running()
+    display, heard = Plain(screen, clock), Paces(PACE_S, clock)
+    for phase in (phases.Preparing(), phases.Starting(), phases.Training()):
+        node.happen(ev.RunPhaseChanged(run=RUN, phase=phase))
+    node.happen(ev.MemberPhaseChanged(run=RUN, device=ME, phase="training"))
+    for number in range(30):  # ten a second, of which every fifth counts
+        clock.now_s = 0.1 * number
+        progress = replace(HALF, step=number, batch=number, step_s=0.1, steps_s=10.0 if number % 10 else 5.0)
+        play(node, display, ev.MemberProgressed(run=RUN, device=ME, progress=progress))
+        assert node.state.run is not None
+        heard.hear(node.state.run)
+    assert len(heard.recent) == 6
+    clock.now_s = 20.0
+    play(node, display, ev.MemberProgressed(run=RUN, device=OTHER, progress=HALF))
+    assert screen.said.splitlines()[-1].endswith("(1,234 samples/s; 0:03–0:06 left)")
+    run = node.state.run
+    assert run is not None
+    left = headline.figures(run, ME, heard.recent)[2]
+    assert left.value == "0:03–0:06"
+    out = io.StringIO()
+    names = {ME: "here", OTHER: "other"}
+    Console(file=out, width=140).print(picture(run, names, 65.0, heard.recent))
+    assert out.getvalue().count("left") == 1
+    assert out.getvalue().splitlines()[0].strip() == "digits.py: training, 1:05, 0:03–0:06 left"
+    screen.out.truncate(0)
+    heard.recent.popleft()
+    Console(file=screen.out, width=140).print(picture(run, names, 65.0, heard.recent))
+    assert "left" not in screen.said, "five reports are no more than a guess"
 
 
 def test_the_chiefs_output_and_tandems_words_are_shown_without_escapes() -> None:

@@ -105,6 +105,13 @@ def test_swapping_with_one_left_out_brings_it_in() -> None:
     assert draft.roles == {OTHER: CHIEF}
 
 
+def test_a_run_alone_asks_for_no_shares_and_those_of_both_come_back_with_the_other() -> None:
+    draft = replace(DRAFT, shares={ME: 75, OTHER: 25})
+    busy = state_of(*world.linked(), ev.BusyChanged(device=OTHER, busy=True))
+    assert (spec(draft, busy).solo, spec(draft, busy).shares) == (True, {})
+    assert spec(draft).shares == {ME: 75, OTHER: 25}
+
+
 def test_somebody_who_joins_without_a_share_makes_all_shares_proposed_again() -> None:
     draft = replace(DRAFT, shares={ME: 1}, left_out=frozenset({OTHER}))
     assert with_roles(draft, None, OTHER, WORKER).shares == {}

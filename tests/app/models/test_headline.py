@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from app.models.headline import ALONE, Figure, Pace, brief, figures, speed_up
+from app.models.headline import ALONE, Figure, brief, figures, speed_up
+from app.paces import Pace
 from core.vocabulary import events as ev
 from core.vocabulary.state import Run, State, apply
 from tests.app import world

@@ -55,6 +55,12 @@ def test_a_checkpoint_that_comes_too_is_said(sheet: ConsentSheet, core: FakeCore
 def test_a_changed_script_is_said(sheet: ConsentSheet, core: FakeCore) -> None:
     core.happen(consent_asked(changed=True))
     assert sheet.changed.isVisible()
+    shown = sheet.changed.problem
+    assert shown is not None and shown.fix.startswith("Its files are as you allowed them, but its arguments")
+    core.happen(ev.ConsentSettled(run=RUN, allowed=True))
+    core.happen(replace(consent_asked(SECOND, changed=True), differs={"digits.keras": "new"}))
+    shown = sheet.changed.problem
+    assert shown is not None and shown.fix.startswith("New: digits.keras. Look at the files")
 
 
 def test_an_open_port_is_asked_about_in_red(sheet: ConsentSheet, core: FakeCore) -> None:

@@ -529,6 +529,28 @@ def test_shares_follow_the_speed_and_begin_by_hand_where_they_ended_last_time(
     assert setup.roles.rows[ME].part.text() == "75 % of each batch"
 
 
+def test_a_run_alone_shows_no_shares(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
+    """Neither 100 % nor a field for it: there is nobody to share with while the other one is busy."""
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    setup.ready.more.head.click()
+    setup.roles.by_hand.click()
+    settle()
+    mine = setup.roles.rows[ME]
+    assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)
+    core.happen(ev.BusyChanged(device=OTHER, busy=True))
+    settle()
+    assert setup.made is not None and setup.made.plan.solo
+    assert [(line.part.text(), line.share.isVisible()) for line in setup.roles.rows.values()] == [
+        ("", False),
+        ("", False),
+    ]
+    core.happen(ev.BusyChanged(device=OTHER, busy=False))
+    settle()
+    assert (mine.part.text(), mine.share.isVisible()) == ("50 % of each batch", True)
+
+
 def test_tf_config_is_shown_and_copied_exactly(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
     core.happen(*world.linked())
     setup.choose("/a.py")
@@ -780,6 +802,61 @@ def test_a_drag_of_a_file_marks_the_place(qtbot: QtBot, setup: TrainSetup) -> No
     setup.drop.dragEnterEvent(event)
     assert event.isAccepted()
     assert setup.drop.property("chosen") == "true"
+
+
+def planned_as_own(command: Command) -> PlanMade | Refused:
+    assert isinstance(command, PlanRun)
+    return planned(replace(command, spec=replace(command.spec, strategy="own")))
+
+
+def test_a_sealed_script_may_be_kept_from_downloading(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    setup.choose("/a.py")
+    settle()
+    setup.ready.more.head.click()
+    setup.options.head.click()
+    downloads = setup.options._downloads
+    assert not downloads.isVisible(), "with model.fit nothing is sealed"
+    core.answers[AnalyseScript] = world.script_read(kind="own", strategies=("ParameterServerStrategy",))
+    core.answers[PlanRun] = planned_as_own
+    setup.choose("/own.py")
+    settle()
+    setup.options.head.setChecked(True)
+    assert downloads.isVisible() and downloads.isChecked()
+    downloads.click()
+    settle()
+    core.answers[PlanRun] = Refused(problem=Problem(code="not-kept-in", what="It has the network.", fix="x."))
+    core.happen(*world.linked())
+    setup._change(setup.draft)
+    settle()
+    assert not setup.train.isEnabled()
+    assert downloads.isVisible(), "who forbade it can take that back"
+    core.answers[PlanRun] = planned_as_own
+    setup._change(setup.draft)
+    settle()
+    click(setup, "train")
+    core.flush()
+    (begun,) = core.asked(StartRun)
+    assert isinstance(begun, StartRun) and not begun.spec.downloads
+    core.happen(ev.BusyChanged(device=OTHER, busy=True))
+    downloads.click()
+    settle()
+    assert setup.draft.downloads and not downloads.isVisible(), "alone it is an ordinary process"
+
+
+def test_what_is_forbidden_a_script_is_in_sight_when_its_run_is_repeated(
+    core: FakeCore, view: TrainView, setup: TrainSetup, settle: Settle
+) -> None:
+    core.happen(*world.linked())
+    core.answers[AnalyseScript] = world.script_read(kind="own", strategies=("ParameterServerStrategy",))
+    core.answers[PlanRun] = planned_as_own
+    then = RunSpec(script="/home/ada/digits/digits.py", devices=(OTHER,), downloads=False)
+    view.run_again(world.entry(spec=then))
+    settle()
+    assert setup.options.is_open
+    assert setup.options._downloads.isVisible() and not setup.options._downloads.isChecked()
 
 
 def test_an_open_port_is_accepted_for_one_run_and_no_longer(

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.cluster.make_plan import FIRST_PORT, LAST_PORT, make_plan, new_run_id
+from core.cluster.proposal import Roles
 from core.vocabulary.errors import TandemError
 from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.plan import DEFAULT_EXCHANGE, Plan, Role, RunSpec, shares_by_rank, with_ports
@@ -15,14 +16,14 @@ from tests.core.cluster.laptops import ANNA, BEN, CLEO, HOSTS, NAMES, plan_of
 from tests.core.samples import unsaid
 
 
-def plan_for(spec: RunSpec) -> Plan:
+def plan_for(spec: RunSpec, roles: Roles | None = None) -> Plan:
     return make_plan(
         spec,
         starter=ANNA,
         project=ProjectId("d" * 64),
         script="train.py",
         strategy="managed",
-        roles={ANNA: (Role.CHIEF,), BEN: (Role.WORKER,)},
+        roles=roles or {ANNA: (Role.CHIEF,), BEN: (Role.WORKER,)},
         names=NAMES,
         hosts=HOSTS,
     )
@@ -60,6 +61,12 @@ def test_one_device_alone_has_no_address() -> None:
     plan = plan_of((ANNA,))
     assert plan.solo
     assert (plan.chief.host, plan.chief.port) == ("", 0)
+
+
+@pytest.mark.parametrize("shares", [{ANNA: 75}, {ANNA: 0}, {ANNA: 48, BEN: 16}])
+def test_one_device_alone_has_no_shares(shares: dict[DeviceId, int]) -> None:
+    plan = plan_for(RunSpec(script="x", shares=shares, shares_total=100), {ANNA: (Role.CHIEF,)})
+    assert [member.share for member in plan.members] == [1]
 
 
 def test_a_seed_is_drawn_once_for_all_and_can_be_fixed() -> None:

@@ -15,11 +15,22 @@ from core.net.strangers import AT_ONCE, Strangers
 from core.node import neighbours
 from core.node.node import Node
 from core.vocabulary import events as ev
-from core.vocabulary.answers import Done, Findings, RunDetails, RunList, StateNow
+from core.vocabulary.answers import (
+    Answer,
+    Done,
+    Finding,
+    Findings,
+    PlanMade,
+    Refused,
+    RunDetails,
+    RunList,
+    StateNow,
+)
 from core.vocabulary.commands import (
     AnswerPairing,
     CancelPairing,
     ChangeSettings,
+    Command,
     FindCheckpoints,
     Forget,
     GetRun,
@@ -27,6 +38,7 @@ from core.vocabulary.commands import (
     ListRuns,
     Mend,
     Pair,
+    PlanRun,
     Quit,
     Rename,
     RunDoctor,
@@ -36,7 +48,9 @@ from core.vocabulary.commands import (
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.ids import DeviceId, RunId
 from core.vocabulary.peer_messages import BusyTold, StopAsked, TelemetrySent
+from core.vocabulary.plan import RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
+from core.vocabulary.state import State
 from tests.core.certificates import device_certificate, device_key, identity_of, odd_certificate
 from tests.core.link.examples import reading
 from tests.core.node.conftest import MakeNode
@@ -208,6 +222,48 @@ async def test_readings_and_busyness_come_over_the_link(laptop: MakeNode) -> Non
     anna._neighbours._on_link_message(other, TelemetrySent(reading=reading(9.0), busy=True))
     device = anna.state.devices[other]
     assert device.reading == reading(9.0) and device.busy
+
+
+async def test_a_seal_that_was_allowed_meanwhile_is_found_when_it_matters_and_told(
+    laptop: MakeNode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the doctor, and by a run that would be refused for want of it; nobody starts Tandem anew."""
+    anna, ben = await paired(laptop)
+
+    async def nothing_else(*_: object, **__: object) -> tuple[Finding, ...]:
+        return ()
+
+    monkeypatch.setattr("core.node.diagnostics.examine", nothing_else)
+    project = tmp_path / "own"
+    project.mkdir()
+    (project / "train.py").write_text(
+        "import tensorflow as tf\nstrategy = tf.distribute.ParameterServerStrategy(None)\n"
+    )
+
+    async def looked_at(node: Node, seal: str, by: Command) -> Answer:
+        other = ben if node is anna else anna
+        with monkeypatch.context() as patch:
+            patch.setattr("core.supervisor.seals.find", lambda: seal)
+            answer = await node.submit(by)
+        assert node.state.me is not None and node.state.me.versions.seal == seal
+        await wait_for(other, lambda s: _seal(s, id_of(node)) == seal)
+        return answer
+
+    planned = PlanRun(spec=RunSpec(script=str(project), devices=(id_of(ben),)))
+    for node in (anna, ben):
+        await looked_at(node, "loopback", RunDoctor())
+        await looked_at(node, "", RunDoctor())
+    with monkeypatch.context() as patch:
+        patch.setattr("core.supervisor.seals.find", lambda: "")
+        refused = await anna.submit(planned)
+    assert isinstance(refused, Refused) and refused.problem.code == "not-sealed"
+    assert isinstance(await looked_at(ben, "namespace", RunDoctor()), Findings)
+    assert isinstance(await looked_at(anna, "namespace", planned), PlanMade)
+
+
+def _seal(state: State, device: DeviceId) -> str | None:
+    versions = state.devices[device].versions
+    return None if versions is None else versions.seal
 
 
 async def test_other_messages_are_the_runs_business(

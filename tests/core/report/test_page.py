@@ -146,6 +146,12 @@ def test_a_run_that_reported_nothing_says_so() -> None:
     assert "The script reported no numbers." in found.text
 
 
+def test_one_laptop_alone_has_no_share() -> None:
+    alone = shown(run_told(plan=plan_of((ANNA,))), exits=[])
+    assert " alone " in alone.text
+    assert " of 1 " not in alone.text
+
+
 def test_nothing_foreign_becomes_markup() -> None:
     evil = EpochEnd(at_s=0.0, epoch=0, epochs=1, step=0, logs={EVIL: 1.0}, seconds=1.0)
     step = Progress(at_s=0.0, epoch=0, epochs=1, step=0, batch=0, logs={EVIL: 1.0})

@@ -66,6 +66,25 @@ async def test_a_laptop_that_cannot_seal_is_named_and_the_run_refused(lan: Lan, 
     await wait_over(lan)
 
 
+async def test_downloads_are_forbidden_only_where_that_can_be_kept_on_every_laptop(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    own = replace(spec, strategy="own", downloads=False)
+    tells(anna, ben, seal="loopback")
+    with pytest.raises(TandemError) as failure:
+        await anna.runs.start(own)
+    assert failure.value.code == "not-kept-in"
+    assert "from the network on Ben:" in failure.value.what and "Let the script download" in failure.value.fix
+    assert (await anna.runs.plan(replace(own, downloads=True))).plan.exchange == "sealed"
+    tells(anna, ben, seal="namespace")
+    assert (await anna.runs.plan(own)).plan.exchange == "sealed"
+    tells(anna, ben, seal="")
+    with pytest.raises(TandemError) as failure:
+        await anna.runs.start(own)
+    assert failure.value.code == "not-sealed", "it is the port that matters there"
+
+
 @pytest.mark.parametrize(
     "asked_for", [{"strategy": "own", "open_port": True}, {"exchange": "tensorflow"}], ids=["own", "fit"]
 )
@@ -80,6 +99,7 @@ async def test_an_open_port_is_asked_about_each_time_whatever_was_allowed_before
         await lan.wait_until(lambda: ben.state.consents)
         (asked,) = ben.state.consents
         assert asked.open_port
+        assert not asked.changed, "these very files and arguments were allowed, or nothing was"
         assert not ben.runs_a_trainer
         await ben.runs.answer_consent(asked.run, "always")
         await lan.wait_until(lambda: all(node.runs_a_trainer for node in (anna, ben)))

@@ -139,6 +139,9 @@ def test_a_run_meant_for_several_never_becomes_one_alone_without_a_word() -> Non
         planning.check_company(RunSpec(script="x"), (ANNA,), lonely)
     assert caught.value.code == "would-be-alone"
     assert "Ben's is not connected" in caught.value.what and "--solo" in caught.value.fix
+    assert "--role" not in caught.value.fix
+    with pytest.raises(TandemError, match="give the others no --role"):
+        planning.check_company(RunSpec(script="x", roles={BEN: (Role.CHIEF,)}), (ANNA,), lonely)
     planning.check_company(RunSpec(script="x", solo=True), (ANNA,), lonely)
     planning.check_company(RunSpec(script="x"), (ANNA,), State())  # nobody is paired: nobody was meant
 

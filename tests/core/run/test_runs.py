@@ -333,6 +333,21 @@ async def test_a_run_of_some_names_whom_it_goes_without(three: Lan, spec: RunSpe
     await three.wait_until(lambda: anna.over)
 
 
+async def test_a_run_alone_has_no_shares_and_says_so_of_those_that_were_asked_for(
+    lan: Lan, spec: RunSpec
+) -> None:
+    anna, ben = both(lan)
+    shares = {anna.device: 48, ben.device: 16}
+    await anna.runs.start(replace(spec, solo=True, shares=shares))
+    assert anna.state.run is not None
+    assert [member.share for member in anna.state.run.plan.members] == [1]
+    logged = [event.lines.text for event in anna.events if isinstance(event, ev.MemberLogged)]
+    assert [text for text in logged if "the shares that were asked for are left out" in text]
+    await lan.wait_until(lambda: anna.runs_a_trainer)
+    anna.trainers[0].end()
+    await lan.wait_until(lambda: anna.over)
+
+
 async def test_stop_without_a_run_says_so(lan: Lan) -> None:
     with pytest.raises(TandemError) as caught:
         lan.nodes["Anna"].runs.stop()
@@ -442,9 +457,24 @@ async def test_a_changed_byte_asks_again_and_says_so(lan: Lan, spec: RunSpec) ->
     anna.runs.stop()
     await wait_over(lan)
     Path(spec.script).write_text(Path(spec.script).read_text() + "# one more line\n")
+    (Path(spec.script).parent / "weights.bin").write_bytes(b"new")
     ben.events.clear()
     question = await ask(lan, spec)
     assert question.changed
+    assert question.differs == {"train.py": "changed", "weights.bin": "new"}
+
+
+async def test_of_other_arguments_the_question_says_that_no_file_changed(lan: Lan, spec: RunSpec) -> None:
+    anna, ben = both(lan)
+    question = await ask(lan, spec)
+    assert not question.changed and not question.differs, "nothing was allowed before"
+    await ben.runs.answer_consent(question.run, "once")
+    await lan.wait_until(lambda: ben.trainers)
+    anna.runs.stop()
+    await wait_over(lan)
+    ben.events.clear()
+    question = await ask(lan, replace(spec, arguments=("--epochs", "9")))
+    assert question.changed and question.differs == {}
 
 
 async def test_a_user_who_never_answers(lan: Lan, spec: RunSpec) -> None:

@@ -1,24 +1,27 @@
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from core.supervisor import seals
+from core.supervisor import seals, spawn
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
+APPARMOR = "kernel/apparmor_restrict_unprivileged_userns"
+
+
+def switch(proc: Path, name: str, value: str) -> None:
+    (proc / name).parent.mkdir(parents=True)
+    (proc / name).write_text(value + "\n")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words", "mend"),
     [
-        (
-            "kernel/apparmor_restrict_unprivileged_userns",
-            "1",
-            "AppArmor",
-            "kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
+        (APPARMOR, "1", "AppArmor", "apparmor_parser -r /etc/apparmor.d/tandem"),
         ("kernel/unprivileged_userns_clone", "0", "switched off", "kernel.unprivileged_userns_clone=1"),
         ("user/max_user_namespaces", "0", "switched off", "user.max_user_namespaces"),
     ],
@@ -26,42 +29,94 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are 
 def test_namespaces_that_are_switched_off_are_told_apart_and_mended(
     tmp_path: Path, name: str, value: str, words: str, mend: str
 ) -> None:
-    (tmp_path / name).parent.mkdir(parents=True)
-    (tmp_path / name).write_text(value + "\n")
-    assert words in seals.why_none(tmp_path)
+    switch(tmp_path, name, value)
+    assert words in seals.why_none(tmp_path, lambda: False)
     assert mend in seals.how_to_allow(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("ends", "why"),
-    [("exit 0", ""), ("exit 1", "user namespaces are not allowed here"), ("missing", "not allowed here")],
-)
+def test_what_the_system_gives_counts_whatever_its_switches_say(tmp_path: Path) -> None:
+    """As with a profile of AppArmor for Tandem's Python, or for an administrator."""
+    switch(tmp_path, APPARMOR, "1")
+    assert seals.why_none(tmp_path, lambda: True) == ""
+
+
+def test_a_system_that_refuses_for_no_reason_that_it_tells_is_said_to_refuse(tmp_path: Path) -> None:
+    switch(tmp_path, APPARMOR, "0")
+    assert seals.why_none(tmp_path, lambda: False) == "user namespaces are not allowed here"
+
+
+@pytest.mark.parametrize(("status", "can"), [(0, True), (1, False)])
 def test_whether_namespaces_are_allowed_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, why: str
+    monkeypatch: pytest.MonkeyPatch, status: int, can: bool
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    if ends != "missing":
-        (tmp_path / "unshare").write_text(f"#!/bin/sh\necho said; {ends}\n")
-        (tmp_path / "unshare").chmod(0o700)
-
-    assert seals.why_none(tmp_path).endswith(why)
-    assert bool(seals.why_none(tmp_path)) is bool(why)
+    ends = [sys.executable, "-I", "-S", "-c", f"raise SystemExit({status})"]
+    monkeypatch.setattr(seals, "trial", lambda: ends)
+    assert seals.can_enter() is can
 
 
-def test_an_unshare_that_cannot_run_allows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise OSError("exec format error")
+def test_a_trial_that_cannot_run_or_does_not_end_allows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seals, "trial", lambda: ["/nowhere/python"])
+    assert not seals.can_enter()
+    monkeypatch.setattr(seals, "trial", lambda: [sys.executable, "-c", "import time; time.sleep(1000)"])
+    assert not seals.can_enter(0.2)
 
-    monkeypatch.setattr("shutil.which", lambda _: "/bin/unshare")
-    monkeypatch.setattr("subprocess.run", broken)
 
-    assert "not allowed here" in seals.why_none(tmp_path)
+def test_the_program_that_is_to_be_sealed_is_the_one_that_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AppArmor allows namespaces by program: ``unshare`` may have what Tandem's Python may not, and the other
+    way round."""
+    assert seals.trial()[0] == sys.executable and "namespace.enter()" in seals.trial()[-1]
+    monkeypatch.setattr(seals, "is_frozen", lambda: True)
+    monkeypatch.setattr(spawn, "is_frozen", lambda: True)
+    assert seals.trial() == [sys.executable, spawn.SEAL_ARGUMENT]
+
+
+LOOK = "import os; print(os.readlink('/proc/self/ns/net'), open('/proc/net/dev').read().count(':'))"
+
+
+def tried(before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """The trial, which then says where it is."""
+    *python, code = seals.trial()
+    return subprocess.run([*before, *python, f"{code}; {LOOK}"], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.real
+@pytest.mark.skipif(bool(seals.why_none()), reason=seals.why_none() or "namespaces are here")
+def test_the_trial_really_enters_a_network_of_its_own() -> None:
+    done = tried()
+    assert done.returncode == 0, done.stderr
+    network, devices = done.stdout.split()
+    assert network != str(Path("/proc/self/ns/net").readlink())
+    assert int(devices) >= 1
+    assert seals.find() == "namespace"
+
+
+@pytest.mark.real
+def test_where_the_system_call_is_forbidden_the_trial_fails() -> None:
+    done = tried([sys.executable, "-m", "tests.forbidden"])
+    assert done.returncode != 0 and "PermissionError" in done.stderr
 
 
 @pytest.mark.parametrize(("machine", "found"), [("x86_64", "loopback"), ("aarch64", "")])
 def test_where_there_are_none_the_loopback_is_what_is_left_on_some_processors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str, found: str
+    monkeypatch: pytest.MonkeyPatch, machine: str, found: str
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(seals, "trial", lambda: ["/nowhere/python"])
     monkeypatch.setattr("platform.machine", lambda: machine)
+    assert seals.why_none()
     assert seals.find() == found
+
+
+def test_the_profile_names_the_python_that_a_link_leads_to(tmp_path: Path) -> None:
+    """As in a virtual environment: AppArmor looks at the file itself."""
+    (tmp_path / "python3.13").touch()
+    (tmp_path / "python").symlink_to("python3.13")
+    text = seals.profile(str(tmp_path / "python"))
+    assert f'profile tandem "{tmp_path / "python3.13"}" flags=(unconfined) {{\n  userns,\n}}\n' in text
+
+
+def test_the_command_that_is_told_writes_that_profile(tmp_path: Path) -> None:
+    switch(tmp_path, APPARMOR, "1")
+    command = seals.how_to_allow(tmp_path).partition("look again: ")[2].partition(" | sudo tee ")[0]
+    assert command.startswith("printf ")
+    written = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    assert written.stdout == seals.profile()

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from core.vocabulary import manifest as module
 from core.vocabulary import wire
 from core.vocabulary.errors import TandemError
-from core.vocabulary.manifest import Manifest, ProjectFile, check_project, find_collision, manifest_of
+from core.vocabulary.manifest import (
+    Manifest,
+    ProjectFile,
+    check_project,
+    differences,
+    find_collision,
+    manifest_of,
+)
 from core.vocabulary.paths import folded_path, why_unsafe
 
 SHA = hashlib.sha256(b"").hexdigest()
@@ -173,3 +180,14 @@ def test_whatever_passes_is_safe(rows: list[tuple[str, int, str]]) -> None:
     assert all(why_unsafe(file.path) is None for file in manifest.files)
     assert find_collision(file.path for file in manifest.files) is None
     assert 0 <= manifest.total_bytes <= module.LIMIT_BYTES
+
+
+def test_what_is_not_as_it_was_is_found_by_its_bytes() -> None:
+    def of(**files: str) -> Manifest:
+        return manifest_of(
+            "a", [ProjectFile(path=path, size=1, sha256=digest * 64) for path, digest in files.items()]
+        )
+
+    assert differences(of(a="1", b="2"), of(a="1", b="2")) == {}
+    found = differences(of(a="1", b="2", d="4"), of(a="1", b="3", e="5", c="6"))
+    assert list(found.items()) == [("c", "new"), ("e", "new"), ("b", "changed"), ("d", "gone")]

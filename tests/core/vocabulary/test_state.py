@@ -195,6 +195,16 @@ def test_policy_readings_and_busyness_are_those_that_came_last() -> None:
     assert device.linked and device.paired
 
 
+def test_a_laptop_that_was_looked_at_again_is_sealed_as_was_found_then() -> None:
+    state = after(PAIRED, LINKED)
+    assert state.me is not None and state.me.versions.seal == ""
+    state = apply(state, ev.SealChanged(device=state.me.device, seal="namespace"))
+    state = apply(state, ev.SealChanged(device=OTHER, seal="loopback"))
+    assert state.me is not None and state.me.versions.seal == "namespace"
+    other = state.devices[OTHER].versions
+    assert other is not None and other.seal == "loopback"
+
+
 def test_one_device_changes_and_the_others_stay() -> None:
     third = DeviceId("e" * 64)
     state = after(PAIRED, ev.DevicePaired(device=third, name="third"))

@@ -68,6 +68,10 @@ class Installation:
         """What was said once may be said once more: another training begins."""
         self._host.said.clear()
 
+    def keep_at_stop(self) -> None:
+        """What was trained since the last checkpoint, if a Stop in a fit has not kept it yet."""
+        self._host.keeper.stopped()
+
     def end_checkpointing(self) -> None:
         """No more checkpoints are written from here on, and none is under way."""
         self._host.keeper.end()

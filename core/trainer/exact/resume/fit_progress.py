@@ -49,10 +49,6 @@ class Checkpoints(Protocol):
         """Every member sees it at the same portion."""
 
     @property
-    def worth_remembering(self) -> bool:
-        """Every member sees it at the same portion."""
-
-    @property
     def due_at_epochs_end(self) -> bool:
         """By this member's clock: where there are several, the chief's counts."""
 
@@ -175,12 +171,15 @@ class FitProgress:
             return
         if self.keeper.host.stopping:
             self._kept_at_stop = True
-            self.keeper.write(self._moment(), self._tree(), wait=True)
+            self.keeper.write(self._moment(), self._tree(writer.capture(self.model)), wait=True)
         elif self.keeper.due and not self.model.stop_training:
-            self.keeper.write(self._moment(), self._tree())
+            self.keeper.write(self._moment(), self._tree(writer.capture(self.model)))
 
     def validation_begins(self) -> None:
-        """Before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end."""
+        """Before its callbacks. Remembers the state: a Stop inside would leave half an epoch's end.
+
+        Variables are held, not copied: a validation changes few of them, and most are never written.
+        """
         iterator = private.validation_iterator(self.model)
         if self._validations_unread and iterator is not None:
             before = randomness.capture()
@@ -188,8 +187,8 @@ class FitProgress:
             randomness.restore(before)
             self._validations_unread = 0
         self.logs_before = {}
-        if self.kept and self.keeper.worth_remembering:
-            self._before_validation = self._moment(), self._tree()
+        if self.kept:
+            self._before_validation = self._moment(), self._tree(writer.held(self.model))
         self._validations += 1
 
     def epoch_ended(self, epoch: int, *, last: bool, due: bool) -> None:
@@ -199,10 +198,11 @@ class FitProgress:
             return
         if self.keeper.host.stopping:
             if not self._kept_at_stop and before is not None:
-                self.keeper.write(*before, wait=True)
+                moment, tree = before
+                self.keeper.write(moment, {**tree, "model": writer.arrays(tree["model"])}, wait=True)
         elif due and not last:
             self._epoch, self.batch, self.logs = epoch + 1, 0, None
-            self.keeper.write(self._moment(), self._tree())
+            self.keeper.write(self._moment(), self._tree(writer.capture(self.model)))
 
     # --- checkpoint and resume
 
@@ -212,7 +212,8 @@ class FitProgress:
             step=host.step, fit=self.number, epoch=self._epoch, batch=self.batch, epochs=host.epochs
         )
 
-    def _tree(self) -> dict[str, Any]:
+    def _tree(self, model: list[Any]) -> dict[str, Any]:
+        """``model``: the values of its variables."""
         data = self._iterator
         assert data is not None
         return {
@@ -223,7 +224,7 @@ class FitProgress:
             "passes": data.passes - (1 if self.batch else 0),
             "validations": self._validations,
             "logs": private.numbers(self.logs),
-            "model": writer.capture(self.model),
+            "model": model,
             "history": callback_state.capture(self._history, self.keeper.host.say_once),
             "callbacks": self.keeper.callbacks(self.callbacks),
             "random": {"fit": self._random, "epoch": data.pass_random, "now": randomness.capture()},

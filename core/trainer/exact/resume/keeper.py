@@ -41,6 +41,8 @@ class Keeper:
         self._fit: FitProgress | None = None
         self._passed_s = 0.0
         self._kept_s = time.monotonic()
+        self._ended: Moment | None = None
+        """After the last fit that ended, while no checkpoint has it."""
 
     def begin(self, model: Any, callbacks: Sequence[Any]) -> FitProgress:
         """A call of fit. One inside another, from a callback say, is not kept."""
@@ -80,11 +82,6 @@ class Keeper:
         return self.enabled and time.monotonic() - self._kept_s >= self._pause_s
 
     @property
-    def worth_remembering(self) -> bool:
-        """Every member sees it at the same portion."""
-        return self.enabled and self._passed_s >= self._pause_s
-
-    @property
     def _pause_s(self) -> float:
         return min(_EPOCH_END_S, self.every_s / 2)
 
@@ -92,7 +89,7 @@ class Keeper:
 
     def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None:
         assert self._writer is not None
-        self._passed_s, self._kept_s = 0.0, time.monotonic()
+        self._passed_s, self._kept_s, self._ended = 0.0, time.monotonic(), None
         self._writer.write(moment, self.host.share_numbers, now, wait=wait)
 
     def ended(self, progress: FitProgress, history: Any) -> None:
@@ -110,9 +107,14 @@ class Keeper:
             "epochs": self.host.epochs,
         }
         self._writer.add_finished(progress.number, tree)
+        self._ended = Moment(fit=progress.number + 1, step=self.host.step, epochs=self.host.epochs)
         if due:
-            done = {"step": self.host.step, "epochs": self.host.epochs}
-            self.write(Moment(fit=progress.number + 1, **done), None)
+            self.write(self._ended, None)
+
+    def stopped(self) -> None:
+        """The script was stopped. In a fit that was kept by now; after one, what it came to is."""
+        if self._ended is not None:
+            self.write(self._ended, None, wait=True)
 
     def end(self) -> None:
         """The training ended: nothing more is written."""

@@ -36,6 +36,17 @@ def capture(model: Any) -> list[np.ndarray]:
     return [np.asarray(_own(variable).numpy()) for variable in variables(model)]
 
 
+def held(model: Any) -> list[Any]:
+    """All variables' values as they are now, in order, not copied: TensorFlow puts a variable's next value
+    elsewhere while somebody has this one. For ``arrays``."""
+    return [_own(variable).read_value() for variable in variables(model)]
+
+
+def arrays(values: list[Any]) -> list[np.ndarray]:
+    """As ``capture`` gives them."""
+    return [np.asarray(value.numpy()) for value in values]
+
+
 def fits(model: Any, values: list[np.ndarray]) -> bool:
     """Whether the model has just these variables by now."""
     own = [(tuple(v.shape), _dtype(v)) for v in variables(model)]

@@ -86,12 +86,13 @@ def test_a_refusal_declines_and_leaves_no_trace() -> None:
 
 def test_the_user_is_shown_who_and_what_before_anything_happens() -> None:
     ben = Ben()
-    ben.tell(pa.Asked(allowed=False, changed=True))
+    ben.tell(pa.Asked(allowed=False, differs={"train.py": "changed"}))
     question = ben.shown()[0]
     assert isinstance(question, ev.ConsentAsked)
     assert (question.name, question.script, question.project) == ("Anna's", "train.py", MANIFEST.digest)
     assert question.files == MANIFEST.files
     assert question.changed and question.checkpoint_bytes == 0
+    assert question.differs == {"train.py": "changed"}
     assert not only(ben.effects, pa.ListMissing)
 
 

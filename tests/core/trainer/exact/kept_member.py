@@ -2,7 +2,8 @@
 
 Called as: python -m tests.core.trainer.exact.kept_member ORDER. Each of ORDER's `names` is a list in JSON,
 [name, kind, model, resume]: kind `whole`, `crowded` (many checkpoints), `stopped` (in an epoch), `validating`
-(stopped at its end) or `resumed`; model `noisy` (with Dropout) or `still`; resume: a checkpoint's folder.
+(stopped at its end), `evaluating` (stopped between the fits) or `resumed`; model `noisy` (with Dropout) or
+`still`; resume: a checkpoint's folder.
 """
 
 from __future__ import annotations
@@ -134,15 +135,15 @@ def main() -> None:
         host.stopping, host.step, asked.asks, asked.said = False, 0, False, []
         keeping = Checkpointing(
             work / "kept",
-            # With 0 every batch is due and every validation worth remembering, however fast the machine is.
-            every_s=0.0 if kind in ("crowded", "validating") else 1e6,
+            # With 0 every batch is due, however fast the machine is; else none is before a Stop.
+            every_s=0.0 if kind == "crowded" else 1e6,
             resume=Path(resume) if resume else None,
         )
         host.keeper = Keeper(keeping, host, WRITERS if len(shares) > 1 else ())
 
         def ask(fit: int, epoch: int, batch: int, kind: str = kind) -> None:
             last = order["rank"] == max(0, len(shares) - 1)
-            when = {"stopped": (1, 2, 7), "validating": (1, 2, -1)}
+            when = {"stopped": (1, 2, 7), "validating": (1, 2, -1), "evaluating": (0, 0, -1)}
             if last and (fit, epoch, batch) == when.get(kind):
                 asked.asks = True
             if kind == "crowded" and (fit, epoch, batch) == (1, 0, 0):
@@ -160,6 +161,7 @@ def main() -> None:
             with installation.scope():
                 told = train(model == "noisy", ask, trained)
         except StopRequested:
+            installation.keep_at_stop()
             told["stopped"] = True
         written()
         weights = trained[0].get_weights()

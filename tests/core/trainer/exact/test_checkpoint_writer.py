@@ -124,6 +124,20 @@ host.chief = b"due"
 fit(always)
 told["not the own clock"], told["the chief's"] = host.own.decode(), newest(base / "always")
 
+then, values = checkpoint.capture(model), checkpoint.held(model)
+for variable in model.variables:
+    variable.value.assign_add(keras.ops.ones_like(variable.value))  # in its place, if nobody has it
+told["held values"] = [np.array_equal(*pair) for pair in zip(then, checkpoint.arrays(values))]
+told["new values"] = [np.array_equal(*pair) for pair in zip(then, checkpoint.capture(model))]
+
+stop = Keeper(Checkpointing(base / "stop", every_s=1e9), host)
+stop.stopped()
+host.chief = b""
+fit(stop)
+told["before the stop"] = newest(base / "stop")
+stop.stopped()
+told["after the stop"], host.chief = newest(base / "stop"), b"due"
+
 writer = checkpoint.Writer(base / "failed", said.append, None)
 writer.add_finished(1, {"model": [np.arange(3.0)]})
 writer.write(Moment(step=9, fit=2), (1,), None, wait=True)
@@ -179,6 +193,8 @@ def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     told = json.loads(run(["-c", KEEPING, str(tmp_path)]).splitlines()[-1])
     # A fit's end is a moment of no portion: members that decided by their own clocks would part there.
     assert (told["own clock"], told["not the chief's"]) == ("due", None)
+    assert told["held values"] == [True, True] and told["new values"] == [False, False]
+    assert (told["before the stop"], told["after the stop"]) == (None, 1)
     assert (told["not the own clock"], told["the chief's"]) == ("", 1)
     # The first fit ended by an error that the script caught: it runs again, for so long that others are kept.
     assert told["left"] == [False, True, False] and told["gone"]

@@ -55,6 +55,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ("crowded", "crowded", "noisy", ""),
         ("stopped", "stopped", "noisy", ""),
         ("validating", "validating", "noisy", ""),
+        ("evaluating", "evaluating", "noisy", ""),
         ("whole-still", "whole", "still", ""),
         ("stopped-still", "stopped", "still", ""),
     )
@@ -70,6 +71,7 @@ def after(before: list[Path], tmp_path_factory: pytest.TempPathFactory) -> list[
         ("resumed", "resumed", "noisy", kept(before[1], "stopped")),
         ("crowded", "resumed", "noisy", kept(before[0], "crowded")),
         ("validated", "resumed", "noisy", kept(before[0], "validating")),
+        ("evaluated", "resumed", "noisy", kept(before[0], "evaluating")),
     )
 
 
@@ -121,6 +123,16 @@ def test_a_stop_in_a_validation_loses_nothing_of_its_epoch(before: list[Path], a
     for then, now in zip(before, after, strict=True):
         assert_same(weights(then, "whole"), weights(now, "validated"))
         assert record(now, "validated")["histories"] == record(then, "whole")["histories"]
+
+
+def test_a_stop_after_a_fit_loses_nothing_of_it(before: list[Path], after: list[Path]) -> None:
+    """However short it was, and though the last checkpoint was made a moment ago."""
+    assert record(before[0], "evaluating")["stopped"]
+    moment = checkpoint_store.at(Path(kept(before[0], "evaluating"))).head.moment  # type: ignore[union-attr]
+    assert (moment.fit, moment.epoch, moment.batch) == (1, 0, 0) and moment.step > 0
+    for then, now in zip(before, after, strict=True):
+        assert_same(weights(then, "whole"), weights(now, "evaluated"))
+        assert record(now, "evaluated")["histories"] == record(then, "whole")["histories"]
 
 
 def test_what_cannot_be_kept_is_said(before: list[Path]) -> None:

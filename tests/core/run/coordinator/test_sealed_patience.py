@@ -1,0 +1,139 @@
+"""A sealed run waits for a silent laptop, too: its relays outlast that. A cut ends it, by name."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from core.run.coordinator import state as co
+from core.run.participant import state as pa
+from core.vocabulary import events as ev
+from core.vocabulary import limits
+from core.vocabulary.phases import Failed, Finished, Starting, Stopped, Training
+from core.vocabulary.trainer_messages import Booted
+from tests.core.cluster.laptops import ANNA, BEN, plan_of
+from tests.core.run.coordinator.test_patience import shown, told
+from tests.core.run.world import CLOSED, FINISHED, LOST, MANIFEST, World, failing
+
+SEALED = plan_of(strategy="own", project=MANIFEST.digest)
+
+
+def training() -> World:
+    """A script with a loop of its own, of whose steps nobody tells."""
+    world = World(SEALED)
+    assert world.starter.plan.exchange == "sealed"
+    world.settle()
+    world.each_trainer_says(Booted(seconds=1.0, devices=()))
+    assert isinstance(world.phase, Training)
+    return world
+
+
+def test_a_laptop_that_is_silent_for_a_while_is_away_and_the_run_goes_on_with_it() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.fire("look")
+    world.fire_member(BEN, "look")
+    assert shown(world, ANNA) == shown(world, BEN) == ["away"]
+    assert world.members[BEN].trainers == {"worker:0": -1}, "its trainer goes on"
+    world.now_s += 20.0
+    world.restore_link(BEN)
+    world.settle()
+    assert shown(world, ANNA) == shown(world, BEN) == [] and isinstance(world.phase, Training)
+    world.each_trainer_ends(FINISHED)
+    assert isinstance(world.phase, Finished)
+
+
+def test_who_stays_away_ends_it_and_there_is_nothing_to_resume() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.fire("away")
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-away"
+    assert "train again" in world.phase.problem.fix and "resume" not in world.phase.problem.fix
+
+
+@pytest.mark.parametrize("reason", ["lost-peer", "killed"])
+def test_a_cut_between_trainers_names_the_laptop_that_is_away(reason: str) -> None:
+    """TensorFlow dials no connection anew; the laptop it lost is the cause, and its trainer's end is not."""
+    world = training()
+    world.cut_link(BEN)
+    world.trainer_ends(ANNA, "chief:0", failing(reason))
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
+    assert LOST.what in world.phase.problem.what
+
+
+def test_a_script_that_fails_while_a_laptop_is_away_is_to_blame_itself() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.trainer_ends(ANNA, "chief:0", failing("script-error", "its own fault"))
+    world.settle()
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and "its own fault" in world.phase.problem.what
+
+
+@pytest.mark.parametrize("code", ["forgotten", "nobody-listens"])
+def test_a_laptop_that_is_known_to_be_gone_ends_the_run_at_once(code: str) -> None:
+    world = training()
+    world.cut.add(BEN)
+    world.tell(co.MemberLost(BEN, replace(CLOSED, code=code)))
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
+
+
+def test_stop_ends_it_at_once_where_somebody_is_away() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.tell(co.StopWanted("Anna's", 0))
+    world.each_trainer_ends(failing("killed"))
+    assert world.phase == Stopped(by="Anna's")
+
+
+def test_a_link_lost_before_the_trainers_have_begun_is_the_end() -> None:
+    """They wait for each other by TensorFlow's own limits, which know nothing of a laptop that is away."""
+    world = World(SEALED)
+    world.settle()
+    assert isinstance(world.phase, Starting)
+    assert world.waits["start"] == 2 * limits.LOAD_S + limits.START_MORE_S
+    world.cut_link(BEN)
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
+
+
+def test_the_limit_between_the_members_ends_stands_still_while_one_is_away() -> None:
+    world = training()
+    world.trainer_ends(ANNA, "chief:0", FINISHED)
+    world.settle()
+    assert world.waits["finish"] == limits.FINISH_S
+    world.cut_link(BEN)
+    assert "finish" not in world.waits
+    world.restore_link(BEN)
+    world.settle()
+    assert world.waits["finish"] == limits.FINISH_S
+    world.trainer_ends(BEN, "worker:0", FINISHED)
+    world.settle()
+    assert isinstance(world.phase, Finished)
+
+
+def test_nobody_is_asked_whether_to_wait_because_an_hour_passed_without_a_word_of_steps() -> None:
+    world = training()
+    world.now_s += 3600.0
+    world.cut_link(BEN)
+    world.now_s += 12.0
+    world.fire("look")
+    assert shown(world, ANNA) == ["away"] and not told(world)[-1].asks
+    for _ in range(200):
+        world.now_s += limits.LOOK_S
+        world.fire("look")
+    assert told(world)[-1].asks, "and then it is asked"
+
+
+def test_a_sealed_trainer_that_is_stopped_is_told_by_its_node() -> None:
+    world = training()
+    world.tell_member(BEN, pa.TrainersSeen(frozenset({"worker:0"})))
+    world.settle()
+    assert shown(world, ANNA) == shown(world, BEN) == ["stopped"]
+    world.tell_member(BEN, pa.TrainersSeen(frozenset()))
+    world.settle()
+    assert isinstance(told(world)[-1], ev.WaitingChanged) and shown(world, ANNA) == []

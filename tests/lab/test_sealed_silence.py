@@ -1,0 +1,126 @@
+"""A sealed run outlasts what silences a laptop: TensorFlow's connections run through relays that stay."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+import resources
+from core.vocabulary import events as ev
+from core.vocabulary.ids import DeviceId
+from core.vocabulary.phases import Finished
+from core.vocabulary.plan import RunSpec
+from core.vocabulary.state import State
+from tests.lab import faults
+from tests.lab.agent import TRAINED_S, Agent
+from tests.lab.laptops import Laptops
+from tests.lab.network import Network
+from tests.lab.test_own_sealed import beside
+
+pytestmark = [pytest.mark.lab, pytest.mark.cluster, pytest.mark.timeout(900)]
+
+EXAMPLES = Path(resources.__file__).parent / "examples" / "strategies"
+EPOCHS, PACE_S = 100, 0.7
+SILENT_S = 20.0
+"""Longer than a link may be silent, and than TensorFlow by itself waits for a sign of life."""
+LID_S = 14.0
+WEIGHTS = """
+import hashlib
+
+digest = hashlib.sha256(b"".join(weight.tobytes() for weight in model.get_weights())).hexdigest()
+print(f"weights {digest}", flush=True)
+"""
+
+
+def project(place: Path) -> Path:
+    """The example of a loop by hand, slower, which tells the digest of its weights at its end."""
+    script = Path(shutil.copytree(EXAMPLES, place)) / "multi_worker_loop.py"
+    text = script.read_text(encoding="utf-8")
+    told = 'f"epoch {epoch + 1}/{args.epochs}: loss {np.mean(losses):.4f}", flush=True)\n'
+    assert text.count(told) == 1
+    script.write_text(text.replace(told, f"{told}    __import__('time').sleep({PACE_S})\n") + WEIGHTS)
+    return script
+
+
+def lines(state: State, device: DeviceId) -> list[str]:
+    assert state.run is not None
+    return [line for log in state.run.members[device].log.values() for line in log]
+
+
+def epochs(agent: Agent, device: DeviceId) -> int:
+    """So many ``device`` has told of, as ``agent`` knows."""
+    return sum("epoch " in line for line in lines(agent.state, device))
+
+
+def test_a_node_that_is_stopped_and_a_lid_that_is_closed_end_no_sealed_run(
+    laptops: Laptops, network: Network, tmp_path: Path
+) -> None:
+    anna, ben = laptops.anna, laptops.ben
+    spec = RunSpec(
+        script=str(project(tmp_path / "project")),
+        arguments=("--epochs", str(EPOCHS)),
+        devices=(ben.device,),
+    )
+    run = anna.train(spec)
+
+    def trains(least: int) -> None:
+        """Both, on both screens, and nobody is waited for."""
+        for agent in (anna, ben):
+            for device in (anna.device, ben.device):
+                agent.until(
+                    lambda state, device=device: (
+                        (  # type: ignore[misc]
+                            state.run is not None
+                            and state.run.plan.run == run
+                            and state.run.waiting is None
+                            and sum("epoch " in line for line in lines(state, device)) >= least
+                        )
+                        or None
+                    ),
+                    f"see epoch {least} of {device[:8]}",
+                    TRAINED_S,
+                )
+
+    trains(2)
+    plan = anna.run().plan
+    assert plan.exchange == "sealed" and plan.strategy == "own"
+
+    def is_away(since: int) -> None:
+        """Anna's screen has told it since then."""
+        told = anna.hears(
+            ev.WaitingChanged,
+            lambda event: [(wait.device, wait.cause) for wait in event.waits] == [(ben.device, "away")],
+            since=since,
+        )
+        assert isinstance(told.event, ev.WaitingChanged) and told.event.run == run
+
+    since, before = len(anna.told), epochs(anna, anna.device)
+    with faults.stopped([ben.process]):
+        time.sleep(SILENT_S)
+        is_away(since)
+        meanwhile = epochs(anna, anna.device)
+    assert meanwhile > before + 1, "trainers and relays are processes of their own, which went on"
+    trains(meanwhile + 2)
+
+    since = len(anna.told)
+    (trainer,) = ben.trainers()
+    with faults.cable_out(network, 1), faults.stopped([ben.process, trainer, *beside(trainer)]):
+        time.sleep(LID_S / 2)
+        asleep = epochs(anna, anna.device)
+        time.sleep(LID_S / 2)
+        is_away(since)
+        assert epochs(anna, anna.device) == asleep, "nobody trains without ben"
+    trains(asleep + 2)
+
+    for agent in (anna, ben):
+        assert agent.ends(run, TRAINED_S) == Finished(), agent.log_end()
+        digests = [
+            re.findall(r"weights (\w{64})", "\n".join(lines(agent.state, each.device)))
+            for each in (anna, ben)
+        ]
+        assert digests[0] == digests[1] and len(digests[0]) == 1
+        assert epochs(agent, anna.device) == epochs(agent, ben.device) == EPOCHS
