@@ -127,7 +127,7 @@ class Making:
         try:
             assert child.stdout is not None
             for line in child.stdout:
-                if line := line.strip():
+                if line := line.rstrip():
                     lines.append(line)
                     self._told(line)
             status = child.wait()
