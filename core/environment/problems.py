@@ -9,7 +9,6 @@ from pathlib import Path
 from core.vocabulary.environments import DISTRIBUTION, PYTHONS
 from core.vocabulary.errors import Problem
 from core.vocabulary.text import plain
-from core.vocabulary.versions import same_on_both
 
 _NO_SPACE = re.compile(r"no space left on device|not enough space|disk quota exceeded|os error 28", re.I)
 _NO_NETWORK = re.compile(
@@ -32,7 +31,7 @@ def frozen() -> Problem:
     return Problem(
         code="environment-frozen",
         what="This Tandem is a program that carries its own Python and packages.",
-        fix=f"{same_on_both('Python')} Or install Tandem by pip instead: that one can have other versions.",
+        fix="Have the other laptop change: tandem environment NAME there. Or use the same program on both.",
     )
 
 
