@@ -12,7 +12,7 @@ from core.vocabulary.manifest import Difference
 from core.vocabulary.readings import Hardware, Reading
 from core.vocabulary.state import Device, Me
 from core.vocabulary.text import plain
-from core.vocabulary.versions import is_frozen, is_older
+from core.vocabulary.versions import who_changes
 
 STALE_AFTER_S = 5.0
 """Readings come once a second; after this long without one they are shown as old."""
@@ -62,11 +62,7 @@ def may_match(me: Me | None, device: Device) -> bool:
     """Whether an environment with its versions, made here, is what mends that they differ."""
     if me is None or device.versions is None or not device.paired or device.problem is None:
         return False
-    return (
-        device.problem.code == "versions-differ"
-        and not is_frozen()
-        and is_older(me.versions, device.versions)
-    )
+    return device.problem.code == "versions-differ" and who_changes(me.versions, device.versions) == "here"
 
 
 def hardware_words(hardware: Hardware | None) -> str:

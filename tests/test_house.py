@@ -13,7 +13,7 @@ LONGEST = 400
 FLOORS = [
     {"core.vocabulary", "core.runtime"},
     {"core.cluster", "core.speed", "core.telemetry", "core.home"},
-    {"core.project", "core.net", "core.environment"},
+    {"core.project", "core.net"},
     {
         "core.supervisor",
         "core.history",
@@ -23,7 +23,7 @@ FLOORS = [
         "core.exchange",
         "core.export",
     },
-    {"core.report", "core.trainer", "core.doctor"},
+    {"core.report", "core.trainer", "core.doctor", "core.environment"},
     {"core.run"},
     {"core.node"},
     {"app"},

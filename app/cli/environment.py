@@ -17,7 +17,7 @@ from app.connection import connect
 from app.device_words import size_words
 from app.follower import Follower
 from core.environment.make import Making, said_by
-from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
+from core.environment.recipe import Recipe, RecipeStep, WantedVersions, extras_here, recipe
 from core.vocabulary import environments
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.state import State
@@ -73,7 +73,8 @@ async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
     folder = Path(arguments.folder).expanduser().absolute() if arguments.folder else None
     maker = await asyncio.to_thread(environments.look)
     made = recipe(maker, wanted, ours, folder=folder, extras=extras_here())
-    return await make(made, screen, runs_here=runs_here)
+    home = getattr(arguments, "home", None) or ""
+    return await make(made, screen, runs_here=runs_here, home=home)
 
 
 async def versions_of(
@@ -111,8 +112,8 @@ async def versions_of(
     return theirs
 
 
-async def make(made: Recipe, screen: Screen, *, runs_here: bool = False) -> int:
-    """``runs_here``: a Tandem of this home runs and goes on running."""
+async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: str = "") -> int:
+    """``runs_here``: a Tandem of this home runs and goes on running. ``home``: as ``--home`` named it."""
     screen.say(f"Tandem with {made.wanted}, in {made.folder}", "bold")
     if not await asyncio.to_thread(said_by, made):
         screen.say(
@@ -137,14 +138,15 @@ async def make(made: Recipe, screen: Screen, *, runs_here: bool = False) -> int:
     if screen.json:
         screen.result({"ok": True, "folder": str(made.folder), "tandem": str(made.tandem), "version": said})
         return ExitCode.OK
-    for line in ready_lines(made, said, runs_here=runs_here, in_menu=changeover.is_in_menu()):
+    for line in ready_lines(made, said, runs_here=runs_here, home=home, in_menu=changeover.is_in_menu()):
         screen.say(line)
     return ExitCode.OK
 
 
-def ready_lines(made: Recipe, said: str, *, runs_here: bool, in_menu: bool) -> list[str]:
+def ready_lines(made: Recipe, said: str, *, runs_here: bool, in_menu: bool, home: str = "") -> list[str]:
     """What to do with it."""
-    lines = [f"Ready: {plain(said, 200)}.", f"Start it: {made.tandem}"]
+    start = RecipeStep("Start it", (str(made.tandem), *(("--home", home) if home else ())))
+    lines = [f"Ready: {plain(said, 200)}.", f"{start.words}: {start}"]
     if runs_here:
         lines.append(
             "Close the Tandem that runs here first: of two that share key and runs, one runs at a time."

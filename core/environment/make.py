@@ -28,7 +28,12 @@ LIMIT_S = 3 * 3600.0
 """For each step: a slow network may take an hour for TensorFlow."""
 TRY_LIMIT_S = 120.0
 _KEPT_LINES = 200
-_TALK = {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8:replace", "NO_COLOR": "1"}
+_TALK = {
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONIOENCODING": "utf-8:replace",
+    "NO_COLOR": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
 _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
 _LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PIP_TARGET")
 """Environment variables that are for this Python, and would mislead the other."""
@@ -127,7 +132,7 @@ class Making:
         try:
             assert child.stdout is not None
             for line in child.stdout:
-                if line := line.strip():
+                if line := line.rstrip():
                     lines.append(line)
                     self._told(line)
             status = child.wait()

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.vocabulary.environments import PYTHONS
+from core.vocabulary.environments import DISTRIBUTION, PYTHONS
 from core.vocabulary.errors import Problem
 from core.vocabulary.text import plain
-from core.vocabulary.versions import same_on_both
 
 _NO_SPACE = re.compile(r"no space left on device|not enough space|disk quota exceeded|os error 28", re.I)
 _NO_NETWORK = re.compile(
@@ -20,6 +19,11 @@ _NO_NETWORK = re.compile(
 )
 _NO_VENV = re.compile(r"ensurepip|No module named venv", re.I)
 _NO_PYTHON = re.compile(r"No interpreter found|No download found", re.I)
+_ERROR = re.compile(r"\W*error\b|\w+Error:", re.I)
+_NO_SOURCE = re.compile(
+    r"No such file or directory: '(?P<path>.+?)'|Distribution not found at: (?P<address>\S+)"
+    rf"|No matching distribution found for {DISTRIBUTION}|{DISTRIBUTION} was not found in the package"
+)
 _SAID_LINES = 40
 
 
@@ -27,7 +31,7 @@ def frozen() -> Problem:
     return Problem(
         code="environment-frozen",
         what="This Tandem is a program that carries its own Python and packages.",
-        fix=f"{same_on_both('Python')} Or install Tandem by pip instead: that one can have other versions.",
+        fix="Have the other laptop change: tandem environment NAME there. Or use the same program on both.",
     )
 
 
@@ -118,7 +122,15 @@ def failed(words: str, lines: Sequence[str], python: str, folder: Path) -> Probl
             fix=f"Install Python {python}, and try again.",
             detail=detail,
         )
-    errors = [line for line in lines if re.match(r"\W*error\b", line, re.I)] or [*lines, "it said nothing"]
+    if source := _NO_SOURCE.search(said):
+        where = source["path"] or source["address"] or "the place where packages come from"
+        return Problem(
+            code="environment-no-source",
+            what=f"Tandem was installed from {plain(where, 200)}, and is not there any more.",
+            fix="Put it back there, or install Tandem again from where you have it now; then try again.",
+            detail=detail,
+        )
+    errors = [line for line in lines if _ERROR.match(line)] or lines or ("it said nothing",)
     return Problem(
         code="environment-failed",
         what=f"{words} failed: {plain(errors[-1], 300)}",

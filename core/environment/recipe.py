@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from core.environment import problems
+from core.supervisor.spawn import PROBE_ARGUMENT
 from core.vocabulary.environments import DISTRIBUTION, PROGRAMS, PYTHONS, EnvironmentMaker
 from core.vocabulary.errors import TandemError
 from core.vocabulary.versions import MADE_FOR, Versions, is_frozen
@@ -115,6 +116,7 @@ def recipe(
         install = [uv, "pip", "install", "--python", inside]
     fill = (*install, "--constraint", str(folder / CONSTRAINTS), *_what(maker, extras))
     steps.append(RecipeStep("Fetching and installing the packages", fill))
+    steps.append(RecipeStep("Loading TensorFlow there", (str(program(folder, "tandem")), PROBE_ARGUMENT)))
     gpu = "gpu" in extras
     return Recipe(
         wanted=wanted,
@@ -145,7 +147,7 @@ def _check(wanted: WantedVersions) -> None:
         raise TandemError.of(problems.no_such_python(wanted.python))
     for label, package in (("TensorFlow", "tensorflow"), ("Keras", "keras")):
         version, made_for = getattr(wanted, package), MADE_FOR[package]
-        if not re.fullmatch(r"[\w.+!-]*", version) or (version and not version.startswith(f"{made_for}.")):
+        if version and not re.fullmatch(rf"{re.escape(made_for)}\.[\w.+-]{{1,30}}", version, re.A):
             raise TandemError.of(problems.another_release(label, version, made_for))
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from importlib import metadata
 from importlib.util import find_spec
+from typing import Literal
 
 import msgspec
 
@@ -52,6 +53,8 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """By what its trainers are sealed that meet by TensorFlow (``core.supervisor.seals``); ``""``: not."""
     keeping: int = 0
     """0: a Tandem that is not to be asked what it keeps of another laptop."""
+    frozen: bool = False
+    """A program that carries its packages: it cannot have others, so the other laptop has to."""
 
 
 def installed() -> Versions:
@@ -66,6 +69,7 @@ def installed() -> Versions:
         exchange=EXCHANGE,
         tells_modules=True,
         keeping=KEEPING,
+        frozen=is_frozen(),
     )
 
 
@@ -82,7 +86,7 @@ def difference(
     """The first difference that forbids a common run, as ``name``'s problem; None where they agree.
 
     Whoever has the older one is told how to get the newer one, and the other that it is so: else two people
-    might both change theirs. ``maker``: for another Python here.
+    might both change theirs. Whose is a frozen program keeps it. ``maker``: for another Python here.
     """
     found = _first_difference(ours, theirs)
     if found is None:
@@ -91,14 +95,19 @@ def difference(
     return Problem(
         code="versions-differ",
         what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
-        fix=_agreement(label, mine, other, name, maker),
+        fix=_agreement(label, mine, other, name, maker, who_changes(ours, theirs)),
     )
 
 
-def is_older(ours: Versions, theirs: Versions) -> bool:
-    """Whether this laptop is the one that an environment like the other's would mend (``difference``)."""
+def who_changes(ours: Versions, theirs: Versions) -> Literal["here", "there", ""]:
+    """Where an environment like the other laptop's is to be made; ``""``: none would mend it."""
     found = _first_difference(ours, theirs)
-    return found is not None and found[0] in _PACKAGES and _numbers(found[1]) < _numbers(found[2])
+    if found is None or found[0] not in _PACKAGES or (is_frozen() and theirs.frozen):
+        return ""
+    if is_frozen() or theirs.frozen:
+        return "there" if is_frozen() else "here"
+    mine, other = _numbers(found[1]), _numbers(found[2])
+    return "" if mine == other else "here" if mine < other else "there"
 
 
 def _first_difference(ours: Versions, theirs: Versions) -> tuple[str, str, str] | None:
@@ -114,11 +123,12 @@ def _first_difference(ours: Versions, theirs: Versions) -> tuple[str, str, str] 
     return None
 
 
-def _agreement(label: str, mine: str, other: str, name: str, maker: EnvironmentMaker | None) -> str:
-    if is_frozen() or _numbers(mine) == _numbers(other) or label not in _PACKAGES:
+def _agreement(label: str, mine: str, other: str, name: str, maker: EnvironmentMaker | None, who: str) -> str:
+    if not who:
         return same_on_both(label)
-    if _numbers(mine) > _numbers(other):
-        return f"{name} has the older one: its Tandem says how to get {label} {mine} there."
+    if who == "there":
+        why = f"{label} comes with Tandem's program here" if is_frozen() else f"{name} has the older one"
+        return f"{why}: press Have the same here… there, on Devices, to get {label} {mine}."
     made = f"Press Have the same here… on Devices, or run: tandem environment {shlex.quote(name)}. By hand: "
     if label == "Python":
         return made + (maker or EnvironmentMaker()).advice(other)

@@ -110,8 +110,11 @@ async def test_ctrl_c_leaves_nothing(made: Recipe) -> None:
 
 
 def test_what_to_do_next_depends_on_what_runs_here_and_on_the_menu(made: Recipe) -> None:
-    def lines(*, runs_here: bool = False, in_menu: bool = False) -> str:
-        return "\n".join(ready_lines(made, "Tandem 0.1.0", runs_here=runs_here, in_menu=in_menu))
+    def lines(*, runs_here: bool = False, in_menu: bool = False, home: str = "") -> str:
+        return "\n".join(ready_lines(made, "Tandem 0.1.0", runs_here=runs_here, in_menu=in_menu, home=home))
+
+    assert f"Start it: {made.tandem}\n" in lines()
+    assert f"Start it: {made.tandem} --home /h\n" in lines(home="/h")
 
     assert "Close the Tandem that runs here first" not in lines()
     assert "Close the Tandem that runs here first" in lines(runs_here=True)

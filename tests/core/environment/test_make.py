@@ -89,7 +89,8 @@ def test_an_environment_is_made_tried_and_found_again(tmp_path: Path) -> None:
     assert said_by(made) == ""
     said = Making(made, lines.append).run()
     assert said == f"Tandem 0.1.0 (Python {OTHER}, TensorFlow 2.21.0, Keras 3.15.1)"
-    assert lines[0].startswith("Making the environment: ") and "Successfully installed" in lines[-1]
+    assert lines[0].startswith("Making the environment: ") and lines[-1].startswith("Tandem 0.1.0")
+    assert any("Successfully installed" in line for line in lines)
     assert made.tandem.exists() and not (made.folder / MARK).exists()
     assert said_by(made) == said
     lines.clear()
@@ -144,10 +145,20 @@ def test_without_a_network_that_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     """A real pip, whose index is a port of this machine where nobody listens."""
     monkeypatch.delenv("PIP_NO_INDEX")
     made = tiny(tmp_path)
-    fill = (*made.steps[-1].command[:-1], "--index-url", "http://127.0.0.1:9/simple", "--retries", "1", "six")
-    made = replace(made, steps=(*made.steps[:-1], RecipeStep("Fetching the packages", fill)))
+    venv, fill, _ = made.steps
+    lonely = (*fill.command[:-1], "--index-url", "http://127.0.0.1:9/simple", "--retries", "1", "six")
+    made = replace(made, steps=(venv, RecipeStep("Fetching the packages", lonely)))
     problem = refusal(Making(made, ignore).run).problem
     assert problem.code == "environment-no-network" and "NewConnectionError" in problem.detail
+    assert not made.folder.exists()
+
+
+@pytest.mark.real
+def test_one_that_does_not_load_is_not_kept(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    wheel(tmp_path, loads=False)
+    problem = refusal(Making(made, ignore).run).problem
+    assert problem.what.startswith("Loading TensorFlow there failed: ImportError: cannot load it")
     assert not made.folder.exists()
 
 

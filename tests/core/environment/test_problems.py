@@ -37,6 +37,15 @@ RETRY = (
             ("error: No interpreter found for Python 3.12 in managed installations or search path",),
             "environment-no-python",
         ),
+        (
+            (
+                "ERROR: Could not install packages due to an OSError: [Errno 2] No such file or directory: "
+                "'/home/a/t.whl'",
+            ),
+            "environment-no-source",
+        ),
+        (("error: Distribution not found at: file:///home/a/t.whl",), "environment-no-source"),
+        (("ERROR: No matching distribution found for tandem-laptops",), "environment-no-source"),
         (("ERROR: ResolutionImpossible: for help visit a page",), "environment-failed"),
         ((), "environment-failed"),
     ],

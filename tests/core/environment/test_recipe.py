@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
+from core.supervisor.spawn import PROBE_ARGUMENT
 from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import TandemError
 from tests.core.fake_node import VERSIONS
@@ -31,7 +32,8 @@ def made(
 
 def test_an_interpreter_that_is_here_makes_it_and_its_pip_fills_it() -> None:
     folder = "/home/a b/tandem/.venv-3.12"
-    make, fill = made(CHECKOUT, extras=("gpu",)).steps
+    make, fill, load = made(CHECKOUT, extras=("gpu",)).steps
+    assert load.command == (f"{folder}/bin/tandem", PROBE_ARGUMENT), "and that it works is tried"
     assert make.command == ("/usr/bin/python3.12", "-m", "venv", folder)
     assert shlex.split(str(fill)) == [
         *(f"{folder}/bin/python", "-m", "pip", "install", "--constraint", f"{folder}/constraints.txt"),
@@ -41,7 +43,7 @@ def test_an_interpreter_that_is_here_makes_it_and_its_pip_fills_it() -> None:
 
 def test_what_was_installed_comes_from_where_this_one_came() -> None:
     def source(maker: EnvironmentMaker, *extras: str) -> str:
-        return made(maker, extras=extras).steps[-1].command[-1]
+        return made(maker, extras=extras).steps[-2].command[-1]
 
     assert source(INSTALLED) == "tandem-laptops @ file:///home/a/t.whl"
     assert source(INSTALLED, "tensorboard") == "tandem-laptops[tensorboard] @ file:///home/a/t.whl"
@@ -51,7 +53,7 @@ def test_what_was_installed_comes_from_where_this_one_came() -> None:
 
 def test_uv_fetches_a_python_that_is_not_here() -> None:
     maker = EnvironmentMaker(source="/a.whl", uv=True)
-    fetch, fill = made(maker).steps
+    fetch, fill, _ = made(maker).steps
     assert fetch.command[:2] == ("uv", "venv") and "3.12" in fetch.command
     assert fill.command[:4] == ("uv", "pip", "install", "--python")
     assert "--seed" in fetch.command, "a pip for what scripts import besides"
@@ -59,7 +61,7 @@ def test_uv_fetches_a_python_that_is_not_here() -> None:
 
 
 def test_where_uv_is_missing_too_it_is_fetched_into_the_environment() -> None:
-    uv, fetch, _ = made(EnvironmentMaker(source="/a.whl")).steps
+    uv, fetch, *_ = made(EnvironmentMaker(source="/a.whl")).steps
     folder = Path.home() / "tandem-python3.12"
     assert uv.command == (sys.executable, "-m", "pip", "install", "--target", str(folder / "uv"), "uv")
     assert fetch.command[0] == str(folder / "uv" / "bin" / "uv")

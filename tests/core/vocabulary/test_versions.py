@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from core.doctor import software
 from core.vocabulary import versions
 from core.vocabulary.environments import EnvironmentMaker
-from core.vocabulary.versions import difference, installed
+from core.vocabulary.versions import difference, installed, who_changes
 from tests.core.doctor.views import view
 from tests.core.fake_node import VERSIONS
 
@@ -46,7 +46,7 @@ def test_the_difference_is_said_with_both_versions(field: str, theirs: object, w
         (
             {"python": "3.12"},
             {"python": "3.9"},
-            "anna has the older one: its Tandem says how to get Python 3.12",
+            "anna has the older one: press Have the same here… there, on Devices, to get Python 3.12.",
         ),
         ({"tensorflow": ""}, {"tensorflow": "2.21.0"}, "-m pip install 'tensorflow==2.21.0'"),
         ({"keras": "3.9.1"}, {"keras": "3.15.1"}, "-m pip install 'keras==3.15.1'"),
@@ -60,6 +60,24 @@ def test_the_older_one_is_told_how_to_get_the_newer_one_and_the_other_that_it_is
     maker = EnvironmentMaker(checkout="/home/a/tandem", pythons={"3.12": "/usr/bin/python3.12"})
     problem = difference(replace(VERSIONS, **mine), replace(VERSIONS, **theirs), "anna", maker)
     assert problem is not None and fix in problem.fix
+
+
+def test_beside_a_frozen_program_the_other_laptop_changes_even_where_it_has_the_newer_one() -> None:
+    ours, frozen = replace(VERSIONS, python="3.12"), replace(VERSIONS, frozen=True)
+    problem = difference(ours, frozen, "anna", EnvironmentMaker(source="/t.whl", uv=True))
+    assert problem is not None and "tandem environment anna" in problem.fix and "3.11" in problem.fix
+    assert who_changes(ours, frozen) == "here"
+    assert who_changes(ours, replace(frozen, frozen=False)) == "there"
+
+
+def test_a_frozen_program_has_the_other_laptop_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    newer = replace(VERSIONS, python="3.12")
+    problem = difference(VERSIONS, newer, "anna")
+    assert problem is not None and "press Have the same here… there" in problem.fix
+    both = difference(VERSIONS, replace(newer, frozen=True), "anna")
+    assert both is not None and "use the same Tandem on both" in both.fix
+    assert installed().frozen
 
 
 def test_what_is_missing_here_is_said_so() -> None:
