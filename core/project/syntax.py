@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -66,6 +66,15 @@ class Source:
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
         return tuple(node for node in self.nodes if isinstance(node, ast.Call))
+
+    @cached_property
+    def loads(self) -> Mapping[str, Sequence[ast.Name]]:
+        """Where each name is used, not set."""
+        found: dict[str, list[ast.Name]] = defaultdict(list)
+        for node in self.nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found[node.id].append(node)
+        return found
 
     @cached_property
     def classes(self) -> tuple[ast.ClassDef, ...]:

@@ -113,9 +113,8 @@ def uses(source: Source, node: ast.AST, followed: bool = False) -> Iterator[str]
             case ast.keyword() | ast.BinOp() | ast.Attribute() | ast.JoinedStr() | ast.FormattedValue():
                 continue
             case ast.Assign(targets=[ast.Name(id=name)]) if not followed:
-                for other in source.nodes:
-                    if isinstance(other, ast.Name) and other.id == name and isinstance(other.ctx, ast.Load):
-                        yield from uses(source, other, followed=True)
+                for other in source.loads.get(name, ()):
+                    yield from uses(source, other, followed=True)
                 return
             case _:
                 break
