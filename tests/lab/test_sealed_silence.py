@@ -7,12 +7,13 @@ import shutil
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import resources
 from core.vocabulary import events as ev
-from core.vocabulary.ids import DeviceId
-from core.vocabulary.phases import Finished
+from core.vocabulary.ids import DeviceId, RunId
+from core.vocabulary.phases import Failed, Finished
 from core.vocabulary.plan import RunSpec
 from core.vocabulary.state import State
 from tests.lab import faults
@@ -56,38 +57,51 @@ def epochs(agent: Agent, device: DeviceId) -> int:
     return sum("epoch " in line for line in lines(agent.state, device))
 
 
+def train(laptops: Laptops, place: Path) -> RunId:
+    """Press Train, for anna and ben."""
+    arguments = ("--epochs", str(EPOCHS))
+    spec = RunSpec(script=str(project(place)), arguments=arguments, devices=(laptops.ben.device,))
+    return laptops.anna.train(spec)
+
+
+def go_on(laptops: Laptops, run: RunId, least: int) -> None:
+    """Both come to that epoch, as both screens tell, and nobody is waited for."""
+    both = (laptops.anna, laptops.ben)
+    devices = [each.device for each in both]
+
+    def there(state: State) -> bool:
+        if state.run is None or state.run.plan.run != run or state.run.waiting is not None:
+            return False
+        assert not state.run.over, state.run.phase
+        return all(sum("epoch " in line for line in lines(state, each)) >= least for each in devices)
+
+    for agent in both:
+        agent.until(lambda state: there(state) or None, f"see epoch {least} of everybody", TRAINED_S)
+    plan = laptops.anna.run().plan
+    assert (plan.exchange, plan.strategy) == ("sealed", "own")
+
+
+def test_a_node_that_is_killed_ends_a_sealed_run_by_its_name(laptops: Laptops, tmp_path: Path) -> None:
+    """What is silent is waited for; what is gone is not."""
+    anna, ben = laptops.anna, laptops.ben
+    run = train(laptops, tmp_path / "project")
+    go_on(laptops, run, 2)
+    trainers = [*anna.trainers(), *ben.trainers()]
+    ben.kill()
+    phase = anna.ends(run)
+    assert isinstance(phase, Failed) and phase.problem.code == "device-lost", phase
+    assert phase.problem.what.startswith("ben was lost during the run")
+    assert psutil.wait_procs(trainers, timeout=60)[1] == []
+    assert ben.waits_until_gone() < 0
+    laptops.restart(1)
+
+
 def test_a_node_that_is_stopped_and_a_lid_that_is_closed_end_no_sealed_run(
     laptops: Laptops, network: Network, tmp_path: Path
 ) -> None:
     anna, ben = laptops.anna, laptops.ben
-    spec = RunSpec(
-        script=str(project(tmp_path / "project")),
-        arguments=("--epochs", str(EPOCHS)),
-        devices=(ben.device,),
-    )
-    run = anna.train(spec)
-
-    def trains(least: int) -> None:
-        """Both, on both screens, and nobody is waited for."""
-        for agent in (anna, ben):
-            for device in (anna.device, ben.device):
-                agent.until(
-                    lambda state, device=device: (
-                        (  # type: ignore[misc]
-                            state.run is not None
-                            and state.run.plan.run == run
-                            and state.run.waiting is None
-                            and sum("epoch " in line for line in lines(state, device)) >= least
-                        )
-                        or None
-                    ),
-                    f"see epoch {least} of {device[:8]}",
-                    TRAINED_S,
-                )
-
-    trains(2)
-    plan = anna.run().plan
-    assert plan.exchange == "sealed" and plan.strategy == "own"
+    run = train(laptops, tmp_path / "project")
+    go_on(laptops, run, 2)
 
     def is_away(since: int) -> None:
         """Anna's screen has told it since then."""
@@ -104,7 +118,7 @@ def test_a_node_that_is_stopped_and_a_lid_that_is_closed_end_no_sealed_run(
         is_away(since)
         meanwhile = epochs(anna, anna.device)
     assert meanwhile > before + 1, "trainers and relays are processes of their own, which went on"
-    trains(meanwhile + 2)
+    go_on(laptops, run, meanwhile + 2)
 
     since = len(anna.told)
     (trainer,) = ben.trainers()
@@ -114,7 +128,7 @@ def test_a_node_that_is_stopped_and_a_lid_that_is_closed_end_no_sealed_run(
         time.sleep(LID_S / 2)
         is_away(since)
         assert epochs(anna, anna.device) == asleep, "nobody trains without ben"
-    trains(asleep + 2)
+    go_on(laptops, run, asleep + 2)
 
     for agent in (anna, ben):
         assert agent.ends(run, TRAINED_S) == Finished(), agent.log_end()
