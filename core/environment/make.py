@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from core.environment import problems
-from core.environment.recipe import CONSTRAINTS, Recipe, WantedVersions
+from core.environment.recipe import CONSTRAINTS, Recipe, WantedVersions, variables
 from core.home.lock import HomeLock
 from core.supervisor.spawn import KILL
 from core.vocabulary.errors import TandemError
@@ -40,8 +40,6 @@ _TALK = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
 _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
-_LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PIP_TARGET")
-"""Environment variables that are for this Python, and would mislead the other."""
 
 
 def said_by(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
@@ -248,7 +246,7 @@ def _version(recipe: Recipe, limit_s: float) -> str:
             text=True,
             encoding="utf-8",
             errors="replace",
-            env=_environment(),
+            env={**variables(), **_TALK, **_PIP},
             cwd=recipe.folder,
             timeout=limit_s,
             check=False,
@@ -268,18 +266,13 @@ def _start(command: tuple[str, ...], folder: Path, held: tuple[int, ...]) -> sub
         text=True,
         encoding="utf-8",
         errors="replace",
-        env=_environment(),
+        env={**variables(), **_TALK, **_PIP},
         # `-m` looks for modules there first, and uv for settings: never in a project that lies where Tandem
         # was started.
         cwd=folder,
         pass_fds=held,
         start_new_session=True,  # Ctrl-C in a terminal is for Tandem, which ends it then
     )
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
-    return {**kept, **_TALK, **_PIP}
 
 
 def _end(pid: int) -> None:
