@@ -18,7 +18,9 @@ from app.connection import connect
 from app.device_words import size_words
 from app.follower import Follower
 from core.environment.make import Making, said_by
-from core.environment.recipe import Recipe, RecipeStep, WantedVersions, extras_here, recipe
+from core.environment.recipe import Recipe, WantedVersions, can_make, extras_here, recipe
+from core.home.home import Home
+from core.node.client import Client
 from core.vocabulary import environments
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.state import State
@@ -64,7 +66,7 @@ async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
             with Follower(connection) as follower:
                 wanted = WantedVersions.like(await versions_of(follower, arguments.device, ours))
     elif any((arguments.python, arguments.tensorflow, arguments.keras)):
-        wanted = WantedVersions(ours.python)
+        wanted, runs_here = WantedVersions(ours.python), await _runs_in(home_of(arguments))
     else:
         raise TandemError(
             code="bad-option",
@@ -80,9 +82,22 @@ async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
     maker = await asyncio.to_thread(environments.look)
     if arguments.source:
         maker = replace(maker, source=_whole(arguments.source))
-    made = recipe(maker, wanted, ours, folder=folder, extras=extras_here())
+    extras = extras_here()
+    made = await asyncio.to_thread(
+        lambda: recipe(maker, wanted, ours, folder=folder, extras=extras, able=can_make)
+    )
     home = getattr(arguments, "home", None) or ""
     return await make(made, screen, runs_here=runs_here, home=home)
+
+
+async def _runs_in(home: Home) -> bool:
+    """Whether a Tandem answers there; none is started."""
+    try:
+        client = await Client.connect(home)
+    except TandemError:
+        return False
+    await client.close()
+    return True
 
 
 def _whole(source: str) -> str:
@@ -158,14 +173,13 @@ async def make(made: Recipe, screen: Screen, *, runs_here: bool = False, home: s
 
 def ready_lines(made: Recipe, said: str, *, runs_here: bool, in_menu: bool, home: str = "") -> list[str]:
     """What to do with it."""
-    start = RecipeStep("Start it", (str(made.tandem), *(("--home", home) if home else ())))
-    lines = [f"Ready: {plain(said, 200)}.", f"{start.words}: {start}"]
+    lines = [f"Ready: {plain(said, 200)}.", f"Start it: {made.start(home=home)}"]
     if runs_here:
         lines.append(
             "Close the Tandem that runs here first: of two that share key and runs, one runs at a time."
         )
     if in_menu:
-        lines.append(f"To have it in the menu instead of this one: {made.tandem} install-desktop")
+        lines.append(f"To have it in the menu instead of this one: {made.start('install-desktop')}")
     lines.append(f"What your scripts import besides, it needs too: {made.install} NAME")
     return lines
 

@@ -102,7 +102,8 @@ class DevicesView(View):
         for card in self._cards.values():
             card.show_busy_pairing(pairing)
         self.by_address.pair.setEnabled(not pairing)
-        self.environment.show_may_restart(own=self.bridge.own, busy=state.busy)
+        home = state.me.home if state.me is not None else ""
+        self.environment.show_may_restart(own=self.bridge.own, busy=state.busy, home=home)
         self._show_emptiness(state)
 
     def _show_devices(self, devices: dict[DeviceId, Device], me: Me | None) -> None:

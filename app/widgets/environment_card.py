@@ -16,7 +16,7 @@ from app.widgets.card import Card, row
 from app.widgets.labels import Label, TextView, faint, set_tooltip
 from app.widgets.problem_box import ProblemBox
 from core.environment.make import Making, said_by
-from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
+from core.environment.recipe import Recipe, WantedVersions, can_make, extras_here, recipe
 from core.vocabulary import environments
 from core.vocabulary.errors import Problem, TandemError
 from core.vocabulary.text import plain, plain_lines
@@ -44,7 +44,7 @@ class EnvironmentCard(Card):
         self.setObjectName("environment")
         self.setAccessibleName("Environment with other versions")
         self._look = look or look_here
-        self._own = True
+        self._own, self._home = True, ""
         self._wanted: WantedVersions | None = None
         self._recipe: Recipe | None = None
         self._making: Making | None = None
@@ -83,9 +83,9 @@ class EnvironmentCard(Card):
         self._show(f"Tandem with {wanted}", "Looking at what is here…")
         in_thread(self, lambda: self._look(wanted), lambda looked: self._on_looked(wanted, looked))
 
-    def show_may_restart(self, *, own: bool, busy: bool) -> None:
-        """``own``: this window's process has the node. ``busy``: a run is under way."""
-        self._own = own
+    def show_may_restart(self, *, own: bool, busy: bool, home: str = "") -> None:
+        """``own``: this window's process has the node. ``busy``: a run is under way. ``home``: its folder."""
+        self._own, self._home = own, home
         self.restart.setEnabled(own and not busy)
         set_tooltip(self.restart, "A run is under way: it has to end first." if busy else "")
 
@@ -160,7 +160,7 @@ class EnvironmentCard(Card):
             self.restart,
             self.copy,
             self.leave,
-            text=str(made.tandem),
+            text=made.start(home=self._home),
         )
         besides = f"What your scripts import besides, it needs too: {made.install} NAME"
         self.hint.say(besides if self._own else f"{_AGENT} {besides}")
@@ -205,7 +205,7 @@ class EnvironmentCard(Card):
 def look_here(wanted: WantedVersions) -> Looked | Problem:
     """Blocks for a second where an environment is there."""
     try:
-        made = recipe(environments.look(), wanted, installed(), extras=extras_here())
+        made = recipe(environments.look(), wanted, installed(), extras=extras_here(), able=can_make)
         return made, said_by(made)
     except TandemError as error:
         return error.problem

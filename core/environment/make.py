@@ -123,7 +123,10 @@ class Making:
         with self._lock:
             if self._stopped:
                 raise _Stopped
-            self._child = child = _start(command, self._recipe.folder, self._mark.descriptors)
+            try:
+                self._child = child = _start(command, self._recipe.folder, self._mark.descriptors)
+            except OSError as error:
+                raise TandemError.of(problems.not_started(words, command[0], error)) from error
         late = threading.Event()
 
         def end_late() -> None:
@@ -156,7 +159,8 @@ class Making:
             raise TandemError.of(problems.too_long(words, limit_s))
         if status != 0:
             python = self._recipe.wanted.python
-            raise TandemError.of(problems.failed(words, tuple(lines), python, self._recipe.folder))
+            folder, source = self._recipe.folder, self._recipe.source
+            raise TandemError.of(problems.failed(words, tuple(lines), python, folder, source))
         return lines
 
 
@@ -194,6 +198,8 @@ def _hold(folder: Path) -> HomeLock:
     except TandemError as error:
         if error.code == "home-held":
             raise TandemError.of(problems.under_way(folder)) from error
+        if isinstance(error.__cause__, OSError):
+            raise TandemError.of(problems.unwritable(folder, error.__cause__)) from error
         raise
     if held.descriptors and not _is_open(mark, *held.descriptors):  # who held it removed it just now
         held.release()

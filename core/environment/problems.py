@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from core.vocabulary.environments import DISTRIBUTION, PYTHONS
 from core.vocabulary.errors import Problem
 from core.vocabulary.text import plain
 
-_NO_SPACE = re.compile(r"no space left on device|not enough space|disk quota exceeded|os error 28", re.I)
+_NO_SPACE = re.compile(
+    r"(?:no space left on device|not enough space|disk quota exceeded|os error 28)"
+    r"(?:.*?(?:: '|at path \")(?P<path>[^'\"]+))?",
+    re.I,
+)
 _NO_NETWORK = re.compile(
     r"NewConnectionError|ConnectTimeout|ReadTimeout|Read timed out|ProxyError|name resolution"
     r"|Name or service not known|getaddrinfo failed|nodename nor servname|dns error|Failed to fetch"
@@ -20,10 +26,12 @@ _NO_NETWORK = re.compile(
 _NO_VENV = re.compile(r"ensurepip|No module named venv", re.I)
 _NO_PYTHON = re.compile(r"No interpreter found|No download found", re.I)
 _ERROR = re.compile(r"\W*error\b|\w+Error:", re.I)
-_NO_SOURCE = re.compile(
-    r"No such file or directory: '(?P<path>.+?)'|Distribution not found at: (?P<address>\S+)"
-    rf"|No matching distribution found for {DISTRIBUTION}|{DISTRIBUTION} was not found in the package"
-)
+_WARNING = re.compile(r"\W*warning\b", re.I)
+_NOTHING_FOUND = re.compile(r"No matching distribution found for")
+_OTHERS_FOUND = re.compile(r"\(from versions: (?!none)")
+"""Then the index was reached, whatever had to be tried twice before."""
+_GAVE_UP = re.compile(r"Retry\(total=0\b.*ResolutionImpossible", re.S)
+"""How a pip ends that has constraints and reached no index: it takes these for the conflict."""
 _SAID_LINES = 40
 
 
@@ -78,7 +86,7 @@ def under_way(folder: Path) -> Problem:
 
 def unwritable(folder: Path, error: OSError) -> Problem:
     if _NO_SPACE.search(str(error)):
-        return no_space(folder, 0)
+        return full(folder, str(error.filename or ""))
     return Problem(
         code="environment-unwritable",
         what=f"{folder} cannot be made ({error.strerror or error}).",
@@ -87,11 +95,30 @@ def unwritable(folder: Path, error: OSError) -> Problem:
 
 
 def no_space(folder: Path, needed_bytes: int) -> Problem:
-    needed = f"about {needed_bytes / (1 << 30):.0f} GB are needed there" if needed_bytes else "it is full"
+    needed = f"about {needed_bytes / (1 << 30):.0f} GB are needed there"
     return Problem(
         code="environment-no-space",
         what=f"There is too little space on the disk of {folder}: {needed}.",
         fix="Free some space, or name a folder on another disk: tandem environment --folder DIR.",
+    )
+
+
+def full(folder: Path, where: str) -> Problem:
+    """``where``: what could not be written; ``""``: nobody said."""
+    disk = plain(where, 200) or f"{folder}, or on that of the folder for temporary files"
+    return Problem(
+        code="environment-no-space",
+        what=f"There is no space left on the disk of {disk}.",
+        fix="Free some space there, and try again. The variable TMPDIR names another folder for temporary "
+        "files.",
+    )
+
+
+def not_started(words: str, program: str, error: OSError) -> Problem:
+    return Problem(
+        code="environment-failed",
+        what=f"{words} failed: {program} cannot be started ({error.strerror or error}).",
+        fix="Install it again if it is gone, and try again.",
     )
 
 
@@ -103,13 +130,16 @@ def too_long(words: str, limit_s: float) -> Problem:
     )
 
 
-def failed(words: str, lines: Sequence[str], python: str, folder: Path) -> Problem:
-    """``lines``: what the command said."""
-    said = "\n".join(lines)
+def failed(words: str, lines: Sequence[str], python: str, folder: Path, source: str) -> Problem:
+    """``lines``: what the command said. ``source``: where Tandem was to come from."""
+    everything = "\n".join(lines)
+    # A second try, which a warning tells, may have helped.
+    said = "\n".join(line for line in lines if not _WARNING.match(line))
     detail = "\n".join(lines[-_SAID_LINES:])
-    if _NO_SPACE.search(said):
-        return no_space(folder, 0)
-    if _NO_NETWORK.search(said):
+    if no_space := _NO_SPACE.search(said):
+        return full(folder, no_space["path"] or "")
+    nothing_found = _NOTHING_FOUND.search(said) and not _OTHERS_FOUND.search(said)
+    if _NO_NETWORK.search(everything if nothing_found or _GAVE_UP.search(everything) else said):
         return Problem(
             code="environment-no-network",
             what=f"{words} failed: the internet, or the place where packages come from, was not reached.",
@@ -130,11 +160,10 @@ def failed(words: str, lines: Sequence[str], python: str, folder: Path) -> Probl
             fix=f"Install Python {python}, and try again.",
             detail=detail,
         )
-    if source := _NO_SOURCE.search(said):
-        where = source["path"] or source["address"] or "the place where packages come from"
+    if _is_gone(source, said):
         return Problem(
             code="environment-no-source",
-            what=f"Tandem was installed from {plain(where, 200)}, and is not there any more.",
+            what=f"Tandem was installed from {plain(source, 200)}, which is not there any more.",
             fix="Put it back there, or install Tandem again from where you have it now; then try again.",
             detail=detail,
         )
@@ -145,6 +174,17 @@ def failed(words: str, lines: Sequence[str], python: str, folder: Path) -> Probl
         fix="Try again; if it fails again, report it with what it said.",
         detail=detail,
     )
+
+
+def _is_gone(source: str, said: str) -> bool:
+    path = url2pathname(urlsplit(source).path) if source.startswith("file:") else source
+    signs = (
+        f"No such file or directory: '{path}'",
+        f"Distribution not found at: {Path(path).as_uri() if Path(path).is_absolute() else source}",
+        f"{path} is not a valid editable requirement",
+        f"No matching distribution found for {DISTRIBUTION}",
+    )
+    return any(sign in said for sign in signs)
 
 
 def not_as_wanted(wanted: str, said: str) -> Problem:

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +21,7 @@ from core.vocabulary.versions import MADE_FOR, Versions, is_frozen
 
 CONSTRAINTS = "constraints.txt"
 """In the environment's folder: the versions that Tandem is tested with, but for those that are wanted."""
+CHECK_LIMIT_S = 20.0
 _EXTRAS = {"gpu": "nvidia-cudnn-cu12", "tensorboard": "tensorboard"}
 """Each with a package that is there where it was installed."""
 _PINNED = Path(__file__).resolve().parents[2] / "resources" / "constraints.txt"
@@ -59,10 +61,12 @@ class RecipeStep:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """``constraints``: text of the file of that name. ``download_bytes``, ``disk_bytes``: about so much."""
+    """``source``: of Tandem. ``constraints``: text of the file of that name. ``download_bytes``,
+    ``disk_bytes``: about so much."""
 
     wanted: WantedVersions
     folder: Path
+    source: str
     steps: tuple[RecipeStep, ...]
     constraints: str
     download_bytes: int
@@ -81,6 +85,10 @@ class Recipe:
     def tandem(self) -> Path:
         return program(self.folder, "tandem")
 
+    def start(self, *words: str, home: str = "") -> str:
+        """The command that starts it, for a shell."""
+        return _shown((str(self.tandem), *(("--home", home) if home else ()), *words))
+
 
 def _shown(command: tuple[str, ...]) -> str:
     return (subprocess.list2cmdline if sys.platform == "win32" else shlex.join)(command)
@@ -97,15 +105,19 @@ def recipe(
     *,
     folder: Path | None = None,
     extras: tuple[str, ...] = (),
+    able: Callable[[str], bool] = lambda python: True,
 ) -> Recipe:
-    """``folder``: another one than the usual. Raises ``TandemError`` for what cannot be made."""
+    """``folder``: another one than the usual. ``able``: whether this interpreter can make one; else uv does.
+
+    Raises ``TandemError`` for what cannot be made.
+    """
     _check(wanted)
     if not maker.source:
         raise TandemError.of(problems.unknown_source())
     folder = folder or maker.folder(_name(wanted, ours))
     found = sys.executable if wanted.python == ours.python else maker.pythons.get(wanted.python)
     inside, steps = str(program(folder, "python")), []
-    if found is not None:
+    if found is not None and able(found):
         steps.append(RecipeStep("Making the environment", (found, "-m", "venv", str(folder))))
         install = [inside, *_PIP_INSTALL]
     else:
@@ -125,6 +137,7 @@ def recipe(
     return Recipe(
         wanted=wanted,
         folder=folder,
+        source=maker.source,
         steps=tuple(steps),
         constraints=_constraints(wanted),
         download_bytes=4 * _GIB if gpu else 800 << 20,
@@ -135,6 +148,24 @@ def recipe(
 def variables() -> dict[str, str]:
     """For programs of another Python: without what is for this one, and would mislead them."""
     return {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
+
+
+def can_make(python: str) -> bool:
+    """Whether the interpreter has what its ``venv`` needs: Debian has that in a package of its own.
+
+    Blocks for a moment.
+    """
+    with suppress(OSError, subprocess.TimeoutExpired):
+        tried = subprocess.run(
+            [python, "-I", "-c", "import ensurepip, venv"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=variables(),
+            timeout=CHECK_LIMIT_S,
+            check=False,
+        )
+        return tried.returncode == 0
+    return False
 
 
 def extras_here(version: Callable[[str], str] = metadata.version) -> tuple[str, ...]:

@@ -14,7 +14,9 @@ from msgspec.structs import replace as changed
 from app.cli import command_line
 from app.cli.environment import environment, make, ready_lines, versions_of
 from app.cli.exit_codes import ExitCode
+from app.connection import start
 from core.environment.recipe import Recipe, RecipeStep, WantedVersions, recipe
+from core.home import home as homes
 from core.vocabulary import environments
 from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import TandemError
@@ -103,6 +105,28 @@ async def test_where_tandem_is_to_come_from_can_be_named(
         str(tmp_path / "tandem-laptops"),
         "tandem-laptops @ https://a.example/t.whl",
     ]
+
+
+@pytest.mark.real
+async def test_that_a_tandem_runs_here_is_found_out_for_versions_that_are_named_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+
+    async def make(made: Recipe, screen: object, *, runs_here: bool, home: str) -> int:
+        told.append(runs_here)
+        return 0
+
+    monkeypatch.setattr("app.cli.environment.make", make)
+    folder = str(tmp_path / "home")
+    arguments = command_line.read(
+        ["environment", "--python", OURS.python, "--source", "/t", "--home", folder]
+    )
+    await environment(arguments, Words())
+    assert not Path(folder).exists(), "none is started for the question"
+    async with start(homes.choose(folder)):
+        await environment(arguments, Words())
+    assert told == [False, True]
 
 
 @pytest.mark.real

@@ -146,10 +146,11 @@ def test_what_fails_is_told_with_its_mend_and_can_be_tried_again(qtbot: QtBot, m
 
 def test_one_that_is_there_already_is_offered_at_once(qtbot: QtBot, made: Recipe) -> None:
     card = card_of(qtbot, (made, "Tandem 0.1.0 (Python 3.12)"))
+    card.show_may_restart(own=True, busy=False, home="/my home")
     ask(qtbot, card)
     assert card.make.isHidden() and not card.restart.isHidden()
     card.copy.click()
-    assert QGuiApplication.clipboard().text() == str(made.tandem)
+    assert QGuiApplication.clipboard().text() == made.start(home="/my home")
 
 
 def test_nobody_goes_over_in_the_middle_of_a_run_or_under_an_agent(qtbot: QtBot, made: Recipe) -> None:

@@ -266,8 +266,25 @@ def test_without_a_network_that_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     lonely = (*fill.command[:-1], "--index-url", "http://127.0.0.1:9/simple", "--retries", "1", "six")
     made = replace(made, steps=(venv, RecipeStep("Fetching the packages", lonely)))
     problem = refusal(Making(made, ignore).run).problem
-    assert problem.code == "environment-no-network" and "NewConnectionError" in problem.detail
+    assert problem.code == "environment-no-network", problem.detail
+    assert "NewConnectionError" in problem.detail
     assert not made.folder.exists()
+
+
+def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
+    made = replace(tiny(tmp_path), steps=(RecipeStep("Fetching Python 3.12", ("/nowhere/uv", "venv")),))
+    problem = refusal(Making(made, ignore).run).problem
+    assert problem.what.startswith("Fetching Python 3.12 failed: /nowhere/uv cannot be started")
+    assert "writable" not in problem.fix and not made.folder.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are for administrators")
+def test_a_mark_that_cannot_be_opened_is_told_of_this_folder(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    made.folder.mkdir()
+    (made.folder / MARK).symlink_to(tmp_path)
+    problem = refusal(Making(made, ignore).run).problem
+    assert problem.code == "environment-unwritable" and "--home" not in problem.fix
 
 
 @pytest.mark.real

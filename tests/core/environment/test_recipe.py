@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
+from core.environment.recipe import Recipe, WantedVersions, can_make, extras_here, recipe
 from core.supervisor.spawn import PROBE_ARGUMENT
 from core.vocabulary.environments import DISTRIBUTION, EnvironmentMaker
 from core.vocabulary.errors import TandemError
@@ -72,6 +72,24 @@ def test_uv_fetches_a_python_that_is_not_here() -> None:
     assert fill.command[:4] == ("uv", "pip", "install", "--python")
     assert "--seed" in fetch.command, "a pip for what scripts import besides"
     assert made(maker).install == f"{made(maker).python} -m pip install"
+
+
+@pytest.mark.real
+def test_uv_makes_it_where_the_interpreter_that_is_here_cannot(tmp_path: Path) -> None:
+    """Debian's without its package for venv."""
+    bare = tmp_path / "python3.12"
+    bare.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'ensurepip'\" >&2\nexit 1\n")
+    bare.chmod(0o755)
+    assert can_make(sys.executable) and not can_make(str(bare)) and not can_make("/nowhere/python3.12")
+    maker = EnvironmentMaker(source="/a.whl", pythons={"3.12": str(bare)}, uv=True)
+    other = recipe(maker, WantedVersions("3.12"), VERSIONS, able=can_make)
+    assert other.steps[0].command[:2] == ("uv", "venv")
+
+
+def test_the_command_that_starts_it_is_for_a_shell() -> None:
+    tandem = "'/home/a b/tandem/.venv-3.12/bin/tandem'"
+    assert made(CHECKOUT).start() == tandem
+    assert made(CHECKOUT).start(home="/my home") == f"{tandem} --home '/my home'"
 
 
 def test_where_uv_is_missing_too_it_is_fetched_into_the_environment() -> None:
