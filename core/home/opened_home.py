@@ -16,8 +16,6 @@ from core.home.identity import Identity
 from core.home.lock import HomeLock
 from core.home.trust import TrustStore
 from core.runtime.logs import Log
-from core.vocabulary import environments
-from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import Problem
 from core.vocabulary.settings import Settings
 from core.vocabulary.versions import TANDEM
@@ -36,7 +34,6 @@ class OpenedHome:
     settings: Settings
     trust: TrustStore
     notices: tuple[Problem, ...]
-    maker: EnvironmentMaker = EnvironmentMaker()  # noqa: RUF009 (frozen)
 
     def close(self) -> None:
         _log.info("ends")
@@ -76,4 +73,4 @@ def _read(home: Home, lock: HomeLock, log: Log) -> OpenedHome:
     if about_me is not None:
         about_me = replace(about_me, code=f"own-{about_me.code}")
     notices = tuple(problem for problem in (about_me, about_settings, about_trust) if problem is not None)
-    return OpenedHome(home, lock, log, mine, settings, trust, notices, environments.look())
+    return OpenedHome(home, lock, log, mine, settings, trust, notices)

@@ -65,7 +65,6 @@ class Neighbours:
         self._hello = hello
         self._background = background
         self._settings = opened.settings
-        self._maker = opened.maker
         identity = opened.identity
         self._identity = identity
         self.trust = SavedTrust(opened.home.folder, opened.trust, self._on_trust)
@@ -302,7 +301,7 @@ class Neighbours:
                 versions=hello.versions,
                 hardware=hello.hardware,
                 busy=hello.busy,
-                problem=difference(self._hello().versions, hello.versions, name, self._maker),
+                problem=difference(self._hello().versions, hello.versions, name),
             )
         )
         self._on_linked(device)

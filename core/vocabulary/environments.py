@@ -1,10 +1,8 @@
-"""How this laptop gets a Tandem on another Python, where two laptops' differ: the command for it."""
+"""What this laptop has to make a Tandem on another Python of, where two laptops' differ."""
 
 from __future__ import annotations
 
-import shlex
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -47,31 +45,6 @@ class EnvironmentMaker:
         """Where the environment called ``name`` lies: in the checkout, or else in the user's own folder."""
         return (
             Path(self.checkout) / f".venv-{name}" if self.checkout else Path.home() / f"tandem-python{name}"
-        )
-
-    def advice(self, python: str) -> str:
-        """How to have Tandem on Python ``python`` here, as a sentence that ends with the command."""
-        found = self.pythons.get(python)
-        if self.checkout:
-            words = ["make", "-C", self.checkout, "app", f"VENV=.venv-{python}"]
-            if found is None and self.uv:
-                fetch = f"uv python install {python}"
-                command = f'{fetch} && {shlex.join(words)} PYTHON="$(uv python find {python})"'
-            else:
-                command = shlex.join([*words, f"PYTHON={found or f'python{python}'}"])
-        else:
-            folder = str(self.folder(python))
-            if found is None and self.uv:
-                make = ["uv", "venv", "--python", python, folder]
-                fill = ["uv", "pip", "install", "--python", folder, self.source]
-            else:
-                make = [found or f"python{python}", "-m", "venv", folder]
-                fill = [str(Path(folder) / PROGRAMS / "python"), "-m", "pip", "install", self.source]
-            join = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
-            command = f"{join(make)} && {join(fill)}"
-        first = "" if found or self.uv else f"Install Python {python} first. "
-        return (
-            f"{first}To have Tandem on Python {python} beside this one, with the same key and runs: {command}"
         )
 
 

@@ -13,7 +13,6 @@ from typing import Literal
 
 import msgspec
 
-from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import Problem
 from core.vocabulary.holdings import KEEPING
 
@@ -80,13 +79,11 @@ def sentence(versions: Versions) -> str:
     return f"Tandem {versions.tandem} ({under})"
 
 
-def difference(
-    ours: Versions, theirs: Versions, name: str, maker: EnvironmentMaker | None = None
-) -> Problem | None:
+def difference(ours: Versions, theirs: Versions, name: str) -> Problem | None:
     """The first difference that forbids a common run, as ``name``'s problem; None where they agree.
 
     Whoever has the older one is told how to get the newer one, and the other that it is so: else two people
-    might both change theirs. Whose is a frozen program keeps it. ``maker``: for another Python here.
+    might both change theirs. Whose is a frozen program keeps it.
     """
     found = _first_difference(ours, theirs)
     if found is None:
@@ -95,7 +92,7 @@ def difference(
     return Problem(
         code="versions-differ",
         what=f"{label} is {mine or 'missing'} here and {other or 'missing'} on {name}.",
-        fix=_agreement(label, mine, other, name, maker, who_changes(ours, theirs)),
+        fix=_agreement(label, mine, name, who_changes(ours, theirs)),
     )
 
 
@@ -123,17 +120,13 @@ def _first_difference(ours: Versions, theirs: Versions) -> tuple[str, str, str] 
     return None
 
 
-def _agreement(label: str, mine: str, other: str, name: str, maker: EnvironmentMaker | None, who: str) -> str:
+def _agreement(label: str, mine: str, name: str, who: str) -> str:
     if not who:
         return same_on_both(label)
     if who == "there":
         why = f"{label} comes with Tandem's program here" if is_frozen() else f"{name} has the older one"
-        return f"{why}: press Have the same here… there, on Devices, to get {label} {mine}."
-    made = f"Press Have the same here… on Devices, or run: tandem environment {shlex.quote(name)}. By hand: "
-    if label == "Python":
-        return made + (maker or EnvironmentMaker()).advice(other)
-    wanted = f"'{label.lower()}=={other}'"
-    return f"{made}{pip_install(wanted)}"
+        return f"{why}. Press “Have the same here…” on {name}'s Devices page to get {label} {mine}."
+    return f"Press “Have the same here…” on Devices, or run: tandem environment {shlex.quote(name)}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What a person is told who needs Tandem on another Python, and that the command does it."""
+"""What there is to make a Tandem on another Python of, and that the documented commands do it by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -28,18 +27,10 @@ if [ "$1 $2" = "python find" ]; then echo "$(dirname "$0")/fetched-python"; fi
 """
 
 
-def command(maker: EnvironmentMaker) -> str:
-    return maker.advice("3.12").partition(": ")[2]
-
-
-@pytest.mark.parametrize("checkout", ["", "/home/a b/tandem"])
-@pytest.mark.parametrize("uv", [True, False])
-def test_what_has_to_be_installed_first_is_said(checkout: str, uv: bool) -> None:
-    maker = EnvironmentMaker(checkout=checkout, uv=uv)
-    assert maker.advice("3.12").startswith("Install Python 3.12 first.") is not uv
-    there = replace(maker, pythons={"3.12": "/usr/bin/python3.12"})
-    assert there.advice("3.12").startswith("To have Tandem on Python 3.12 beside this one")
-    assert "/usr/bin/python3.12" in there.advice("3.12")
+def by_hand(words: str) -> str:
+    """The documented command that begins so."""
+    lines = (ROOT / "docs" / "headless.md").read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith(words))
 
 
 def test_what_is_here_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +102,15 @@ class Laptop:
         """What was asked of the programs."""
         path = f"{self.programs}:/usr/bin:/bin"
         environment = {**os.environ, "TOLD": str(self.told), "PATH": path, "MAKEFLAGS": ""}
+        environment["HOME"] = str(self.home)
         done = subprocess.run(
-            ["sh", "-c", line], env=environment, capture_output=True, text=True, timeout=60, check=False
+            ["sh", "-c", line],
+            cwd=self.checkout,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return self.told.read_text().splitlines()
@@ -122,8 +120,8 @@ class Laptop:
 @pytest.mark.skipif(sys.platform == "win32", reason="the commands of Windows' shell are other ones")
 def test_the_command_makes_the_environment_and_opens_the_window(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path)
-    python = laptop.has("python3.12", PYTHON)
-    asked = laptop.run(command(EnvironmentMaker(str(laptop.checkout), pythons={"3.12": python})))
+    laptop.has("python3.12", PYTHON)
+    asked = laptop.run(by_hand("make app VENV="))
     assert asked[-1].strip() == ".venv-3.12/bin/tandem"
     assert any("--editable .[dev]" in line for line in asked)
     assert (laptop.checkout / ".venv-3.12" / "bin" / "python").exists()
@@ -135,7 +133,7 @@ def test_uv_fetches_the_python_for_it(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path)
     laptop.has("uv", UV)
     laptop.has("fetched-python", PYTHON)
-    asked = laptop.run(command(EnvironmentMaker(str(laptop.checkout), uv=True)))
+    asked = laptop.run(by_hand("uv python install"))
     assert asked[0].endswith("uv python install 3.12")
     assert asked[-1].strip() == ".venv-3.12/bin/tandem"
 
@@ -143,14 +141,12 @@ def test_uv_fetches_the_python_for_it(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.skipif(sys.platform == "win32", reason="the commands of Windows' shell are other ones")
 @pytest.mark.parametrize("uv", [True, False])
-def test_an_installed_one_is_installed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
-) -> None:
+def test_an_installed_one_is_installed_again(tmp_path: Path, uv: bool) -> None:
     laptop = Laptop(tmp_path)
-    monkeypatch.setattr(Path, "home", lambda: laptop.home)
-    pythons = {} if uv else {"3.12": laptop.has("python3.12", PYTHON)}
+    laptop.has("python3.12", PYTHON)
     laptop.has("uv", UV)
-    asked = laptop.run(command(EnvironmentMaker(source="file:///a/t.whl", pythons=pythons, uv=uv)))
+    line = by_hand("uv venv --python 3.12" if uv else "python3.12 -m venv")
+    asked = laptop.run(line.replace("WHEEL", "file:///a/t.whl"))
     assert len(asked) == 2 and str(laptop.home / "tandem-python3.12") in asked[0]
     assert asked[1].endswith("file:///a/t.whl") and "pip install" in asked[1]
     assert environments.DISTRIBUTION == "tandem-laptops"
