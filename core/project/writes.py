@@ -51,8 +51,8 @@ _STEPS = 8
 
 
 class _Mention(NamedTuple):
-    """A text in the source, as far as it may be a name: what follows its last ``/``, in small letters, as
-    some systems take ``A`` for ``a``."""
+    """A text in the source, as far as it may be a name: what follows its last ``/``. Some systems take
+    ``A`` for ``a``: what it may mean is given in small letters."""
 
     name: str
     is_part: bool
@@ -64,12 +64,13 @@ class _Mention(NamedTuple):
         return not self.is_part and not self.name.startswith(".") and not set(self.name) & set("*?[%{")
 
     def may_mean(self, name: str) -> bool:
-        if self.name == name or fnmatchcase(name, _FILLED_IN.sub("*", self.name)):
+        own = self.name.lower()
+        if own == name or fnmatchcase(name, _FILLED_IN.sub("*", self.name).lower()):
             return True
-        if len(self.name) < _LEAST:
+        if len(own) < _LEAST:
             return False
-        is_end = self.is_part or self.name.startswith(".")
-        return (self.is_part and name.startswith(self.name)) or (is_end and name.endswith(self.name))
+        is_end = self.is_part or own.startswith(".")
+        return (self.is_part and name.startswith(own)) or (is_end and name.endswith(own))
 
 
 def only_written(
@@ -89,7 +90,7 @@ def only_written(
     if sources.broken or any(_reads_unseen(source) for source in modules):
         return frozenset()
     read = {mention for source in modules for mention in _read(source, follows_names=len(modules) == 1)}
-    whole = {mention.name for mention in read if mention.is_whole}
+    whole = {mention.name.lower() for mention in read if mention.is_whole}
     parts = [mention for mention in read if not mention.is_whole]
     written = {path for source in modules for path in _written(source)}
     unnamed = re.compile(rf"({re.escape(script.stem)}-plot-)\d+\.png|(?:.*/)?(events\.out\.tfevents\.)[^/]+")
@@ -113,7 +114,7 @@ def _read(source: Source, *, follows_names: bool) -> Iterator[_Mention]:
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
             continue
         parent = next((parent for parent, _ in source.around(node)), None)
-        name = node.value.lower().replace("\\", "/").rstrip("/").rpartition("/")[2]
+        name = node.value.replace("\\", "/").rstrip("/").rpartition("/")[2]
         if not name or isinstance(parent, ast.Expr):
             continue
         found = list(uses(source, node, followed=not follows_names))

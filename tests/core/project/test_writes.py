@@ -12,6 +12,28 @@ from tests.core.project.making import write
 SAVES = "import keras\nmodel = keras.Sequential()\nmodel.fit(1)\nmodel.save('digits.keras')\n"
 
 
+EVERYDAY = """
+import os
+from pathlib import Path
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+HERE = Path(__file__).resolve().parent
+OUT = HERE / "out"
+OUT.mkdir(exist_ok=True)
+callbacks = [
+    keras.callbacks.ModelCheckpoint(str(OUT / "best.keras"), save_best_only=True),
+    keras.callbacks.CSVLogger(OUT / "log.csv"),
+    keras.callbacks.TensorBoard(log_dir="logs/" + now().strftime("%Y%m%d-%H%M%S")),
+]
+model.save(OUT / "end.keras")
+plt.savefig("loss.png")
+os.makedirs("tables", exist_ok=True)
+with open("tables/history.json", "w") as file:
+    json.dump(history, file)
+table.to_csv(os.path.join("tables", "test.csv"), index=False)
+np.savez(f"{HERE}/weights.npz", w=weights)
+"""
+
+
 def written(folder: Path, text: str, *paths: str, **modules: str) -> set[str]:
     write(folder, {"train.py": text, **{f"{name}.py": content for name, content in modules.items()}})
     return set(only_written(folder / "train.py", paths or ("digits.keras",)))
@@ -44,12 +66,20 @@ def written(folder: Path, text: str, *paths: str, **modules: str) -> set[str]:
         "OUT = Path('digits.keras')\nOUT.parent.mkdir(exist_ok=True)\nmodel.save(OUT)",
         "HERE = os.path.dirname(__file__)\nmodel.save(HERE + '/digits.keras')",
         "tf.saved_model.save(model, 'digits.keras')",
+        "model.save('digits.keras')\nTensorBoard('logs/' + now().strftime('%Y%m%d-%H%M%S'))",
         "keras.utils.plot_model(model, to_file='digits.keras')",
         "gzip.open('digits.keras', 'wt')",
     ],
 )
 def test_what_a_script_only_writes(tmp_path: Path, use: str) -> None:
     assert written(tmp_path, use) == {"digits.keras"}
+
+
+def test_what_an_everyday_script_leaves(tmp_path: Path) -> None:
+    in_out = [f"out/{name}" for name in ("best.keras", "log.csv", "end.keras")]
+    left = [*in_out, "loss.png", "tables/history.json", "tables/test.csv", "weights.npz"]
+    others = ["end.keras", "test.csv", "out/weights.npz", "data/loss.png"]
+    assert written(tmp_path, EVERYDAY, *left, *others) == set(left)
 
 
 @pytest.mark.parametrize(
