@@ -6,13 +6,15 @@ Blocks for moments; called when nothing of this one runs any more.
 from __future__ import annotations
 
 import logging
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from app import autostart, desktop_files
-from core.vocabulary.errors import TandemError
+from core.environment.recipe import variables
+from core.vocabulary.errors import Problem, TandemError
 
 _LINUX = sys.platform not in ("win32", "darwin")
 _log = logging.getLogger(__name__)
@@ -28,12 +30,27 @@ def is_in_menu() -> bool:
     return _LINUX and desktop_files.entry_file(desktop_files.data_folder()).exists()
 
 
+def missing(tandem: Path) -> Problem | None:
+    """What keeps that environment's window from being opened, to be told while this one still stands."""
+    for needed in (window_of(tandem), tandem.with_name(f"python{tandem.suffix}")):
+        if shutil.which(needed) is None:
+            return Problem(
+                code="environment-gone",
+                what=f"{needed} is not there any more, or cannot be started.",
+                fix=f"Delete the folder {tandem.parents[1]}, then press “Have the same here…” again.",
+            )
+    return None
+
+
 def go_over(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """``command`` opens the other's window. Its first word becomes what the menu and the login start, where
-    they start Tandem at all. Raises ``OSError``."""
-    _adopt([command[0]])
+    """``command`` opens the other's window. Once it is started, its first word becomes what the menu and the
+    login start, where they start Tandem at all. Raises ``OSError``; then these are as they were."""
     nothing = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+    started = subprocess.Popen(
+        command, stdin=nothing, stdout=nothing, stderr=nothing, env=variables(), start_new_session=True
+    )
+    _adopt([command[0]])
+    return started
 
 
 def _adopt(window: list[str]) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import theme
 from app.bridge import Bridge
-from app.changeover import window_of
+from app.changeover import missing, window_of
 from app.connection import Connection
 from app.core_thread import STOP_LIMIT_S, CoreThread
 from app.long_work import Turns
@@ -269,7 +269,11 @@ class Conductor(QObject):
     def _restart_there(self, tandem: Path) -> None:
         """The Tandem of another environment opens its window on this home as soon as this one has ended."""
         me = self.bridge.state.me
-        if me is not None and self.own and not self.bridge.state.busy:
+        if me is None or not self.own or self.bridge.state.busy:
+            return
+        if problem := missing(tandem):
+            self.window.tell(problem)
+        else:
             self.window.next_program = (str(window_of(tandem)), "--home", me.home)
             self.quit()
 

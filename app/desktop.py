@@ -151,7 +151,7 @@ def _go_over(command: Sequence[str]) -> int:
     except OSError as error:
         return _cannot_start(
             f"{command[0]} cannot be started ({error.strerror or error}).",
-            "Press Have the same here… again, or start this Tandem as before.",
+            "Start this Tandem as before, and press “Have the same here…” again.",
         )
     return 0
 

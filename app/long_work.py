@@ -70,8 +70,10 @@ class _Job(QObject):
         self.deleteLater()
 
 
-def in_thread(owner: QObject, work: Callable[[], T], then: Callable[[T], object]) -> None:
+def in_thread(owner: QObject, work: Callable[[], T], then: Callable[[T], object]) -> threading.Thread:
     """``work`` in a thread of its own, which must touch nothing of Qt; then ``then`` with what it returned,
-    on the GUI thread, if ``owner`` still lives."""
+    on the GUI thread, if ``owner`` still lives. The thread ends with the program, wherever it is."""
     job = _Job(owner, then)
-    threading.Thread(target=job.run, args=(work,), name="job", daemon=True).start()
+    thread = threading.Thread(target=job.run, args=(work,), name="job", daemon=True)
+    thread.start()
+    return thread

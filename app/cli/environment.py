@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,11 @@ def add_environment(parsers: Any) -> None:
     parser.add_argument("--tensorflow", metavar="VERSION", help="this one exactly, 2.21.0 say")
     parser.add_argument("--keras", metavar="VERSION", help="this one exactly, 3.15.1 say")
     parser.add_argument("--folder", metavar="DIR", help="where it is to lie (default: it is said)")
+    parser.add_argument(
+        "--source",
+        metavar="WHEEL",
+        help="where Tandem is to come from: a wheel, a folder or an address (default: as this one came)",
+    )
 
 
 async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -72,9 +78,16 @@ async def environment(arguments: argparse.Namespace, screen: Screen) -> int:
     )
     folder = Path(arguments.folder).expanduser().absolute() if arguments.folder else None
     maker = await asyncio.to_thread(environments.look)
+    if arguments.source:
+        maker = replace(maker, source=_whole(arguments.source))
     made = recipe(maker, wanted, ours, folder=folder, extras=extras_here())
     home = getattr(arguments, "home", None) or ""
     return await make(made, screen, runs_here=runs_here, home=home)
+
+
+def _whole(source: str) -> str:
+    """An address, or a whole path: never a name for which an index would be asked."""
+    return source if "://" in source else str(Path(source).expanduser().absolute())
 
 
 async def versions_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Thread
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
@@ -25,6 +26,8 @@ _AGENT = (
     "Another process has Tandem open here (tandem agent, say): end it, and start it by the command above."
 )
 MOST_LINES = 500
+REMOVAL_LIMIT_S = 15.0
+"""The hidden window waits so long for what is half made to be removed; the rest is left to the next try."""
 Looked = tuple[Recipe, str]
 """How it would be made, and what a whole one that is there says of itself."""
 
@@ -45,6 +48,7 @@ class EnvironmentCard(Card):
         self._wanted: WantedVersions | None = None
         self._recipe: Recipe | None = None
         self._making: Making | None = None
+        self._thread: Thread | None = None
         self.head = Label("", "heading", wraps=True)
         self.words = Label("", wraps=True)
         self.log = TextView("Commands and what they say", lines=6, wraps=True)
@@ -77,7 +81,7 @@ class EnvironmentCard(Card):
             return
         self._wanted = wanted
         self._show(f"Tandem with {wanted}", "Looking at what is here…")
-        in_thread(self, lambda: self._look(wanted), self._on_looked)
+        in_thread(self, lambda: self._look(wanted), lambda looked: self._on_looked(wanted, looked))
 
     def show_may_restart(self, *, own: bool, busy: bool) -> None:
         """``own``: this window's process has the node. ``busy``: a run is under way."""
@@ -86,13 +90,16 @@ class EnvironmentCard(Card):
         set_tooltip(self.restart, "A run is under way: it has to end first." if busy else "")
 
     def end(self) -> None:
-        """Nothing goes on without the window."""
-        if self._making is not None:
+        """Nothing goes on without the window, and nothing half made stays."""
+        if self._making is not None and self._thread is not None:
             self._making.stop()
+            self._thread.join(REMOVAL_LIMIT_S)
 
     # --- what comes of it ----------------------------------------------------------------------------------
 
-    def _on_looked(self, looked: Looked | Problem) -> None:
+    def _on_looked(self, wanted: WantedVersions, looked: Looked | Problem) -> None:
+        if wanted != self._wanted or self.under_way:
+            return  # another one was asked for meanwhile
         if isinstance(looked, Problem):
             self._fail(looked)
             return
@@ -123,7 +130,7 @@ class EnvironmentCard(Card):
             self.stop,
         )
         self.log.show()
-        in_thread(self, lambda: _run(making), self._on_made)
+        self._thread = in_thread(self, lambda: _run(making), self._on_made)
 
     def _tell(self, line: str) -> None:
         """On the thread that makes it."""
@@ -168,7 +175,8 @@ class EnvironmentCard(Card):
 
     def _stop(self) -> None:
         self.stop.setEnabled(False)
-        self.end()
+        if self._making is not None:
+            self._making.stop()
 
     def _ask_again(self) -> None:
         if self._wanted is not None:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,12 +19,16 @@ from pathlib import Path
 import psutil
 
 from core.environment import problems
-from core.environment.recipe import CONSTRAINTS, Recipe, WantedVersions
+from core.environment.recipe import CONSTRAINTS, Recipe, WantedVersions, variables
 from core.home.lock import HomeLock
+from core.supervisor.spawn import KILL
 from core.vocabulary.errors import TandemError
 
 MARK = "making.lock"
-"""In the folder as long as it is half made. Who makes it holds it; one that nobody holds was left behind."""
+"""In the folder as long as it is half made: written first, removed last.
+
+Who makes it holds it, and so does each command; one that nobody holds was left behind.
+"""
 LIMIT_S = 3 * 3600.0
 """For each step: a slow network may take an hour for TensorFlow."""
 TRY_LIMIT_S = 120.0
@@ -35,8 +40,6 @@ _TALK = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
 }
 _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
-_LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PIP_TARGET")
-"""Environment variables that are for this Python, and would mislead the other."""
 
 
 def said_by(recipe: Recipe, limit_s: float = TRY_LIMIT_S) -> str:
@@ -75,6 +78,7 @@ class Making:
         self._told = told
         self._limit_s = limit_s
         self._lock = threading.Lock()
+        self._mark: HomeLock | None = None
         self._child: subprocess.Popen[str] | None = None
         self._stopped = False
 
@@ -91,16 +95,15 @@ class Making:
         if free < recipe.disk_bytes:
             raise TandemError.of(problems.no_space(recipe.folder, recipe.disk_bytes))
         try:
-            with _claimed(recipe.folder):
+            with _claimed(recipe.folder) as self._mark:
                 (recipe.folder / CONSTRAINTS).write_text(recipe.constraints, encoding="utf-8")
                 for step in recipe.steps:
                     self._told(f"{step.words}: {step}")
-                    self._do(step.words, step.command)
-                said = _version(recipe, TRY_LIMIT_S)
-                if not self._stopped and not has(said, recipe.wanted):
-                    raise TandemError.of(problems.not_as_wanted(str(recipe.wanted), said))
-                if self._stopped:
-                    raise _Stopped
+                    self._do(step.words, step.command, self._limit_s)
+                lines = self._do("Starting it", (str(recipe.tandem), "--version"), TRY_LIMIT_S)
+                said = next((line for line in lines if has(line, recipe.wanted)), "")
+                if not said:
+                    raise TandemError.of(problems.not_as_wanted(str(recipe.wanted), " ".join(lines)))
         except _Stopped:
             return ""
         except OSError as error:
@@ -114,18 +117,20 @@ class Making:
             if self._child is not None:
                 _end(self._child.pid)
 
-    def _do(self, words: str, command: tuple[str, ...]) -> None:
+    def _do(self, words: str, command: tuple[str, ...], limit_s: float) -> deque[str]:
+        """The last lines that it said."""
+        assert self._mark is not None
         with self._lock:
             if self._stopped:
                 raise _Stopped
-            self._child = child = _start(command)
+            self._child = child = _start(command, self._recipe.folder, self._mark.descriptors)
         late = threading.Event()
 
         def end_late() -> None:
             late.set()
             _end(child.pid)
 
-        limit = threading.Timer(self._limit_s, end_late)
+        limit = threading.Timer(limit_s, end_late)
         limit.daemon = True
         limit.start()
         lines: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -148,10 +153,11 @@ class Making:
         if self._stopped:
             raise _Stopped
         if late.is_set():
-            raise TandemError.of(problems.too_long(words, self._limit_s))
+            raise TandemError.of(problems.too_long(words, limit_s))
         if status != 0:
             python = self._recipe.wanted.python
             raise TandemError.of(problems.failed(words, tuple(lines), python, self._recipe.folder))
+        return lines
 
 
 class _Stopped(Exception):
@@ -159,37 +165,70 @@ class _Stopped(Exception):
 
 
 @contextmanager
-def _claimed(folder: Path) -> Iterator[None]:
-    """The folder with nothing but the mark in it, which goes when all went well; else the folder goes."""
+def _claimed(folder: Path) -> Iterator[HomeLock]:
+    """The folder with nothing but the mark in it, which goes when all went well; else the folder goes.
+
+    Whoever is killed in the middle of either leaves the mark: what lies there then is never a whole one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = _hold(folder)
+    mark = _hold(folder)
     try:
-        for entry in folder.iterdir():
-            if entry.name != MARK:
-                _remove(entry)
-        yield
+        _clear(folder)
+        yield mark
     except BaseException:
-        lock.release()
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # what cannot be removed stays marked, and the next try clears it away
+            _clear(folder)
+            _unmark(folder, mark)
+            _remove(folder)
         raise
-    lock.release()
-    (folder / MARK).unlink()
+    else:
+        _unmark(folder, mark)
+    finally:
+        mark.release()
 
 
 def _hold(folder: Path) -> HomeLock:
+    mark = folder / MARK
     try:
-        return HomeLock.acquire(folder / MARK)
+        held = HomeLock.acquire(mark)
     except TandemError as error:
         if error.code == "home-held":
             raise TandemError.of(problems.under_way(folder)) from error
         raise
+    if held.descriptors and not _is_open(mark, *held.descriptors):  # who held it removed it just now
+        held.release()
+        raise TandemError.of(problems.under_way(folder))
+    return held
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
+def _is_open(path: Path, descriptor: int) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False
+
+
+def _unmark(folder: Path, mark: HomeLock) -> None:
+    if sys.platform == "win32":  # it removes no file that is open
+        mark.release()
+    (folder / MARK).unlink()
+
+
+def _remove(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        (folder / MARK).touch()  # a command that died late wrote something more
+        raise
+
+
+def _clear(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.name == MARK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _free_bytes(folder: Path) -> int:
@@ -207,7 +246,8 @@ def _version(recipe: Recipe, limit_s: float) -> str:
             text=True,
             encoding="utf-8",
             errors="replace",
-            env=_environment(),
+            env={**variables(), **_TALK, **_PIP},
+            cwd=recipe.folder,
             timeout=limit_s,
             check=False,
         )
@@ -216,7 +256,8 @@ def _version(recipe: Recipe, limit_s: float) -> str:
     return ""
 
 
-def _start(command: tuple[str, ...]) -> subprocess.Popen[str]:
+def _start(command: tuple[str, ...], folder: Path, held: tuple[int, ...]) -> subprocess.Popen[str]:
+    """``held``: descriptors that it keeps open as long as it lives."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -225,20 +266,24 @@ def _start(command: tuple[str, ...]) -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         errors="replace",
-        env=_environment(),
+        env={**variables(), **_TALK, **_PIP},
+        # `-m` looks for modules there first, and uv for settings: never in a project that lies where Tandem
+        # was started.
+        cwd=folder,
+        pass_fds=held,
         start_new_session=True,  # Ctrl-C in a terminal is for Tandem, which ends it then
     )
 
 
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
-    return {**kept, **_TALK, **_PIP}
-
-
 def _end(pid: int) -> None:
-    """The process and what it started."""
+    """The process and what it started; it leads a group of its own where there are groups."""
     with suppress(psutil.NoSuchProcess):
         child = psutil.Process(pid)
         for each in (*child.children(recursive=True), child):
             with suppress(psutil.NoSuchProcess):
                 each.kill()
+    if sys.platform != "win32":  # with what was started meanwhile
+        with suppress(
+            ProcessLookupError, PermissionError
+        ):  # macOS refuses it for those that are dead already
+            os.killpg(pid, KILL)

@@ -35,6 +35,14 @@ def frozen() -> Problem:
     )
 
 
+def unknown_source() -> Problem:
+    return Problem(
+        code="environment-unknown-source",
+        what="It is not known where this Tandem was installed from.",
+        fix="Name that wheel, folder or address in a terminal: tandem environment NAME --source WHEEL.",
+    )
+
+
 def no_such_python(python: str) -> Problem:
     return Problem(
         code="environment-no-such-python",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -23,6 +24,7 @@ _EXTRAS = {"gpu": "nvidia-cudnn-cu12", "tensorboard": "tensorboard"}
 """Each with a package that is there where it was installed."""
 _PINNED = Path(__file__).resolve().parents[2] / "resources" / "constraints.txt"
 _PIP_INSTALL = ("-m", "pip", "install")
+_LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PIP_TARGET")
 _GIB = 1 << 30
 
 
@@ -98,6 +100,8 @@ def recipe(
 ) -> Recipe:
     """``folder``: another one than the usual. Raises ``TandemError`` for what cannot be made."""
     _check(wanted)
+    if not maker.source:
+        raise TandemError.of(problems.unknown_source())
     folder = folder or maker.folder(_name(wanted, ours))
     found = sys.executable if wanted.python == ours.python else maker.pythons.get(wanted.python)
     inside, steps = str(program(folder, "python")), []
@@ -126,6 +130,11 @@ def recipe(
         download_bytes=4 * _GIB if gpu else 800 << 20,
         disk_bytes=9 * _GIB if gpu else 3 * _GIB,
     )
+
+
+def variables() -> dict[str, str]:
+    """For programs of another Python: without what is for this one, and would mislead them."""
+    return {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
 
 
 def extras_here(version: Callable[[str], str] = metadata.version) -> tuple[str, ...]:
@@ -160,7 +169,7 @@ def _name(wanted: WantedVersions, ours: Versions) -> str:
 
 def _what(maker: EnvironmentMaker, extras: tuple[str, ...]) -> tuple[str, ...]:
     chosen = f"[{','.join(extras)}]" if extras else ""
-    if maker.checkout:
+    if maker.checkout and maker.source == maker.checkout:
         return "--editable", f"{maker.source}{chosen}"
     if "://" in maker.source:
         return (f"{DISTRIBUTION}{chosen} @ {maker.source}",)

@@ -55,6 +55,14 @@ class HomeLock:
             ) from error
         return cls(descriptor)
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """To be handed to a child (``pass_fds``), so that the lock lasts until that has gone, too; none where
+        a child cannot have it."""
+        if sys.platform == "win32" or self._descriptor is None:
+            return ()
+        return (self._descriptor,)
+
     def release(self) -> None:
         """Twice is once. The file stays: deleting it would let two processes lock two files of one name."""
         if self._descriptor is not None:

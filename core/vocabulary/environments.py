@@ -34,11 +34,12 @@ class EnvironmentMaker:
     """What this laptop has for it.
 
     ``checkout``: where `make` sets Tandem up; ``""`` for an installed one. ``source``: what pip installs it
-    from. ``pythons``: paths of interpreters, by minor version. ``uv``: whether there is one to fetch others.
+    from; ``""``: nobody knows. ``pythons``: paths of interpreters, by minor version. ``uv``: whether there is
+    one to fetch others.
     """
 
     checkout: str = ""
-    source: str = DISTRIBUTION
+    source: str = ""
     pythons: dict[str, str] = field(default_factory=dict)
     uv: bool = False
 
@@ -102,11 +103,14 @@ def _patch(version: Path) -> int:
 
 
 def _source() -> str:
-    """The wheel or folder that pip installed Tandem from, if it still knows (PEP 610), else its name."""
+    """The wheel or folder that pip installed Tandem from, if it still knows (PEP 610).
+
+    Security invariant: never the bare name, under which a stranger may have put anything in the index.
+    """
     try:
         told = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
         direct = msgspec.json.decode(told or "", type=_DirectUrl)
         repository = direct.vcs_info
         return f"{repository.vcs}+{direct.url}@{repository.commit_id}" if repository else direct.url
     except (metadata.PackageNotFoundError, msgspec.MsgspecError):
-        return DISTRIBUTION
+        return ""

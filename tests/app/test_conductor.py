@@ -17,6 +17,7 @@ from app.views.view import View
 from app.window import Window
 from core.vocabulary import events as ev
 from core.vocabulary.commands import StopRun
+from core.vocabulary.errors import Problem
 from core.vocabulary.events import Event
 from core.vocabulary.phases import Finished
 from core.vocabulary.settings import Settings
@@ -127,13 +128,27 @@ def test_every_screen_is_filled_in(running: Conductor) -> None:
 
 
 def test_restarting_in_another_environment_ends_this_program_and_leaves_word_what_follows(
-    qtbot: QtBot, running: Conductor, quits: list[int]
+    qtbot: QtBot, running: Conductor, quits: list[int], tmp_path: Path
 ) -> None:
     devices = running.window.view(DEVICES)
     assert isinstance(devices, DevicesView)
-    devices.restart_asked.emit(Path("/e/bin/tandem"))
+    for name in ("tandem-gui", "python"):
+        (tmp_path / name).touch(0o755)
+    devices.restart_asked.emit(tmp_path / "tandem")
     qtbot.waitUntil(lambda: bool(quits), timeout=LIMIT_MS)
-    assert running.window.next_program == ("/e/bin/tandem-gui", "--home", "/home")
+    assert running.window.next_program == (str(tmp_path / "tandem-gui"), "--home", "/home")
+
+
+def test_this_window_stays_where_the_other_environment_is_gone(
+    qtbot: QtBot, running: Conductor, quits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Problem | None] = []
+    monkeypatch.setattr(running.window, "tell", told.append)
+    devices = running.window.view(DEVICES)
+    assert isinstance(devices, DevicesView)
+    devices.restart_asked.emit(Path("/e/bin/tandem"))
+    assert running.window.next_program == () and not quits
+    assert [problem.code for problem in told if problem is not None] == ["environment-gone"]
 
 
 def test_nothing_is_restarted_in_the_middle_of_a_run(

@@ -15,6 +15,7 @@ from app.cli import command_line
 from app.cli.environment import environment, make, ready_lines, versions_of
 from app.cli.exit_codes import ExitCode
 from core.environment.recipe import Recipe, RecipeStep, WantedVersions, recipe
+from core.vocabulary import environments
 from core.vocabulary.environments import EnvironmentMaker
 from core.vocabulary.errors import TandemError
 from core.vocabulary.versions import Versions, installed
@@ -76,6 +77,32 @@ async def test_what_is_not_said_or_cannot_be_starts_nothing(words: tuple[str, ..
     with pytest.raises(TandemError) as refused:
         await environment(arguments, Words())
     assert refused.value.code == code
+
+
+async def test_where_tandem_is_to_come_from_can_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody knows it; a name is a path, and nothing that an index is asked for."""
+    monkeypatch.setattr(environments, "look", EnvironmentMaker)
+    monkeypatch.chdir(tmp_path)
+    words = ["environment", "--python", OURS.python, "--folder", str(tmp_path)]
+    with pytest.raises(TandemError) as refused:
+        await environment(command_line.read(words), Words())
+    assert refused.value.code == "environment-unknown-source"
+    asked: list[Recipe] = []
+
+    async def make(made: Recipe, screen: object, **_: object) -> int:
+        asked.append(made)
+        return 0
+
+    monkeypatch.setattr("app.cli.environment.make", make)
+    monkeypatch.setattr("app.cli.environment.extras_here", tuple)
+    for source in ("tandem-laptops", "https://a.example/t.whl"):
+        await environment(command_line.read([*words, "--source", source]), Words())
+    assert [made.steps[-2].command[-1] for made in asked] == [
+        str(tmp_path / "tandem-laptops"),
+        "tandem-laptops @ https://a.example/t.whl",
+    ]
 
 
 @pytest.mark.real

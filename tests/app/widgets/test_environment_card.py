@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,6 +94,41 @@ def test_stop_leaves_nothing_and_asks_again(qtbot: QtBot, made: Recipe) -> None:
     card.stop.click()
     qtbot.waitUntil(lambda: not card.make.isHidden(), timeout=LIMIT_MS)
     assert not made.folder.exists() and not card.under_way
+
+
+@pytest.mark.real
+def test_with_the_window_it_ends_and_nothing_half_made_stays(qtbot: QtBot, made: Recipe) -> None:
+    many = "[open(f'{n}', 'w').close() for n in range(5000)]; print('begun', flush=True)"
+    endless = (sys.executable, "-c", f"{many}; import time; time.sleep(600)")
+    card = card_of(qtbot, (replace(made, steps=(RecipeStep("Working", endless),)), ""))
+    ask(qtbot, card)
+    card.make.click()
+    qtbot.waitUntil(lambda: card.log.toPlainText().endswith("begun"), timeout=LIMIT_MS)
+    assert (made.folder / "4999").exists()
+    card.end()
+    assert not made.folder.exists(), "the program ends next, and its threads with it"
+    qtbot.waitUntil(lambda: not card.under_way, timeout=LIMIT_MS)
+
+
+def test_a_look_that_comes_late_does_not_change_what_was_asked_since(qtbot: QtBot, made: Recipe) -> None:
+    slow, late = threading.Event(), WantedVersions("3.12")
+    looked: list[WantedVersions] = []
+
+    def look(wanted: WantedVersions) -> Looked:
+        if wanted == late:
+            slow.wait(LIMIT_MS / 1000)
+        looked.append(wanted)
+        return replace(made, wanted=wanted), "Tandem 0.1.0" if wanted == late else ""
+
+    card = EnvironmentCard(look)
+    qtbot.addWidget(card)
+    card.ask(late)
+    ask(qtbot, card)
+    slow.set()
+    qtbot.waitUntil(lambda: looked == [WANTED, late], timeout=LIMIT_MS)
+    qtbot.wait(50)
+    assert card.head.text() == f"Tandem with {WANTED}" and not card.make.isHidden()
+    assert card.restart.isHidden()
 
 
 @pytest.mark.real

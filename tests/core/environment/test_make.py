@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +22,8 @@ from core.vocabulary.errors import TandemError
 from core.vocabulary.versions import installed
 from tests.core.environment.tiny_tandem import wheel
 
+ROOT = Path(__file__).parents[3]
+LIMIT_S = 60.0
 OURS = installed()
 OTHER = next((python for python in look().pythons if python != OURS.python), OURS.python)
 """Another Python where this machine has one."""
@@ -130,6 +135,118 @@ def test_stopped_it_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     assert len(pids) == 2 and not made.folder.exists()
     _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=30)
     assert not alive
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is a script")
+def test_stopped_while_the_new_one_is_tried_it_ends_at_once(tmp_path: Path) -> None:
+    made = doing(
+        tmp_path,
+        "import os",
+        "os.mkdir('bin')",
+        "open('bin/tandem', 'w').write('#!/bin/sh\\necho begun\\nsleep 600\\n')",
+        "os.chmod('bin/tandem', 0o755)",
+    )
+    stopped: list[float] = []
+
+    def told(line: str) -> None:
+        if line == "begun":
+            stopped.append(time.monotonic())
+            making.stop()
+
+    making = Making(made, told)
+    assert making.run() == ""
+    assert stopped and time.monotonic() - stopped[0] < 10 and not made.folder.exists()
+
+
+@pytest.mark.real
+def test_no_module_is_taken_from_where_tandem_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project that was received has a ``venv.py`` and a ``pip.py``, say."""
+    project, ran = tmp_path / "project", tmp_path / "project" / "ran"
+    project.mkdir()
+    for name in ("venv", "pip", "tandem_laptops", "sitecustomize"):
+        (project / f"{name}.py").write_text("open('ran', 'w').close()")
+    monkeypatch.chdir(project)
+    subprocess.run([sys.executable, "-m", "venv", "new"], check=True)
+    assert ran.exists(), "this is what would happen"
+    ran.unlink()
+    made = tiny(tmp_path)
+    assert Making(made, ignore).run() and said_by(made)
+    assert not ran.exists()
+
+
+def begin(recipe: Recipe, *before: str) -> subprocess.Popen[str]:
+    """Another process that makes it. ``before``: what it does first."""
+    lines = (
+        *("import datetime, os, pathlib, signal, sys", f"sys.path.insert(0, {str(ROOT)!r})"),
+        *("from pathlib import *", "from core.environment.make import Making"),
+        "from core.environment.recipe import Recipe, RecipeStep, WantedVersions",
+        *before,
+        f"Making({recipe!r}, lambda line: print(line, flush=True)).run()",
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", "\n".join(lines)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is a script, and SIGKILL ends it")
+@pytest.mark.parametrize("removed", [1, 30, 60])
+def test_killed_in_the_middle_of_removal_what_is_left_is_not_taken_for_a_whole_one(
+    tmp_path: Path, removed: int
+) -> None:
+    answer = f"Tandem 0.1.0 (Python {OURS.python}, TensorFlow 2.21.0, Keras 3.15.1)"
+    made = doing(
+        tmp_path,
+        "import os",
+        "os.mkdir('bin')",
+        f"open('bin/tandem', 'w').write('#!/bin/sh\\necho \"{answer}\"\\n')",
+        "os.chmod('bin/tandem', 0o755)",
+        "for number in range(60): open(f'file{number}', 'w').close()",
+        "raise SystemExit(1)",
+    )
+    kills = (
+        *("count = [0]", "def watch(event, arguments):", "    if event == 'os.remove':"),
+        *("        count[0] += 1", f"        if count[0] > {removed}: os.kill(os.getpid(), signal.SIGKILL)"),
+        "sys.addaudithook(watch)",
+    )
+    maker = begin(made, *kills)
+    maker.communicate(timeout=LIMIT_S)
+    assert maker.returncode == -signal.SIGKILL
+    left = {entry.name for entry in made.folder.iterdir()}
+    assert MARK in left and 1 < len(left) < 63, "it died in the middle"
+    assert said_by(made) == "", "nothing is offered of it"
+    assert Making(tiny(tmp_path), ignore).run() == answer
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform == "win32", reason="a child cannot hold the lock there")
+def test_what_a_killed_tandem_left_running_still_has_the_folder(tmp_path: Path) -> None:
+    made = doing(
+        tmp_path,
+        "import os, time",
+        "print('begun', os.getpid(), flush=True)",
+        f"while not os.path.exists({str(tmp_path / 'end')!r}): time.sleep(0.02)",
+    )
+    maker = begin(made)
+    assert maker.stdout is not None
+    begun = next(line for line in maker.stdout if line.startswith("begun"))
+    writer = psutil.Process(int(begun.split()[1]))
+    try:
+        maker.kill()
+        maker.communicate(timeout=LIMIT_S)
+        assert writer.is_running(), "it outlives who started it"
+        assert refusal(Making(tiny(tmp_path), ignore).run).code == "environment-under-way"
+    finally:
+        (tmp_path / "end").touch()
+    writer.wait(LIMIT_S)
+    assert Making(tiny(tmp_path), ignore).run()
 
 
 @pytest.mark.real

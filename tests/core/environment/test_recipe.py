@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import sys
 from importlib import metadata
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from core.environment.recipe import Recipe, WantedVersions, extras_here, recipe
 from core.supervisor.spawn import PROBE_ARGUMENT
-from core.vocabulary.environments import EnvironmentMaker
+from core.vocabulary.environments import DISTRIBUTION, EnvironmentMaker
 from core.vocabulary.errors import TandemError
 from tests.core.fake_node import VERSIONS
 
@@ -47,8 +48,21 @@ def test_what_was_installed_comes_from_where_this_one_came() -> None:
 
     assert source(INSTALLED) == "tandem-laptops @ file:///home/a/t.whl"
     assert source(INSTALLED, "tensorboard") == "tandem-laptops[tensorboard] @ file:///home/a/t.whl"
-    assert source(EnvironmentMaker(pythons=PYTHONS), "tensorboard") == "tandem-laptops[tensorboard]"
+    named = dataclasses.replace(CHECKOUT, source="/home/a/t.whl")
+    assert source(named) == "/home/a/t.whl"
+    assert "--editable" not in made(named).steps[-2].command, "a wheel that was named"
     assert made(INSTALLED).folder == Path.home() / "tandem-python3.12"
+
+
+def test_invariant_tandem_is_never_installed_by_its_bare_name() -> None:
+    """A stranger could have that name in the index."""
+    with pytest.raises(TandemError) as refused:
+        made(EnvironmentMaker(pythons=PYTHONS))
+    assert refused.value.code == "environment-unknown-source" and "--source" in refused.value.fix
+    for maker in (CHECKOUT, INSTALLED, EnvironmentMaker(source="/a.whl", uv=True)):
+        for extras in ((), ("gpu",)):
+            source = made(maker, extras=extras).steps[-2].command[-1]
+            assert source.partition("[")[0] != DISTRIBUTION or " @ " in source
 
 
 def test_uv_fetches_a_python_that_is_not_here() -> None:

@@ -71,13 +71,13 @@ def test_of_pyenv_the_interpreter_is_found_and_not_the_shim_that_may_refuse(
 @pytest.mark.parametrize(
     ("told", "source"),
     [
-        (None, "tandem-laptops"),
+        (None, ""),
         ('{"url": "file:///home/a/t.whl", "archive_info": {}}', "file:///home/a/t.whl"),
         (
             '{"url": "https://a.example/t", "vcs_info": {"vcs": "git", "commit_id": "1f3a"}}',
             "git+https://a.example/t@1f3a",
         ),
-        ("{", "tandem-laptops"),
+        ("{", ""),
     ],
 )
 def test_it_comes_from_where_this_one_came(
