@@ -229,7 +229,7 @@ def _use(call: ast.Call, given: ast.AST) -> str:
         writes = given is _target(call) and any(_is_to_write(mode) for mode in modes)
         return "write_file" if writes else name
     what_is_there_counts = {"append", "overwrite"} & said.keys() or (
-        "mode" in said and not _is_to_write(said["mode"])
+        "mode" in said and name != "ModelCheckpoint" and not _is_to_write(said["mode"])
     )
     return "" if what_is_there_counts or (name == "CSVLogger" and len(call.args) > 2) else name
 

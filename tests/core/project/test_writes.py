@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 OUT = HERE / "out"
 OUT.mkdir(exist_ok=True)
 callbacks = [
-    keras.callbacks.ModelCheckpoint(str(OUT / "best.keras"), save_best_only=True),
+    keras.callbacks.ModelCheckpoint(str(OUT / "best.keras"), mode="max", save_best_only=True),
     keras.callbacks.CSVLogger(OUT / "log.csv"),
     keras.callbacks.TensorBoard(log_dir="logs/" + now().strftime("%Y%m%d-%H%M%S")),
 ]
