@@ -161,14 +161,12 @@ class TrainSetup(QWidget):
     def show_state(self, state: State) -> None:
         self._state = state
         self.drop.home = state.me.home if state.me is not None else ""
-        # Planned anew only when who could take part has changed, not with every reading.
-        me = state.me.device if state.me is not None else None
-        accepted = state.me.settings.accepted if state.me is not None else ()
+        # Planned anew only when who could take part, and how, has changed, not with every reading.
+        me = state.me
         signature = (
-            me,
+            (me.device, me.versions, me.settings.accepted) if me is not None else None,
             state.busy,
-            accepted,
-            [(d.device, d.shown_name, why_not(d)) for d in candidates(state)],
+            [(d.device, d.shown_name, d.versions, why_not(d)) for d in candidates(state)],
         )
         rooms = [preflight.disk_level(device) for device in candidates(state)]
         if signature != self._signature:

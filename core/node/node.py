@@ -232,7 +232,7 @@ class Node:
                 return Refused(problem=_ENDING)
             return await self._do(command)
         except TandemError as error:
-            if error.problem.code == "not-sealed" and await self._look_at_seal():
+            if error.problem.code in ("not-sealed", "not-kept-in") and await self._look_at_seal():
                 return await self.submit(command)  # it was allowed since this laptop was looked at
             return Refused(problem=error.problem)
         except Exception as error:

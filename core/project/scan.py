@@ -79,9 +79,9 @@ def scan_project(
         return _SECRET if reason == "secret" else None if reason is None else ""
 
     listing = list_files(folder, enter=rules.enter, leave_out=leave_out)
-    written = only_written(
-        script, [file.path for file in listing.files if not rules.sends(file.path)], arguments
-    )
+    sent = {file.path for file in listing.files if rules.sends(file.path)}
+    paths = [file.path for file in listing.files if file.path not in sent]
+    written = only_written(script, paths, arguments, others=sent)
     left = tuple(Skipped(path=shown(path), why=_WRITTEN) for path in sorted(written))
     files = tuple(file for file in listing.files if file.path not in written)
     listing = Listing(files=files, skipped=listing.skipped + left)

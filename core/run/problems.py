@@ -187,15 +187,18 @@ def starter_of(plan: Plan) -> str:
     return next(names, "the laptop that started the run")
 
 
-def lost_device(plan: Plan, device: DeviceId, problem: Problem) -> Problem:
-    """What every member sees; ``problem`` is in the words of the laptop on which the run was started."""
+def lost_device(plan: Plan, device: DeviceId, problem: Problem, *, back: bool = False) -> Problem:
+    """What every member sees; ``problem`` is in the words of the laptop on which the run was started.
+    ``back``: it is there again, but what joined its trainers with the others is not."""
     name = plan.member(device).name
     if problem.code == "link-slept":
         return replace(problem, what=f"On {starter_of(plan)}: {problem.what}")
     return Problem(
         code="device-lost",
         what=f"{name} was lost during the run: {problem.what}",
-        fix=f"See that {name} is on, awake and in the network, and train again.",
+        fix=f"{name} is there again, but TensorFlow takes up no connection that was cut: train again."
+        if back
+        else f"See that {name} is on, awake and in the network, and train again.",
         detail=problem.detail,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,7 +92,7 @@ def how_to_allow(proc: Path = _PROC) -> str:
 def profile(program: str = sys.executable) -> str:
     """The profile of AppArmor that lets ``program`` make namespaces, and restricts it in nothing."""
     # AppArmor knows a program by its file, and a virtual environment's Python is a link to one.
-    path = Path(program).resolve()
+    path = re.sub(r'["*?\[\]{}^\\]', r"\\\g<0>", str(Path(program).resolve()))  # it reads a pattern there
     return (
         "abi <abi/4.0>,\n"
         "include <tunables/global>\n\n"

@@ -285,7 +285,10 @@ def _on_exit(turn: Turn, device: DeviceId, event: ev.MemberEnded) -> None:
             fail_with_script(turn, problem, device)
         else:
             cause = None if end.reason in problems.OWN_FAULTS else patience.cut_off(turn)
-            fail(turn, cause or problem, weak=cause is None and end.reason in problems.CONSEQUENCES)
+            weak = cause is None and end.reason in problems.CONSEQUENCES
+            if weak:
+                problem = patience.cut_before(turn) or problem
+            fail(turn, cause or problem, weak=weak)
     look_for_end(turn)
 
 

@@ -6,6 +6,7 @@ tell nothing of their meetings, and a cut between them is the end (not ``Plan.re
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -34,6 +35,9 @@ from core.vocabulary.waits import Cause, Stand, WaitsFor
 
 _LIVELY_S = 30.0
 """A laptop whose link is lost may train on: while steps end, nobody is given up."""
+_CUT_TOLD_S = 150.0
+"""That a connection was cut while a laptop was away shows when the system next sends something over it, up to
+120 s after the laptop is there again (Linux's ``TCP_RTO_MAX``)."""
 _STUCK: frozenset[Cause] = frozenset({"stopped", "silent", "connection"})
 """Whom the run waits for on these grounds comes to no step's end at which all could stop."""
 
@@ -176,6 +180,7 @@ def welcome(turn: Turn, device: DeviceId) -> None:
         send(turn, device, request(state))  # it may not have come; who has it leaves this one aside
     send(turn, device, ms.Resumed(run=state.plan.run, heard=part.heard, from_starter=True))
     if turn.now_s - part.away_s >= limits.MISSED_S:
+        know(turn, device, replace(turn.state.parts[device], back_s=turn.now_s))
         say(turn, problems.back(state.name(device), turn.now_s - part.away_s))
     if not turn.state.is_any_away:
         turn.no_longer("away")
@@ -221,6 +226,18 @@ def cut_off(turn: Turn) -> Problem | None:
         return None
     lost = ((device, part.away_why) for device, part in state.parts.items() if part.away_s is not None)
     return next((problems.lost_device(state.plan, device, why) for device, why in lost if why), None)
+
+
+def cut_before(turn: Turn) -> Problem | None:
+    """What a trainer may have lost its connections by: a laptop that was away, and is there again since a
+    moment ago. None where connections are dialled anew."""
+    state = turn.state
+    back = [(part.back_s, device) for device, part in state.parts.items() if part.back_s is not None]
+    back_s, device = max(back, default=(-math.inf, state.me))
+    why = state.parts[device].away_why
+    if state.plan.redials or why is None or turn.now_s - back_s > _CUT_TOLD_S:
+        return None
+    return problems.lost_device(state.plan, device, why, back=True)
 
 
 def on_away_over(turn: Turn) -> None:

@@ -187,8 +187,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Another member's script failed after steps were trained. The chief was asked to end, and keeps the
-    weights first."""
+    """Another member's script failed after some steps. The chief was asked to end, and keeps the weights."""
 
     cause: Problem
 
@@ -229,6 +228,8 @@ class Part:
     away_s: float | None = None
     """Since then nothing comes from it (``away_why``), and the run waits for it. Not ``linked``."""
     away_why: Problem | None = None
+    back_s: float | None = None
+    """When it was last there again; ``away_why`` stays."""
     heard: int = 0
     """The newest number among what it reported."""
     resuming: bool = False
@@ -280,8 +281,7 @@ class Coordination:
     stage: Stage = field(default_factory=Assembling)
     phase: Phase = field(default_factory=Planning)
     outputs: Literal["expected", "coming", "cut", "here"] = "expected"
-    """Of the chief. No stage: they may come while others still train, are stopped, or fail. ``cut``: the link
-    was lost midway, and they will be offered anew."""
+    """Of the chief, in whatever stage. ``cut``: the link was lost midway, and they will be offered anew."""
     unix_s: float = 0.0
     """What to add to the clock of every step for Unix time."""
     waits: frozenset[Wait] = frozenset()

@@ -43,7 +43,7 @@ from core.vocabulary.commands import (
     StartRun,
 )
 from core.vocabulary.errors import Problem, TandemError
-from core.vocabulary.ids import ProjectId
+from core.vocabulary.ids import DeviceId, ProjectId
 from core.vocabulary.plan import Role, RunSpec
 from core.vocabulary.settings import Settings, SettingsChange
 from tests.app import world
@@ -880,6 +880,22 @@ def test_an_open_port_is_accepted_for_one_run_and_no_longer(
     (begun,) = core.asked(StartRun)
     assert isinstance(begun, StartRun) and begun.spec.open_port
     assert not setup.draft.open_port
+
+
+@pytest.mark.parametrize("mended", [ME, OTHER])
+def test_a_laptop_that_can_seal_now_is_planned_with_at_once(
+    core: FakeCore, setup: TrainSetup, settle: Settle, mended: DeviceId
+) -> None:
+    core.happen(*world.linked())
+    why = Problem(code="not-sealed", what="It cannot be sealed.", fix="Or --open-port.")
+    core.answers[PlanRun] = Refused(problem=why)
+    setup.choose("/a.py")
+    settle()
+    assert not setup.train.isEnabled()
+    core.answers[PlanRun] = planned_as_own
+    core.happen(ev.SealChanged(device=mended, seal="namespace"))
+    settle()
+    assert setup.train.isEnabled()
 
 
 def accepted(setup: TrainSetup) -> tuple[bool, bool]:

@@ -250,6 +250,7 @@ async def test_a_seal_that_was_allowed_meanwhile_is_found_when_it_matters_and_to
         return answer
 
     planned = PlanRun(spec=RunSpec(script=str(project), devices=(id_of(ben),)))
+    kept_in = PlanRun(spec=replace(planned.spec, downloads=False))
     for node in (anna, ben):
         await looked_at(node, "loopback", RunDoctor())
         await looked_at(node, "", RunDoctor())
@@ -259,6 +260,12 @@ async def test_a_seal_that_was_allowed_meanwhile_is_found_when_it_matters_and_to
     assert isinstance(refused, Refused) and refused.problem.code == "not-sealed"
     assert isinstance(await looked_at(ben, "namespace", RunDoctor()), Findings)
     assert isinstance(await looked_at(anna, "namespace", planned), PlanMade)
+    await looked_at(anna, "loopback", RunDoctor())
+    with monkeypatch.context() as patch:
+        patch.setattr("core.supervisor.seals.find", lambda: "loopback")
+        refused = await anna.submit(kept_in)
+    assert isinstance(refused, Refused) and refused.problem.code == "not-kept-in"
+    assert isinstance(await looked_at(anna, "namespace", kept_in), PlanMade)
 
 
 def _seal(state: State, device: DeviceId) -> str | None:

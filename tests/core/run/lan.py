@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +24,7 @@ from core.vocabulary import events as ev
 from core.vocabulary import trainer_messages, wire
 from core.vocabulary.errors import Problem
 from core.vocabulary.ids import DeviceId
-from core.vocabulary.peer_messages import Message
+from core.vocabulary.peer_messages import Chunk, Message
 from core.vocabulary.phases import Exit, Phase, ended
 from core.vocabulary.plan import Moment, RunSpec
 from core.vocabulary.progress import LogLines
@@ -181,6 +182,8 @@ class Lan:
 
     def cut(self, one: LanNode, other: LanNode, problem: Problem = LOST) -> None:
         self._cut.add(frozenset((one.device, other.device)))
+        one.was_cut.set()
+        other.was_cut.set()
         for node, peer in ((one, other), (other, one)):
             node.emit(ev.LinkDown(device=peer.device, problem=problem))
             node.runs.on_link_down(peer.device, problem)
@@ -215,6 +218,9 @@ class LanNode:
         self.state = State()
         self.events: list[ev.Event] = []
         self.trainers: list[FakeTrainer] = []
+        self.was_cut = asyncio.Event()
+        self.flow_limit_bytes = math.inf
+        """Pieces of files past it are under way until the link is cut: that is then sure to come midway."""
         self.emit(
             ev.NodeStarted(
                 device=self.device,
@@ -278,6 +284,11 @@ class LanNode:
 
     async def send_flowing(self, device: DeviceId, message: Message) -> bool:
         await asyncio.sleep(0)
+        if isinstance(message, Chunk) and not self.was_cut.is_set():
+            self.flow_limit_bytes -= len(message.data)
+            if self.flow_limit_bytes < 0:
+                await self.was_cut.wait()
+                return False
         return self.send(device, message)
 
     def _arrive(self, device: DeviceId, data: bytes) -> None:

@@ -550,6 +550,7 @@ async def test_a_link_lost_while_files_travel_sends_what_is_missing_over_the_nex
     anna, ben = both(lan)
     for number in range(8):
         Path(spec.script).with_name(f"part{number}.bin").write_bytes(bytes([number]) * 1_000_000)
+    anna.flow_limit_bytes = 4_000_000
     await anna.runs.start(spec)
 
     def came() -> int:
@@ -579,6 +580,7 @@ async def test_a_link_lost_while_outputs_come_brings_them_from_the_first_on(
     await train(lan, replace(spec, roles={ben.device: (Role.CHIEF,)}))
     (ben.trainers[0].work / "first.bin").write_bytes(b"1" * 300_000)
     (ben.trainers[0].work / "second.bin").write_bytes(b"2" * 6_000_000)
+    ben.flow_limit_bytes = 2_000_000
     if not others_train:
         anna.trainers[0].end()
     ben.trainers[0].end()

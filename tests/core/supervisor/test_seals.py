@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,17 @@ def test_the_profile_names_the_python_that_a_link_leads_to(tmp_path: Path) -> No
     assert f'profile tandem "{tmp_path / "python3.13"}" flags=(unconfined) {{\n  userns,\n}}\n' in text
 
 
-def test_the_command_that_is_told_writes_that_profile(tmp_path: Path) -> None:
+def test_the_profile_takes_every_character_of_a_path_for_itself() -> None:
+    """AppArmor's paths are patterns, between quotes as well."""
+    text = seals.profile('/opt/a b/{x}/[y]*?^/"quoted"/back\\slash/python, 3.11')
+    path = r"/opt/a b/\{x\}/\[y\]\*\?\^/\"quoted\"/back\\slash/python, 3.11"
+    assert f'profile tandem "{path}" flags=(unconfined) {{\n' in text
+
+
+def test_the_command_that_is_told_writes_that_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seals, "profile", partial(seals.profile, '/it\'s/100% "a{b}\\c"/python'))
     switch(tmp_path, APPARMOR, "1")
     command = seals.how_to_allow(tmp_path).partition("look again: ")[2].partition(" | sudo tee ")[0]
     assert command.startswith("printf ")

@@ -89,8 +89,10 @@ class Keeper:
 
     def write(self, moment: Moment, now: Any | None, *, wait: bool = False) -> None:
         assert self._writer is not None
-        self._passed_s, self._kept_s, self._ended = 0.0, time.monotonic(), None
-        self._writer.write(moment, self.host.share_numbers, now, wait=wait)
+        # Taken or not: all members count alike, and only some of their writers may be busy.
+        self._passed_s, self._kept_s = 0.0, time.monotonic()
+        if self._writer.write(moment, self.host.share_numbers, now, wait=wait) or wait:
+            self._ended = None  # with ``wait`` all the time that there is has passed
 
     def ended(self, progress: FitProgress, history: Any) -> None:
         """A fit ended: later checkpoints hold what it came to."""

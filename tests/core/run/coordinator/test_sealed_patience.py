@@ -9,6 +9,7 @@ from core.run.coordinator import state as co
 from core.run.participant import state as pa
 from core.vocabulary import events as ev
 from core.vocabulary import limits
+from core.vocabulary.ids import DeviceId
 from core.vocabulary.phases import Failed, Finished, Starting, Stopped, Training
 from core.vocabulary.trainer_messages import Booted
 from tests.core.cluster.laptops import ANNA, BEN, plan_of
@@ -64,6 +65,65 @@ def test_a_cut_between_trainers_names_the_laptop_that_is_away(reason: str) -> No
     assert LOST.what in world.phase.problem.what
 
 
+def back_again(away_s: float = 20.0) -> World:
+    """A run that Ben's laptop, silent for a while, is back in."""
+    world = training()
+    world.cut_link(BEN)
+    world.now_s += away_s
+    world.restore_link(BEN)
+    world.settle()
+    assert isinstance(world.phase, Training)
+    return world
+
+
+@pytest.mark.parametrize("first", [ANNA, BEN])
+def test_a_cut_that_shows_when_a_laptop_is_back_names_the_laptop_that_was_away(first: DeviceId) -> None:
+    """As where it comes back with another address: only then somebody hears that the old one is gone."""
+    world = back_again()
+    world.now_s += 100.0
+    tasks = {ANNA: "chief:0", BEN: "worker:0"}
+    for device in (first, *({ANNA, BEN} - {first})):
+        world.trainer_ends(device, tasks[device], failing("lost-peer", "Connection reset by peer"))
+        world.settle()
+    assert isinstance(world.phase, Failed)
+    problem = world.phase.problem
+    assert problem.code == "device-lost" and problem.what == f"Ben's was lost during the run: {LOST.what}"
+    assert problem.fix.startswith("Ben's is there again") and problem.fix.endswith("train again.")
+
+
+def test_a_cut_that_shows_in_what_was_told_while_a_laptop_was_away_names_it() -> None:
+    world = training()
+    world.cut_link(BEN)
+    world.trainer_ends(BEN, "worker:0", failing("lost-peer"))
+    world.now_s += 20.0
+    world.restore_link(BEN)
+    world.settle()
+    world.fire("cause")
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and "Ben's was lost" in world.phase.problem.what
+
+
+@pytest.mark.parametrize(("away_s", "later_s"), [(20.0, 200.0), (0.5, 1.0)])
+def test_a_laptop_that_was_back_long_ago_or_hardly_away_is_not_to_blame(
+    away_s: float, later_s: float
+) -> None:
+    world = back_again(away_s)
+    world.now_s += later_s
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
+    world.settle()
+    world.fire("cause")
+    world.each_trainer_ends(failing("killed"))
+    assert isinstance(world.phase, Failed) and world.phase.problem.code == "lost-peer"
+
+
+def test_a_script_that_fails_when_a_laptop_is_back_is_to_blame_itself() -> None:
+    world = back_again()
+    world.trainer_ends(ANNA, "chief:0", failing("lost-peer"))
+    world.trainer_ends(BEN, "worker:0", failing("script-error", "its own fault"))
+    world.settle()
+    assert isinstance(world.phase, Failed) and "its own fault" in world.phase.problem.what
+
+
 def test_a_script_that_fails_while_a_laptop_is_away_is_to_blame_itself() -> None:
     world = training()
     world.cut_link(BEN)
@@ -99,6 +159,19 @@ def test_a_link_lost_before_the_trainers_have_begun_is_the_end() -> None:
     world.cut_link(BEN)
     world.each_trainer_ends(failing("killed"))
     assert isinstance(world.phase, Failed) and world.phase.problem.code == "device-lost"
+
+
+def test_a_link_lost_while_laptops_get_ready_is_waited_for() -> None:
+    world = World(SEALED)
+    world.cut_link(BEN)
+    world.now_s += 60.0
+    assert "away" in world.waits and not world.over
+    world.restore_link(BEN)
+    world.settle()
+    assert isinstance(world.phase, Starting)
+    world.each_trainer_says(Booted(seconds=1.0, devices=()))
+    world.each_trainer_ends(FINISHED)
+    assert isinstance(world.phase, Finished)
 
 
 def test_the_limit_between_the_members_ends_stands_still_while_one_is_away() -> None:

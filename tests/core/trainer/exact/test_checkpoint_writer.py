@@ -83,7 +83,7 @@ def test_a_writer_keeps_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> N
 
 
 KEEPING = """
-import json, pathlib, sys
+import json, pathlib, sys, threading
 import keras
 import numpy as np
 from core.vocabulary.plan import Moment
@@ -103,12 +103,12 @@ class Host:
 base, told, said, host = pathlib.Path(sys.argv[1]), {}, [], Host()
 model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
 
-def fit(keeper):
+def fit(keeper, joins=True):
     kept = keeper.begin(model, [])
     kept.under_way = True
     kept.over()
     keeper.ended(kept, keras.callbacks.History())
-    keeper._writer._thread and keeper._writer._thread.join()
+    joins and keeper._writer._thread and keeper._writer._thread.join()
 
 def newest(folder):
     found = checkpoints.newest(folder)
@@ -137,6 +137,32 @@ fit(stop)
 told["before the stop"] = newest(base / "stop")
 stop.stopped()
 told["after the stop"], host.chief = newest(base / "stop"), b"due"
+
+def slow(*arguments):
+    go.wait()
+    return original(*arguments)
+
+go, original = threading.Event(), checkpoints.write
+checkpoints.write = slow
+busy = Keeper(Checkpointing(base / "busy", every_s=1e9), host)
+fit(busy, joins=False)
+fit(busy, joins=False)
+told["busy at the end of a fit"] = busy._writer.busy
+threading.Timer(0.3, go.set).start()
+busy.stopped()
+told["busy before the stop"] = newest(base / "busy")
+go.clear()
+checkpoint._WAIT_S, usual_s = 0.05, checkpoint._WAIT_S
+fit(busy, joins=False)
+fit(busy, joins=False)
+busy.write(Moment(step=6, fit=4), {"epoch": 1}, wait=True)
+told["waited once"] = len(said)
+busy.stopped()
+told["waited twice"] = len(said)
+go.set()
+busy.end()
+said.clear()
+checkpoints.write, checkpoint._WAIT_S = original, usual_s
 
 writer = checkpoint.Writer(base / "failed", said.append, None)
 writer.add_finished(1, {"model": [np.arange(3.0)]})
@@ -196,6 +222,9 @@ def test_what_is_kept_is_bounded_and_decided_by_the_chief(tmp_path: Path) -> Non
     assert told["held values"] == [True, True] and told["new values"] == [False, False]
     assert (told["before the stop"], told["after the stop"]) == (None, 1)
     assert (told["not the own clock"], told["the chief's"]) == ("", 1)
+    # A fit that ends while the checkpoint before is still being written is kept at a Stop, which waits once.
+    assert told["busy at the end of a fit"] is True and told["busy before the stop"] == 2
+    assert told["waited once"] == told["waited twice"] == 1
     # The first fit ended by an error that the script caught: it runs again, for so long that others are kept.
     assert told["left"] == [False, True, False] and told["gone"]
     # From one of those the fits behind it are trained anew, and kept as they are then.
