@@ -1,4 +1,4 @@
-"""Every relative link of every page leads somewhere, to a heading as well."""
+"""Every relative link of every page leads somewhere, to a heading as well, and no merge is left half done."""
 
 from __future__ import annotations
 
@@ -50,3 +50,8 @@ def test_a_link_that_leads_nowhere_is_found() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = [link for link in LINK.findall(prose(page)) if not re.match(r"[a-z]+:", link)]
     assert [link for link in links if not leads_somewhere(page, link)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_nothing_of_a_merge_is_left(page: Path) -> None:
+    assert re.findall(r"^(?:<{7}|>{7}) .*", page.read_text(encoding="utf-8"), re.M) == []
