@@ -133,7 +133,10 @@ def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -
     first.listen()
     conductor = Conductor(window, lambda: _opens(folder))
     collector.settle()
-    conductor.bridge.changed.connect(collector.look)
+    # After what was shown is painted: one after the other they would hold the window up together.
+    collecting = QTimer(window, singleShot=True, interval=0)
+    collecting.timeout.connect(collector.look)
+    conductor.bridge.changed.connect(lambda: collecting.start())
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)
