@@ -105,6 +105,8 @@ def only_written(
             continue
         if not any(mention.may_mean(step) for mention in parts for step in steps):
             found[path] = next(filter(None, match.groups())) if match else steps[-1]
+    if not found:
+        return frozenset()
     return frozenset(found.keys() - named_in_texts(script.parent, found, [*paths, *others]))
 
 
