@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import gc
 
-THRESHOLDS = (700, 10, 15)
+THRESHOLDS = (700, 10, 50)
 """Objects made, and collections of the generation before, after which one is collected. The last one walks
-through everything made since ``settle``, 10 ms; the longer it waits, the more there is to destroy at once."""
+through the whole window, and takes 30 ms."""
 
 
 def take_over() -> None:
     """From now on nothing is collected but by ``look``."""
     gc.disable()
-
-
-def settle() -> None:
-    """What is there now, mostly modules, stays, and no collection walks through it again: that held the
-    window up for 30 ms, on a busy machine for 50."""
-    gc.freeze()
 
 
 def look(*_: object, thresholds: tuple[int, int, int] = THRESHOLDS) -> None:

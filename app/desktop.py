@@ -132,11 +132,7 @@ def _conduct(window: Window, folder: Path, first: SingleInstance, script: str) -
     QApplication.setWindowIcon(application_icon((32, 128)))
     first.listen()
     conductor = Conductor(window, lambda: _opens(folder))
-    collector.settle()
-    # After what was shown is painted: one after the other they would hold the window up together.
-    collecting = QTimer(window, singleShot=True, interval=0)
-    collecting.timeout.connect(collector.look)
-    conductor.bridge.changed.connect(lambda: collecting.start())
+    conductor.bridge.changed.connect(collector.look)
     signals = EndingSignals(conductor)
     signals.came.connect(conductor.quit)
     first.asked_to_front.connect(window.come_forward)

@@ -56,21 +56,3 @@ def test_garbage_that_grew_old_goes_in_the_end() -> None:
         collector.look(thresholds=(700, 2, 3))
     assert old() is None
     assert len(kept) > 6
-
-
-@pytest.mark.usefixtures("taken_over")
-def test_what_was_there_when_it_settled_is_not_walked_through_again() -> None:
-    knot = Knot()
-    settled = weakref.ref(knot)
-    collector.settle()
-    try:
-        later = weakref.ref(Knot())
-        del knot
-        kept: list[list[list[int]]] = []
-        while later() is not None and len(kept) < 100:
-            kept.append(make_many())
-            collector.look(thresholds=(700, 2, 3))
-        assert later() is None
-        assert settled() is not None
-    finally:
-        gc.unfreeze()
