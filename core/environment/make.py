@@ -252,7 +252,7 @@ def _version(recipe: Recipe, limit_s: float) -> str:
             text=True,
             encoding="utf-8",
             errors="replace",
-            env={**variables(), **_TALK, **_PIP},
+            env=_environment(),
             cwd=recipe.folder,
             timeout=limit_s,
             check=False,
@@ -260,6 +260,10 @@ def _version(recipe: Recipe, limit_s: float) -> str:
         lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
         return lines[-1] if lines else ""
     return ""
+
+
+def _environment() -> dict[str, str]:
+    return {**variables(), **_TALK, **_PIP}
 
 
 def _start(command: tuple[str, ...], folder: Path, held: tuple[int, ...]) -> subprocess.Popen[str]:
@@ -272,7 +276,7 @@ def _start(command: tuple[str, ...], folder: Path, held: tuple[int, ...]) -> sub
         text=True,
         encoding="utf-8",
         errors="replace",
-        env={**variables(), **_TALK, **_PIP},
+        env=_environment(),
         # `-m` looks for modules there first, and uv for settings: never in a project that lies where Tandem
         # was started.
         cwd=folder,
@@ -289,7 +293,6 @@ def _end(pid: int) -> None:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
     if sys.platform != "win32":  # with what was started meanwhile
-        with suppress(
-            ProcessLookupError, PermissionError
-        ):  # macOS refuses it for those that are dead already
+        # macOS refuses it for those that are dead already.
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, KILL)

@@ -861,15 +861,19 @@ def test_what_is_forbidden_a_script_is_in_sight_when_its_run_is_repeated(
     assert setup.options._downloads.isVisible() and not setup.options._downloads.isChecked()
 
 
-def test_an_open_port_is_accepted_for_one_run_and_no_longer(
-    core: FakeCore, setup: TrainSetup, settle: Settle
-) -> None:
+def choose_what_cannot_be_sealed(core: FakeCore, setup: TrainSetup, settle: Settle) -> None:
     core.happen(*world.linked())
     why = Problem(code="not-sealed", what="It cannot be sealed.", fix="Or --open-port.")
     core.answers[PlanRun] = Refused(problem=why)
     setup.choose("/a.py")
     settle()
     assert not setup.train.isEnabled()
+
+
+def test_an_open_port_is_accepted_for_one_run_and_no_longer(
+    core: FakeCore, setup: TrainSetup, settle: Settle
+) -> None:
+    choose_what_cannot_be_sealed(core, setup, settle)
     core.answers[PlanRun] = PlanMade(plan=replace(world.plan(), strategy="own", exchange="tensorflow"))
     click(setup, "mend-not-sealed")
     settle()
@@ -886,12 +890,7 @@ def test_an_open_port_is_accepted_for_one_run_and_no_longer(
 def test_a_laptop_that_can_seal_now_is_planned_with_at_once(
     core: FakeCore, setup: TrainSetup, settle: Settle, mended: DeviceId
 ) -> None:
-    core.happen(*world.linked())
-    why = Problem(code="not-sealed", what="It cannot be sealed.", fix="Or --open-port.")
-    core.answers[PlanRun] = Refused(problem=why)
-    setup.choose("/a.py")
-    settle()
-    assert not setup.train.isEnabled()
+    choose_what_cannot_be_sealed(core, setup, settle)
     core.answers[PlanRun] = planned_as_own
     core.happen(ev.SealChanged(device=mended, seal="namespace"))
     settle()
